@@ -25,7 +25,7 @@ from rss_pipeline.api.google_reader.times import in_microseconds, microseconds
 from rss_pipeline.reader import mark
 from rss_pipeline.reader.mark import Marks
 from rss_pipeline.storage.subscriptions.chosen import ALL, MAX_CHOSEN, Scope, Shown
-from rss_pipeline.storage.subscriptions.folders import add_folder
+from rss_pipeline.storage.subscriptions.folders import add_folders
 from rss_pipeline.storage.subscriptions.listing import FeedName
 
 _JUST_STORED = timedelta(seconds=1)
@@ -37,7 +37,7 @@ async def edit_tag(call: Call) -> Response:
     session, fields = signed_in(call), call.fields
     edit = read_edit(fields.all("a"), fields.all("r"), has_items="i" in fields)
     if edit.new_folders:
-        await session.write(*(one for name in edit.new_folders for one in add_folder(session.user_id, name)))
+        await session.write(add_folders(session.user_id, edit.new_folders))
         return ok()
     numbers = item_numbers(fields.all("i"))
     if len(numbers) > MAX_CHOSEN:

@@ -11,6 +11,7 @@ from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.pipeline.reading.opml_import import import_list
 from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
 from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed
+from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
 from rss_pipeline.storage.subscriptions.listing import list_names
 
 router = APIRouter(tags=["feeds"])
@@ -87,8 +88,8 @@ async def import_opml(request: Request, caller: SignedIn) -> Imported:
 )
 async def export(caller: SignedIn) -> Response:
     """The user's subscriptions as OPML, with titles and folders."""
-    [found] = await caller.read_long(list_names(caller.user_id))
-    body = await run_in_threadpool(export_opml, subscribed(found), now=caller.clock())
+    found, folders = await caller.read_long(list_names(caller.user_id), list_folders(caller.user_id))
+    body = await run_in_threadpool(export_opml, subscribed(found), folder_names(folders), now=caller.clock())
     return Response(
         body,
         media_type=MEDIA_TYPE,

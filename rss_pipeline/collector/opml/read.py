@@ -8,19 +8,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from xml.parsers import expat
 
-from rss_pipeline.collector.opml.outline import OpmlFeed
+from rss_pipeline.collector.opml.outline import OpmlFeed, as_folder
 from rss_pipeline.collector.parse.characters.decode import decode
 from rss_pipeline.collector.parse.xml.repair import OpenedDocument, repaired
 from rss_pipeline.collector.registry.entry import MAX_FOLDER_CHARACTERS
-from rss_pipeline.collector.registry.feed_url import completed, literal, read_url
+from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, reason
 from rss_pipeline.collector.registry.printable import printable
 from rss_pipeline.collector.registry.values import MAX_TITLE_CHARACTERS
 from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES, Mistake
 from rss_pipeline.errors import RegistryError
 
 _FEED_TYPES = frozenset({"rss", "atom", "rdf", "feed", "json", "jsonfeed", "rss1", "atom1"})
+_OF_A_FOLDER = frozenset({"text", "title", "type", "isopen", "expanded", "description", "created"})
+"""Attributes of an outline that can be a folder without feeds. Others are notes or settings (Thunderbird)."""
 _SCRAPED = re.compile(r"\+(?:xpath|dotnotation)", re.IGNORECASE)
 """FreshRSS: a page or a JSON document that it turns into a feed by rules of its own."""
 
@@ -46,16 +49,27 @@ def read_opml(body: bytes, *, path: Path) -> list[OpmlFeed]:
 
     Every URL is one that feeds.yaml takes. Raises RegistryError with all mistakes.
     """
-    feeds, mistakes = read_outlines(body, OWN_FILE)
-    if mistakes:
-        raise RegistryError(str(path), [str(mistake) for mistake in mistakes])
-    return feeds
+    found = read_outlines(body, OWN_FILE)
+    if found.mistakes:
+        raise RegistryError(str(path), [str(mistake) for mistake in found.mistakes])
+    return found.feeds
 
 
-def read_outlines(body: bytes, limits: OpmlLimits) -> tuple[list[OpmlFeed], list[Mistake]]:
-    """The feeds of the file in its order, doubles included, and all mistakes in it."""
+class Outlines(NamedTuple):
+    """The outlines of a file."""
+
+    feeds: list[OpmlFeed]
+    """In the order of the file, doubles included."""
+    mistakes: list[Mistake]
+    empty_folders: list[str]
+    """Each once."""
+
+
+def read_outlines(body: bytes, limits: OpmlLimits) -> Outlines:
+    """The feeds and the empty folders of the file, and all mistakes in it."""
     if len(body) > limits.file_bytes:
-        return [], [Mistake(0, "", f"the file is larger than {limits.file_bytes // 1_000_000} MB")]
+        too_large = Mistake(0, "", f"the file is larger than {limits.file_bytes // 1_000_000} MB")
+        return Outlines([], [too_large], [])
     decoded = decode(body).text
     text = decoded.lstrip()
     cut = decoded[: len(decoded) - len(text)].count("\n")
@@ -68,12 +82,12 @@ def read_outlines(body: bytes, limits: OpmlLimits) -> tuple[list[OpmlFeed], list
             reader = _read(text, cut, limits)
         except expat.ExpatError as error:
             what = f"this is not XML here: {expat.ErrorString(error.code)}; export the file again"
-            return [], [Mistake(error.lineno + cut, "", what)]
+            return Outlines([], [Mistake(error.lineno + cut, "", what)], [])
     if not reader.mistakes and not reader.feeds:
         reader.mistakes.append(
             Mistake(0, "", "the file lists no feed: no outline of it has an xmlUrl; is it the right file?")
         )
-    return reader.feeds, reader.mistakes
+    return Outlines(reader.feeds, reader.mistakes, [*dict.fromkeys(reader.empty_folders)])
 
 
 def _read(text: str, cut: int, limits: OpmlLimits) -> "_Reader":
@@ -97,6 +111,9 @@ class _Reader:
     def __init__(self, cut: int, limits: OpmlLimits) -> None:
         self.feeds: list[OpmlFeed] = []
         self.mistakes: list[Mistake] = []
+        self.empty_folders: list[str] = []
+        self._leaf: str | None = None
+        """The folder that the last outline is, until another one begins within it."""
         self._cut = cut
         self._limits = limits
         self._outlines = 0
@@ -135,7 +152,8 @@ class _Reader:
             advice = (
                 "; if it is a feed, `rss-pipeline add` takes its address" if name in ("rss", "feed") else ""
             )
-            raise _Refused(self._line(), f"this is <{name[:40]}>, not OPML{advice}")
+            known = f"<{name}>, " if name in ("rss", "feed", "rdf", "html") else ""
+            raise _Refused(self._line(), f"this is {known}not OPML{advice}")
         self._depth += 1
         if name != "outline":
             return
@@ -152,11 +170,16 @@ class _Reader:
         # The case of names is wrong in many files.
         given = {key.lower(): value.strip() for key, value in attributes.items()}
         self._folders.append(self._outline(given))
+        is_folder = bool(given.get("text") or given.get("title")) and given.keys() <= _OF_A_FOLDER
+        self._leaf = self._folders[-1] if is_folder else None
 
     def _end(self, name: str) -> None:
         self._depth -= 1
         if name.rpartition(":")[2].lower() == "outline":
             self._folders.pop()
+            if self._leaf:
+                self.empty_folders.append(self._leaf)
+            self._leaf = None
 
     def _outline(self, given: Mapping[str, str]) -> str:
         """Keep a feed; return the folder of the outlines within this one."""
@@ -165,21 +188,20 @@ class _Reader:
         title = printable(given.get("title", "")) or printable(given.get("text", ""))
         if not url:
             if kind in _FEED_TYPES or (given.get("htmlurl") and kind not in ("link", "include")):
-                self._wrong(
-                    f"{_named(title)} has no xmlUrl, the feed's address; write it, or remove the outline"
-                )
-            return "/".join(filter(None, (around, title[:MAX_FOLDER_CHARACTERS].strip("/ "))))
+                self._wrong("this outline has no xmlUrl, the feed's address; write it, or remove the outline")
+            name = as_folder(title[:MAX_FOLDER_CHARACTERS].strip("/ "))
+            return "/".join(filter(None, (around, name)))
         if _SCRAPED.search(kind):
             self._wrong(
-                f"{_named(title)} is no feed but a page that another reader turns into one (type"
-                f" {kind[:40]}); remove the outline"
+                "this outline is no feed but a page that another reader turns into one, as its type says;"
+                " remove the outline"
             )
             return around
         try:
             url = completed(url)
             key = read_url(literal(url), {}).same_as
         except ValueError as error:
-            self._wrong(f"xmlUrl: {error}")
+            self._wrong(f"xmlUrl: {reason(error)}")
             return around
         folder = around or given.get("category", "").partition(",")[0]
         folder = "/".join(name for each in folder.split("/") if (name := printable(each)))
@@ -203,7 +225,3 @@ class _Reader:
 
     def _wrong(self, sentence: str) -> None:
         self.mistakes.append(Mistake(self._line(), "", sentence))
-
-
-def _named(title: str) -> str:
-    return f'"{title[:60]}"' if title else "this outline"

@@ -6,12 +6,15 @@ from email.utils import format_datetime
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from rss_pipeline.collector.opml.outline import OpmlFeed
+from rss_pipeline.collector.opml.outline import OpmlFeed, as_name
 from rss_pipeline.collector.registry.printable import printable
 
 
-def write_opml(feeds: Iterable[OpmlFeed], *, title: str, created: datetime) -> bytes:
-    """The feeds in their order, each folder at the place of its first feed, as UTF-8."""
+def write_opml(
+    feeds: Iterable[OpmlFeed], *, title: str, created: datetime, empty_folders: Iterable[str] = ()
+) -> bytes:
+    """The feeds in their order, each folder at the place of its first feed, then folders without feeds, as
+    UTF-8."""
     root = Element("opml", version="2.0")
     head = SubElement(root, "head")
     SubElement(head, "title").text = title
@@ -28,6 +31,8 @@ def write_opml(feeds: Iterable[OpmlFeed], *, title: str, created: datetime) -> b
         outline.attrib |= {"type": "rss", "text": name, "title": name, "xmlUrl": feed.url}
         if feed.html_url and (page := printable(feed.html_url)):
             outline.set("htmlUrl", page)
+    for each in empty_folders:
+        _folder(folders, tuple(each.split("/")))
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -35,6 +40,6 @@ def write_opml(feeds: Iterable[OpmlFeed], *, title: str, created: datetime) -> b
 
 def _folder(folders: dict[tuple[str, ...], Element], path: tuple[str, ...]) -> Element:
     if path not in folders:
-        name = printable(path[-1])
+        name = printable(as_name(path[-1]))
         folders[path] = SubElement(_folder(folders, path[:-1]), "outline", text=name, title=name)
     return folders[path]

@@ -37,6 +37,20 @@ class RegisteredUrl:
     password: str | None = field(default=None, repr=False)
 
 
+class UrlRefused(ValueError):
+    """A text that is no URL of a feed. The message shows it, without a password, for who reads feeds.yaml;
+    `reason` does not, for who is sent an answer."""
+
+    def __init__(self, written: str, reason: str) -> None:
+        super().__init__(f"{shown(written)} {reason}")
+        self.reason = f"it {reason}"
+
+
+def reason(error: ValueError) -> str:
+    """The reason why `read_url` refused a text, without the text."""
+    return error.reason if isinstance(error, UrlRefused) else str(error)
+
+
 def read_url(written: str, environ: Mapping[str, str]) -> RegisteredUrl:
     """The value of `url:`. Raises ValueError with a message that shows no password and no variable's value.
 
@@ -119,7 +133,7 @@ def _credentials(userinfo: str, environ: Mapping[str, str]) -> tuple[str | None,
 def _checked(url: str, written: str) -> tuple[str, str]:
     """Host and `same_as` of `url`; messages show the text as `written`."""
     if "${" not in written and url.lower().startswith("url:"):
-        raise ValueError(f"{shown(written)} is not a URL; write a space after the colon of `url:`")
+        raise UrlRefused(written, "is not a URL; write a space after the colon of `url:`")
     if bad := _NOT_IN_A_URL.search(url):
         code = ord(bad[0])
         name = "a space" if code == 0x20 else f"the character U+{code:04X}"
@@ -137,16 +151,14 @@ def _checked(url: str, written: str) -> tuple[str, str]:
             if "@" in url
             else "a port is a number from 1 to 65535, an IPv6 address is written in brackets"
         )
-        raise ValueError(
-            f"{shown(written)} is not a URL: its host or port cannot be read; {advice}"
-        ) from None
+        raise UrlRefused(written, f"is not a URL: its host or port cannot be read; {advice}") from None
     if parts.scheme not in ("http", "https"):
-        raise ValueError(f"{shown(written)} is not an http or https URL{_correction(written)}")
+        refused = UrlRefused(written, f"is not an http or https URL{_correction(written)}")
+        refused.reason = "it is not an http or https URL; only those are fetched"
+        raise refused
     if not hostname or port == 0 or netloc.endswith(":"):
         missing = "has no host" if not hostname else "has no valid port"
-        raise ValueError(
-            f"{shown(written)} {missing}; write a complete URL such as https://example.org/feed.xml"
-        )
+        raise UrlRefused(written, f"{missing}; write a complete URL such as https://example.org/feed.xml")
     host = _ascii_host(hostname, written)
     default = {"http": 80, "https": 443}[parts.scheme]
     query = f"?{parts.query}" if parts.query else ""
@@ -177,8 +189,8 @@ def _ascii_host(hostname: str, written: str) -> str:
         except ValueError:
             address = None
         if address is None or address.scope_id is not None:
-            raise ValueError(
-                f"{shown(written)} has an invalid IPv6 address; write it as in https://[2001:db8::1]/feed.xml"
+            raise UrlRefused(
+                written, "has an invalid IPv6 address; write it as in https://[2001:db8::1]/feed.xml"
             )
         return str(address)
     host = hostname.removesuffix(".").lower()
@@ -186,7 +198,7 @@ def _ascii_host(hostname: str, written: str) -> str:
         try:
             host = idna.encode(host, uts46=True, transitional=False).decode("ascii")
         except idna.IDNAError:
-            raise ValueError(f"{shown(written)} has a host name that no domain can have") from None
+            raise UrlRefused(written, "has a host name that no domain can have") from None
     if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in host.split(".")):
-        raise ValueError(f"{shown(written)} has a host name that no domain can have")
+        raise UrlRefused(written, "has a host name that no domain can have")
     return host

@@ -17,6 +17,7 @@ from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, Uploa
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
+from rss_pipeline.storage.subscriptions.folders import add_folders
 from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
 
@@ -65,9 +66,9 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
             f"with its {len(plan.wanted):,} new feeds there would be more than {MAX_SUBSCRIPTIONS:,}"
             " subscriptions; split the list, or unsubscribe some feeds"
         )
-    if plan.wanted:
+    if plan.wanted or upload.empty_folders:
         try:
-            caller.write(*_statements(caller, plan))
+            caller.write(*_statements(caller, plan), add_folders(caller.user_id, upload.empty_folders))
         except StorageRejected:
             raise _refused("the list does not fit into one request; shorten folders or split it") from None
     return ImportedList(added=len(plan.wanted), known=plan.known, merged=upload.merged)
@@ -114,7 +115,7 @@ def _statements(caller: Caller, plan: ImportPlan) -> list[Statement]:
     statements: list[Statement] = []
     for some in batched(plan.new, _FEEDS_AT_ONCE):
         statements += add_feeds(some, now=now)
-    return [*statements, *subscribe(caller.user_id, plan.wanted, at=now)]
+    return [*statements, *(subscribe(caller.user_id, plan.wanted, at=now) if plan.wanted else [])]
 
 
 def _refused(sentence: str) -> OpmlRefused:

@@ -11,6 +11,7 @@ from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.opml.outline import OpmlFeed
 from rss_pipeline.collector.opml.read import OpmlLimits, read_outlines
+from rss_pipeline.collector.registry.entry import MAX_FOLDER_CHARACTERS
 from rss_pipeline.collector.registry.feed_url import literal, read_url
 from rss_pipeline.collector.registry.yaml_nodes import Mistake
 from rss_pipeline.errors import RssPipelineError
@@ -54,6 +55,7 @@ class UploadedList:
     merged: int
     """Further outlines of a feed that the list has more than once."""
     mistakes: tuple[Mistake, ...] = ()
+    empty_folders: tuple[str, ...] = ()
 
     def check(self, known: Collection[str]) -> None:
         """Raise OpmlRefused with all mistakes, if there are any.
@@ -72,7 +74,7 @@ def read_upload(body: bytes, policy: AddressPolicy) -> UploadedList:
 
     Of two outlines of one feed, the first gives title and folder; what it lacks comes from the others.
     """
-    outlines, mistakes = read_outlines(body, UPLOAD)
+    outlines, mistakes, empty = read_outlines(body, UPLOAD)
     feeds: dict[str, ListedFeed] = {}
     for each in outlines:
         feed = _listed(each, policy)
@@ -84,16 +86,17 @@ def read_upload(body: bytes, policy: AddressPolicy) -> UploadedList:
             first, title=first.title or feed.title, folder=first.folder or feed.folder
         )
     return UploadedList(
-        feeds=tuple(feeds.values()), merged=len(outlines) - len(feeds), mistakes=tuple(mistakes)
+        feeds=tuple(feeds.values()),
+        merged=len(outlines) - len(feeds),
+        mistakes=tuple(mistakes),
+        empty_folders=tuple(folder for folder in empty if len(folder) <= MAX_FOLDER_CHARACTERS),
     )
 
 
 def _listed(outline: OpmlFeed, policy: AddressPolicy) -> ListedFeed | Mistake:
     read = read_url(literal(outline.url), {})
     if read.username is not None or read.password is not None:
-        return Mistake(
-            outline.line, "", f"xmlUrl: the address at {read.host} has a name or password in it; remove them"
-        )
+        return Mistake(outline.line, "", "xmlUrl: the address has a name or password in it; remove them")
     refusal = None
     try:
         request = request_url(read.url)
@@ -101,7 +104,7 @@ def _listed(outline: OpmlFeed, policy: AddressPolicy) -> ListedFeed | Mistake:
     except FetchError as error:
         if error.kind != "blocked_address":
             return Mistake(outline.line, "", error.message)
-        refusal = Mistake(outline.line, "", f"xmlUrl: {read.url} {_PRIVATE}")
+        refusal = Mistake(outline.line, "", f"xmlUrl: the address {_PRIVATE}")
     return ListedFeed(
         url=read.url,
         host=read.host,

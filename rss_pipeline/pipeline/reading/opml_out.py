@@ -1,6 +1,6 @@
 """A user's subscriptions as OPML, which other readers and `opml_in` read back equal."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,8 +22,10 @@ class Subscribed:
     html_url: str | None
 
 
-def export_opml(subscriptions: Iterable[Subscribed], *, now: datetime) -> bytes:
-    """The subscriptions in their order, each folder at the place of its first feed."""
+def export_opml(subscriptions: Sequence[Subscribed], folders: Iterable[str] = (), *, now: datetime) -> bytes:
+    """The subscriptions in their order, each folder at the place of its first feed; `folders` are all of the
+    user's, also those without feeds."""
+    full = {each.folder for each in subscriptions}
     return write_opml(
         (
             OpmlFeed(url=each.url, title=each.title, folder=each.folder, html_url=each.html_url)
@@ -31,6 +33,7 @@ def export_opml(subscriptions: Iterable[Subscribed], *, now: datetime) -> bytes:
         ),
         title="Subscriptions in rss_pipeline",
         created=now,
+        empty_folders=[name for name in folders if name not in full],
     )
 
 

@@ -4,7 +4,10 @@ A folder is there while a subscription names it, or while it has a row of its ow
 stays when its last feed leaves it.
 """
 
+from collections.abc import Sequence
+
 from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.sql import compact, number
 
 MAX_FOLDERS = 1_000
 """Folders of one user that were made by name."""
@@ -25,16 +28,15 @@ def folder_names(result: Result) -> list[str]:
     return [row["name"] for row in result.rows]
 
 
-def add_folder(user_id: str, name: str) -> list[Statement]:
-    """Make a folder, which may stay empty; beyond MAX_FOLDERS none is made."""
-    return [
-        Statement(
-            f"""INSERT INTO folders (user_id, name) SELECT ?, ?
-            WHERE (SELECT count(*) FROM folders WHERE user_id = ?) < {MAX_FOLDERS} ON CONFLICT DO NOTHING""",
-            [user_id, name, user_id],
-            name="add folder",
-        )
-    ]
+def add_folders(user_id: str, names: Sequence[str]) -> Statement:
+    """Make these folders, which may stay empty; beyond MAX_FOLDERS none is made."""
+    return Statement(
+        f"""INSERT INTO folders (user_id, name) SELECT ?, j.value FROM json_each(?) AS j
+        WHERE {number("j.key")} + (SELECT count(*) FROM folders WHERE user_id = ?) < {MAX_FOLDERS}
+        ON CONFLICT DO NOTHING""",
+        [user_id, compact(list(names)), user_id],
+        name="add folders",
+    )
 
 
 def rename_folder(user_id: str, name: str, new: str) -> list[Statement]:

@@ -1,11 +1,13 @@
 """OPML of other programs: what is a feed, what a folder, and each mistake with its line."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from rss_pipeline.collector.opml.outline import OpmlFeed
-from rss_pipeline.collector.opml.read import read_opml
+from rss_pipeline.collector.opml.read import OWN_FILE, read_opml, read_outlines
+from rss_pipeline.collector.opml.write import write_opml
 from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES
 from rss_pipeline.errors import RegistryError
 
@@ -65,11 +67,41 @@ def test_outlines_around_a_feed_are_its_folders_else_its_category_is() -> None:
         '<outline xmlUrl="https://d.example/"/>',
     )
     assert [(feed.url[8], feed.folder, feed.line) for feed in feeds] == [
-        ("a", "News/Europe/West", 4),
+        ("a", "News/Europe \u2215 West", 4),
         ("b", "News", 5),
         ("c", "Boston/Weather", 7),
         ("d", None, 8),
     ]
+
+
+def test_a_slash_in_a_folder_s_name_makes_no_folder_in_a_folder() -> None:
+    def within(feed: str, *names: str) -> str:
+        outline = f'<outline xmlUrl="https://{feed}.example/"/>'
+        for name in reversed(names):
+            outline = f'<outline text="{name}">{outline}</outline>'
+        return outline
+
+    feeds = read(within("a", "Art", "AC/DC"), within("b", "/TCP/IP/"), within("c", "AC", "DC"))
+    assert [feed.folder for feed in feeds] == ["Art/AC\u2215DC", "TCP\u2215IP", "AC/DC"]
+    written = write_opml(feeds, title="x", created=datetime(2026, 2, 18, tzinfo=UTC))
+    assert b'<outline text="AC/DC" title="AC/DC">' in written
+    again = read_opml(written, path=Path("feeds.opml"))
+    assert [feed.folder for feed in again] == [feed.folder for feed in feeds]
+
+
+def test_folders_without_feeds_are_known_and_notes_are_no_folders() -> None:
+    outlines = (
+        '<outline text="Empty"/><outline title="Art" isOpen="true"><outline text="zone"/></outline>'
+        '<outline text="prefs" schema="1"><outline name="X" value="1"/></outline>'
+        '<outline text="News"><outline xmlUrl="https://a.example/"/></outline><outline text="Empty"/>'
+        '<outline text="A page" type="link" url="https://p.example/"/><outline text=""/>'
+    )
+    found = read_outlines(f"<opml><body>{outlines}</body></opml>".encode(), OWN_FILE)
+    assert found.empty_folders == ["Empty", "Art/zone"]
+    written = write_opml(
+        found.feeds, title="x", created=datetime(2026, 2, 18, tzinfo=UTC), empty_folders=found.empty_folders
+    )
+    assert read_outlines(written, OWN_FILE).empty_folders == ["Empty", "Art/zone"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1", "windows-1252"])
@@ -89,7 +121,7 @@ def test_each_mistake_has_its_line() -> None:
         '<outline text="E" type="HTML+XPath" xmlUrl="https://e.example/"/></body></opml>'
     )
     assert [mistake.partition(": ")[0] for mistake in found] == [f"line {n}" for n in (3, 5, 6, 7, 8)]
-    assert '"A" has no xmlUrl' in found[0]
+    assert "this outline has no xmlUrl" in found[0]
     assert "not an http or https URL" in found[1]
     assert "another reader" in found[4]
 

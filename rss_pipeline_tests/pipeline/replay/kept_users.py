@@ -15,7 +15,7 @@ from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.folders import add_folder
+from rss_pipeline.storage.subscriptions.folders import add_folders
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import Edit, Wanted, edit, subscribe, unsubscribe
 from rss_pipeline_tests.storage.subscriptions import readers
@@ -88,7 +88,7 @@ def act(pipeline: Pipeline, user: str, chance: random.Random) -> None:
             Edit(title=title, folder=folder, wished_interval=wish, position=chance.randint(0, 9)),
             at=at,
         ),
-        add_folder(user, chance.choice(("Empty", "News"))),
+        [add_folders(user, [chance.choice(("Empty", "News"))])],
         unsubscribe(user, [feed], at=at),
         subscribe(user, [Wanted(feed_id=id) for id in FEEDS], at=at),
         [

@@ -176,7 +176,7 @@ def test_a_folder_is_renamed_merged_and_removed_with_its_feeds_kept(two: Databas
     subscribed(two, "ann", "a", folder="News")
     subscribed(two, "ann", "b", folder="Fun")
     subscribed(two, "bob", "a", folder="News")
-    two.batch(folders.add_folder("ann", "Empty"))
+    two.batch([folders.add_folders("ann", ["Empty"])])
     assert names() == ["Empty", "Fun", "News"]
     two.batch(folders.rename_folder("ann", "News", "Fun"))
     assert (names(), of_feeds()) == (["Empty", "Fun"], ["Fun", "Fun"])

@@ -136,7 +136,7 @@ async def rename_tag(call: Call) -> Response:
     new = folder_name(read_label(call.fields.first("dest")))
     (listed,) = await session.read(list_folders(session.user_id))
     if not {old.name, new} & set(folder_names(listed)):
-        raise Refused(404, f"You have no folder {old.name[:80]!r}.")
+        raise Refused(404, "You have no folder of this name.")
     await session.write(*rename_folder(session.user_id, old.name, new))
     return ok()
 
@@ -158,8 +158,12 @@ async def disable_tag(call: Call) -> Response:
 async def export(call: Call) -> Response:
     """GET subscription/export: the subscriptions as OPML."""
     session = signed_in(call)
-    (found,) = await session.run(lambda caller: caller.read(list_names(caller.user_id)))
-    body = await run_in_threadpool(export_opml, subscribed(found), now=call.service.clock())
+    found, folders = await session.run(
+        lambda caller: caller.read(list_names(caller.user_id), list_folders(caller.user_id))
+    )
+    body = await run_in_threadpool(
+        export_opml, subscribed(found), folder_names(folders), now=call.service.clock()
+    )
     headers = {**PRIVATE, "Content-Disposition": 'attachment; filename="subscriptions.opml"'}
     return Response(body, media_type="text/x-opml", headers=headers)
 

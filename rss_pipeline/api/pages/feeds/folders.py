@@ -39,7 +39,7 @@ async def add(request: Request, caller: SignedIn) -> Response:
     name = (await form_fields(request)).get("name", "").strip()
     if (error := _mistake(name)) is not None:
         return await _folders(request, caller, error=error)
-    await caller.write(*folders.add_folder(caller.user_id, name))
+    await caller.write(folders.add_folders(caller.user_id, [name]))
     return see_other(FOLDERS)
 
 
