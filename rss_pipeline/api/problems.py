@@ -228,9 +228,10 @@ async def _invalid(_: Request, error: Exception) -> Response:
 
 
 def _mistake(mistake: Mapping[str, Any]) -> dict[str, str]:
-    """The place and the kind of a mistake, without the value. A name of a member that was sent is
-    shortened."""
+    """The place and the kind of a mistake, without the value, and without a name that nothing here has."""
     parts: Sequence[object] = mistake["loc"]
+    if mistake["type"] == "extra_forbidden":
+        parts = [*parts[:-1], "(unknown)"]
     where = ".".join(str(part)[:60] for part in parts[:8])
     return {"where": _printable(where), "message": _printable(str(mistake["msg"])[:300])}
 

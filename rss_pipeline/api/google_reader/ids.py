@@ -15,7 +15,6 @@ LONG_ID = "tag:google.com,2005:reader/item/"
 _DECIMAL = re.compile(r"-?[1-9][0-9]{0,19}")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,16}")
 _DIGITS = 16
-_SHOWN = 60
 
 
 def long_id(number: int) -> str:
@@ -44,7 +43,7 @@ def item_number(text: str) -> int | None:
     elif _HEXADECIMAL.fullmatch(bare):
         number = int(bare, 16)
     else:
-        raise not_understood(f"i={text[:_SHOWN]!r} is no id of an item.")
+        raise not_understood("i is no id of an item.")
     return number if 0 < number < MAX_INTEGER else None
 
 

@@ -124,7 +124,8 @@ async def atom(call: Call) -> Response:
 
 
 async def _listing(call: Call, session: SignedIn, stream_id: str | None, *, most: int) -> _Listing:
-    stream = read_stream(stream_id)
+    # Fluent Reader and others name none for all items.
+    stream = read_stream(stream_id, default=READING_LIST)
     page = read_page(stream, call.fields, most=most)
     return _Listing(stream=stream, page=page, scope=await _scope(session, page.place))
 
@@ -201,14 +202,14 @@ def _head(listing: _Listing, about: Result) -> _Head:
             return _Head(title=title, site=None)
         case Label(name):
             if name not in folder_names(about):
-                raise Refused(404, f"You have no folder {name[:80]!r}.")
+                raise Refused(404, "You have no folder of this name.")
             return _Head(title=name, site=None)
         case failing.STREAM:
             return _Head(title=failing.TITLE, site=None)
-        case feed:
+        case _:
             rows = feed_names(about)
             if not rows:
-                raise Refused(404, f"You do not subscribe to {str(feed)[:200]!r}.")
+                raise Refused(404, "You do not subscribe to this feed.")
             return _Head(title=rows[0].title or rows[0].url, site=rows[0].link or rows[0].url)
 
 

@@ -24,7 +24,6 @@ from rss_pipeline.storage.database import MAX_INTEGER
 DEFAULT_COUNT = 20
 _CONTINUATION = re.compile(r"[0-9]{1,16}")
 _COUNT = re.compile(r"[0-9]{1,18}")
-_SHOWN = 40
 
 Place = FeedStream | FeedAddress | Label
 """The part of the user's feeds that a page is of."""
@@ -98,7 +97,7 @@ class _Filters:
             case _ if self.place in (None, tag):
                 self.place = tag
             case _:
-                raise not_understood(f"it={tag} beside {self.place}: items of one feed or folder only.")
+                raise not_understood("it names a second feed or folder: items of one only.")
 
     def exclude(self, tag: Stream | OtherState) -> None:
         match tag:
@@ -111,7 +110,7 @@ class _Filters:
             case OtherState():
                 pass
             case _:
-                raise not_understood(f"xt={tag}: a feed or folder cannot be left out; a state can.")
+                raise not_understood("xt names a feed or folder, which cannot be left out; a state can.")
 
     def _read(self, wanted: bool) -> None:
         self.is_empty |= self.is_read is (not wanted)
@@ -126,7 +125,7 @@ def _count(text: str | None) -> int:
     if text is None:
         return DEFAULT_COUNT
     if not _COUNT.fullmatch(text) or int(text) == 0:
-        raise not_understood(f"n={text[:_SHOWN]!r} is no number of items.")
+        raise not_understood("n is no number of items.")
     return int(text)
 
 
@@ -134,5 +133,5 @@ def _behind(text: str | None) -> int | None:
     if text is None:
         return None
     if not _CONTINUATION.fullmatch(text) or int(text) > MAX_INTEGER:
-        raise not_understood(f"c={text[:_SHOWN]!r} is no continuation of an answer of this server.")
+        raise not_understood("c is no continuation of an answer of this server.")
     return int(text)

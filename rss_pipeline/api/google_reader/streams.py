@@ -20,7 +20,6 @@ _STATE_TITLES = {"reading-list": "All items", "read": "Read items", "starred": "
 _FEED = re.compile(r"feed/(.+)", re.DOTALL)
 _USER = re.compile(r"user/[^/]*/(label|state/com\.google)/(.+)", re.DOTALL)
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]*")
-_SHOWN = 80
 _MAX_CHARACTERS = 4_000
 
 
@@ -100,22 +99,23 @@ def read_tag(text: str) -> Tag:
         if match := _USER.fullmatch(plain):
             return _label(match[2]) if match[1] == "label" else _state(match[2])
     raise not_understood(
-        f"{text[:_SHOWN]!r} is no stream. There are feed/ID, feed/URL, user/-/label/NAME and"
-        " user/-/state/com.google/NAME."
+        "This is no stream. There are feed/ID, feed/URL, user/-/label/NAME and user/-/state/com.google/NAME."
     )
 
 
-def read_stream(text: str | None) -> Stream:
-    """A stream that can be read.
+def read_stream(text: str | None, *, default: Stream | None = None) -> Stream:
+    """A stream that can be read; `default` where none is named.
 
     Raises:
-        Refused: there is no such stream; never an empty list in its place.
+        Refused: there is no such stream, or none is named; never an empty list in its place.
     """
     if text is None or not text.strip():
+        if default is not None:
+            return default
         raise not_understood("No stream is named: s is missing.")
     found = read_tag(text)
     if isinstance(found, OtherState):
-        raise Refused(404, f"There is no stream {found}. There are: {', '.join(sorted(STATES))}.")
+        raise Refused(404, f"There is no stream of this state. There are: {', '.join(sorted(STATES))}.")
     return found
 
 
@@ -129,7 +129,7 @@ def read_label(text: str | None) -> Label:
         raise not_understood("No folder is named: give user/-/label/NAME.")
     found = read_tag(text) if text.startswith(("user/", "user%2", "feed/")) else _label(text)
     if not isinstance(found, Label):
-        raise not_understood(f"{text[:_SHOWN]!r} is no folder: give user/-/label/NAME.")
+        raise not_understood("This is no folder: give user/-/label/NAME.")
     return found
 
 

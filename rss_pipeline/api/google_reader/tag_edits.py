@@ -68,5 +68,6 @@ def read_edit(add: Iterable[str], remove: Iterable[str], *, has_items: bool) -> 
 def _state_only(tag: Tag) -> None:
     if not isinstance(tag, State | OtherState):
         raise not_understood(
-            f"{tag} is no tag of items. Feeds have folders: subscription/edit with a={tag} puts one there."
+            "A feed or a folder is no tag of items. Feeds have folders: subscription/edit with"
+            " a=user/-/label/NAME puts one there."
         )

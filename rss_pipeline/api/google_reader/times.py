@@ -12,7 +12,6 @@ from rss_pipeline.storage.database import MAX_INTEGER
 
 _NUMBER = re.compile(r"([0-9]{1,20})(?:\.[0-9]*)?")
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-_SHOWN = 40
 
 COMMIT_MICROSECONDS = 60_000_000
 """The time in which an item may appear after it got its number: the batch that writes it has to end."""
@@ -28,7 +27,7 @@ def microseconds(text: str | None, name: str) -> int | None:
         return None
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
-        raise not_understood(f"{name}={text[:_SHOWN]!r} is no time: give seconds since 1970.")
+        raise not_understood(f"{name} is no time: give seconds since 1970.")
     digits = match[1].lstrip("0") or "0"
     return min(_scaled(int(digits), len(digits)), MAX_INTEGER)
 

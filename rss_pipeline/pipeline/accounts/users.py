@@ -39,7 +39,7 @@ def check_new_name(text: str) -> str:
     name = as_name(text)
     if not name:
         raise UserRefused(
-            f"{text[:80]!r} cannot be a user's name; write 1 to 64 of the letters a to z, digits and . _ @ -"
+            "this cannot be a user's name; write 1 to 64 of the letters a to z, digits and . _ @ -"
         )
     return name
 

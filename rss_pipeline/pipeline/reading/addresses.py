@@ -15,6 +15,7 @@ from rss_pipeline.collector.registry.feed_url import (
     completed,
     literal,
     read_url,
+    reason,
     same_as,
 )
 from rss_pipeline.pipeline.reading.advice import PRIVATE
@@ -61,7 +62,7 @@ def read_address(text: str, policy: AddressPolicy) -> Address | AddressRefused:
     try:
         read = read_url(literal(completed(text)), {})
     except ValueError as error:
-        return AddressRefused(kind="bad_url", message=f"This is no address of a feed: {error}.")
+        return AddressRefused(kind="bad_url", message=f"This is no address of a feed: {reason(error)}.")
     if read.username is not None or read.password is not None:
         message = "The address has a name or a password in it. Remove them."
         return AddressRefused(kind="bad_url", message=message)

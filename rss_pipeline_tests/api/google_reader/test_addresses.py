@@ -24,6 +24,12 @@ LIST = "reader/api/0/subscription/list"
         pytest.param("/greader/reader/api/0/reader/api/0/subscription/list", LIST, id="typed, and appended"),
         pytest.param("/greader/reader/api/0/subscription/list/", LIST, id="a slash at the end"),
         pytest.param("/greader/reader//api/0/subscription/list", LIST, id="a slash too many"),
+        pytest.param("/greader/api/greader.php/accounts/ClientLogin", LOGIN, id="RSS Guard behind ours"),
+        pytest.param("/greader//api/greader.php/accounts/ClientLogin", LOGIN, id="typed with a slash"),
+        pytest.param("/greader/api/greader.php/reader/api/0/subscription/list", LIST, id="its list"),
+        pytest.param("/api/greader.php/api/greader.php/accounts/ClientLogin", LOGIN, id="typed and appended"),
+        pytest.param("/greader/greader.php/accounts/ClientLogin", None, id="no prefix of any app"),
+        ("/greader/api/greader.php", ""),
         ("/greader", ""),
         ("/greader/", ""),
         ("/api/greader.php", ""),
@@ -55,3 +61,4 @@ def test_an_address_is_a_call(path: str, call: str | None) -> None:
 
 def test_a_call_has_all_its_addresses() -> None:
     assert {call_of(path) for path in addresses_of(LOGIN)} == {LOGIN}
+    assert "/greader/api/greader.php/accounts/ClientLogin" in addresses_of(LOGIN)

@@ -196,7 +196,6 @@ def test_an_item_is_shown_as_it_is_stored(two: Two) -> None:
         ("user/-/label/Nothing", 404),
         (f"{STATE}/broadcast", 404),
         ("nonsense", 400),
-        ("", 400),
     ],
 )
 def test_a_stream_that_is_not_there_is_an_error_and_not_an_empty_list(
@@ -205,6 +204,18 @@ def test_a_stream_that_is_not_there_is_an_error_and_not_an_empty_list(
     assert two.ann.get("stream/items/ids", s=stream, n=5).status_code == status
     assert two.ann.get("stream/contents", s=stream, n=5).status_code == status
     assert two.ann.client.get("/greader/reader/atom/", params={"s": stream}).status_code in (status, 404)
+
+
+@pytest.mark.parametrize("fields", [{}, {"s": ""}, {"s": "  "}])
+def test_a_listing_without_a_stream_is_the_reading_list(two: Two, fields: dict[str, str]) -> None:
+    whole = two.ann.get("stream/contents", s=f"{STATE}/reading-list").json()
+    for call in ("stream/contents", "stream/contents/"):
+        found = two.ann.get(call, **fields)
+        assert found.status_code == 200
+        assert found.json() == {**whole, "updated": found.json()["updated"]}
+    ids = two.ann.get("stream/items/ids", n=100, **fields).json()["itemRefs"]
+    assert [int(each["id"]) for each in ids] == two.ann.ids()
+    assert two.ann.post("mark-all-as-read", fields).status_code == 400
 
 
 def test_nobody_reads_anothers_items(two: Two) -> None:

@@ -83,7 +83,7 @@ def _action(text: str | None) -> Action:
 def _feed(text: str) -> Feed:
     tag = read_tag(text)
     if not isinstance(tag, FeedStream | FeedAddress):
-        raise not_understood(f"s={tag} is no feed: give feed/ID or feed/URL.")
+        raise not_understood("s is no feed: give feed/ID or feed/URL.")
     return tag
 
 

@@ -31,7 +31,7 @@ class Feeds:
         """
         row = self.find(feed)
         if row is None:
-            raise Refused(404, f"You do not subscribe to {feed}.")
+            raise Refused(404, "You do not subscribe to this feed.")
         return row
 
 
