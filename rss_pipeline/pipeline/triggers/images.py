@@ -25,17 +25,20 @@ def most_at_once(shards: int) -> int:
 
 
 def decide_fresh(due: ImagesDue, runs: Sequence[JobRun], *, now: datetime, at_once: int = 1) -> Start | Wait:
-    """Start a run for images that were never tried. `runs` are the newest download runs, newest first.
+    """Start a run for images that were never tried, or that a user waits for. `runs` are the newest download
+    runs, newest first.
 
     Another one, up to `at_once`, where many wait at hosts that no run has: those are the ones that count.
     """
-    if due.fresh == 0:
+    if due.fresh == due.requested == 0:
         return Wait(reason="No new image waits.")
     running = [run for run in runs if run.state == "running" and is_alive(run, due.live_run_ids, now)]
     if due.fresh >= MANY_WAITING and len(running) < at_once:
         runs = [run for run in runs if run not in running]
     if (wait := reason_to_wait(runs, due.live_run_ids, now=now)) is not None:
         return wait
+    if due.requested:
+        return Start(reason=f"A user waits for {due.requested} images.")
     oldest = from_instant(due.oldest_fresh_at)
     if due.fresh >= MANY_WAITING or (oldest is not None and now - oldest >= PATIENCE):
         return Start(reason=f"{due.fresh} new images wait.")

@@ -13,6 +13,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claims import RANKED_FIRST
 from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
+from rss_pipeline.storage.images.wanted import REQUESTED
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, new_token
 
 PER_HOST = 200
@@ -190,6 +191,8 @@ class ImagesDue:
     """Never tried."""
     retries: int
     """Tried before, and due again."""
+    requested: int
+    """Those of both that a user waits for."""
     oldest_fresh_at: str | None
     live_run_ids: tuple[str, ...]
 
@@ -204,8 +207,10 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
             Statement(
                 f"""SELECT count(*) FILTER (WHERE attempts = 0) AS fresh,
                 count(*) FILTER (WHERE attempts > 0) AS retries,
+                count(*) FILTER (WHERE last_error_kind = '{REQUESTED}') AS requested,
                 min(CASE WHEN attempts = 0 THEN due END) AS oldest FROM (
-                  SELECT t.attempts, {_DUE_AT} AS due {_DUE} ORDER BY due LIMIT {_COUNTED})""",
+                  SELECT t.attempts, t.last_error_kind, {_DUE_AT} AS due {_DUE}
+                  ORDER BY due LIMIT {_COUNTED})""",
                 [at, clock, clock, at, at],
                 name="count due images",
             ),
@@ -220,6 +225,7 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
     return ImagesDue(
         fresh=int(row["fresh"]),
         retries=int(row["retries"]),
+        requested=int(row["requested"]),
         oldest_fresh_at=row["oldest"],
         live_run_ids=tuple(lease["run_id"] for lease in live.rows),
     )

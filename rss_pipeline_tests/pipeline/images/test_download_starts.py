@@ -11,9 +11,13 @@ from rss_pipeline.storage.images.claims import ImagesDue
 from rss_pipeline_tests.support.pipeline import NOON
 
 
-def due(fresh: int = 0, retries: int = 0, *, waited: int = 0, live: tuple[str, ...] = ()) -> ImagesDue:
+def due(
+    fresh: int = 0, retries: int = 0, *, requested: int = 0, waited: int = 0, live: tuple[str, ...] = ()
+) -> ImagesDue:
     oldest = datetime.fromtimestamp(NOON.timestamp() - 60 * waited, UTC).isoformat() if fresh else None
-    return ImagesDue(fresh=fresh, retries=retries, oldest_fresh_at=oldest, live_run_ids=live)
+    return ImagesDue(
+        fresh=fresh, retries=retries, requested=requested, oldest_fresh_at=oldest, live_run_ids=live
+    )
 
 
 RUNNING = [JobRun(run_id="r" * 8, state="running", started_at=datetime(2026, 3, 2, 11, 0, tzinfo=UTC))]
@@ -30,6 +34,11 @@ RUNNING = [JobRun(run_id="r" * 8, state="running", started_at=datetime(2026, 3, 
         (decide_fresh, due(100), RUNNING, True),
         (decide_fresh, due(100, live=("r" * 8,)), RUNNING, False),
         (decide_fresh, due(0, 5), [], False),
+        # A user waits.
+        (decide_fresh, due(1, requested=1, waited=0), [], True),
+        (decide_fresh, due(0, 2, requested=1), [], True),
+        (decide_fresh, due(1, requested=1, live=("r" * 8,)), RUNNING, False),
+        (decide_fresh, due(1, requested=1), [JobRun(run_id="f", state="failed", ended_at=NOON)], False),
         (decide_retries, due(5, waited=9), [], False),
         (decide_retries, due(0, 1), [], True),
         (decide_retries, due(0, 1, live=("r" * 8,)), RUNNING, False),

@@ -14,10 +14,11 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.feeds.claims import claim as claim_feeds
-from rss_pipeline.storage.images import claims, closings, tasks
+from rss_pipeline.storage.images import claims, closings, tasks, wanted
 from rss_pipeline.storage.images.claims import ImageClaim, ImagesDue
-from rss_pipeline.storage.images.closings import Archived, Attempted, ImageRelease
+from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted, ImageRelease
 from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
 from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
 
 ONE = image_task_id(item_id("a", "1"), "https://x.example/1")
@@ -257,7 +258,7 @@ def test_a_wrong_clock_heals(known: Database) -> None:
 
 def test_the_sensor_hears_what_waits_and_who_is_at_it(known: Database) -> None:
     assert claims.images_due(known, NOW) == ImagesDue(
-        fresh=0, retries=0, oldest_fresh_at=None, live_run_ids=()
+        fresh=0, retries=0, requested=0, oldest_fresh_at=None, live_run_ids=()
     )
     wait_for(known, "1", "https://x.example/1", "https://y.example/1", "https://z.example/1")
     claimed = claim(known, limit=1, run="at it")
@@ -288,3 +289,82 @@ def test_when_a_feed_last_answered(known: Database) -> None:
     assert claims.last_answer(known) is not None
     known.query("UPDATE feeds SET last_fetched_at = NULL")
     assert claims.last_answer(known) is None
+
+
+@pytest.fixture
+def reading(known: Database) -> Database:
+    """Ann subscribes to `a`, whose item 1 has two images; eve subscribes to nothing."""
+    for user in ("ann", "eve"):
+        add_user(known, user)
+    subscribe(known, "ann", "a")
+    wait_for(known, "1", "https://x.example/1", "https://y.example/2")
+    return known
+
+
+def missing(database: Database, *, user: str = "ann", now: datetime = NOW) -> wanted.MissingImages:
+    return wanted.missing_of(database.batch([wanted.missing_images(user, item_id("a", "1"), now=now)])[0])
+
+
+def request_now(database: Database, *, user: str = "ann", now: datetime = NOW) -> int:
+    return database.batch([wanted.request_images(user, item_id("a", "1"), now=now)])[0].changes
+
+
+def fail(database: Database, times: int, *, at: datetime = NOW) -> None:
+    """Let every image fail so often, each time when it is due."""
+    for n in range(times):
+        claimed = claim(database, now=at + n * timedelta(days=1))
+        failed = [
+            Attempted(task_id=task.id, message="no", next_attempt_at=at + (n + 1) * timedelta(days=1))
+            for task in claimed.tasks
+        ]
+        closings.record_attempted(database, claimed.token, failed, now=at + n * timedelta(days=1))
+        database.query("DELETE FROM leases")
+
+
+def test_images_that_wait_are_requested_once_and_start_a_download(reading: Database) -> None:
+    assert missing(reading) == wanted.MissingImages(requestable=2, coming=0, waiting=0)
+    assert request_now(reading) == 2
+    assert missing(reading) == wanted.MissingImages(requestable=0, coming=2, waiting=0)
+    assert request_now(reading) == 0
+    due = claims.images_due(reading, NOW)
+    assert (due.fresh, due.requested) == (2, 2)
+
+
+def test_images_that_failed_for_good_get_one_more_attempt_and_no_earlier_than_an_hour_later(
+    reading: Database,
+) -> None:
+    fail(reading, MAX_ATTEMPTS)
+    last = NOW + timedelta(days=MAX_ATTEMPTS - 1)
+    assert missing(reading, now=last + HOUR / 2) == wanted.MissingImages(requestable=0, coming=0, waiting=2)
+    assert request_now(reading, now=last + HOUR / 2) == 0
+    assert request_now(reading, now=last + HOUR) == 2
+    assert sorted(urls(claim(reading, now=last + HOUR))) == ["https://x.example/1", "https://y.example/2"]
+    reading.query("UPDATE image_tasks SET lease_token = NULL")
+    reading.query("DELETE FROM leases")
+    fail(reading, 1, at=last + HOUR)
+    assert reading.query("SELECT DISTINCT status, attempts FROM image_tasks").rows == [
+        {"status": "failed", "attempts": MAX_ATTEMPTS}
+    ]
+    assert claims.images_due(reading, last + 9 * HOUR).requested == 0
+
+
+def test_a_host_on_hold_and_a_feed_that_had_its_bytes_of_the_day_are_left_alone(reading: Database) -> None:
+    reading.query(
+        "INSERT INTO image_holds VALUES ('x.example', ?, 'asked', 1)", [f"{NOW + HOUR:%Y-%m-%dT%H:%M:%SZ}"]
+    )
+    assert request_now(reading) == 2
+    claimed = claim(reading)
+    assert urls(claimed) == ["https://y.example/2"]
+    full = ImageRelease(task_id=claimed.tasks[0].id, due_at=NOW + 9 * HOUR, kind="day_full", reason="full")
+    closings.release(reading, claimed.token, [full], now=NOW)
+    reading.query("DELETE FROM leases")
+    assert missing(reading) == wanted.MissingImages(requestable=0, coming=1, waiting=1)
+    assert request_now(reading) == 0
+
+
+def test_nobody_requests_images_of_a_feed_that_is_not_theirs_or_that_archives_none(reading: Database) -> None:
+    assert request_now(reading, user="eve") == 0
+    assert missing(reading, user="eve").number == 0
+    reading.query("UPDATE feeds SET images = 0")
+    assert request_now(reading) == 0
+    assert missing(reading).number == 0
