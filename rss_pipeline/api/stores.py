@@ -1,7 +1,10 @@
 """The stores of the reader, opened once for the life of its process."""
 
 import asyncio
-from collections.abc import Iterator
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +18,53 @@ from rss_pipeline.storage.search.readers import IndexReaders
 
 MAKERS = 2
 """Requests that make bodies at one time. More would not be faster, and all others would wait for them."""
+
+
+_TOTALS_LAST = 3600.0
+"""Seconds; meanwhile retention removes some."""
+_TOTALS_LAST_WHERE_READS_COST = 600.0
+"""Seconds for which the number also stays when items came in."""
+_MOST_USERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    items: int
+    seen: tuple[int, int]
+    counted_at: float
+
+
+class ItemTotals:
+    """The number of all items of each user's feeds, kept until something comes in: to count them reads an
+    index entry of each, which D1 charges for, and every page shows it. Safe to call from several threads."""
+
+    def __init__(self, *, seconds: Callable[[], float] = time.monotonic) -> None:
+        """`seconds` is a clock that never goes back (time.monotonic)."""
+        self._seconds = seconds
+        self._known: OrderedDict[str, _Total] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def known(self, user_id: str, seen: tuple[int, int], *, are_reads_charged: bool) -> int | None:
+        """The number for this user while `seen` (the newest arrival, a hash of the feeds) is the same; where
+        reads are charged, for some minutes more."""
+        with self._lock:
+            total = self._known.get(user_id)
+        if total is None:
+            return None
+        age = self._seconds() - total.counted_at
+        is_same = total.seen == seen or (
+            are_reads_charged and total.seen[1] == seen[1] and age < _TOTALS_LAST_WHERE_READS_COST
+        )
+        return total.items if is_same and age < _TOTALS_LAST else None
+
+    def keep(self, user_id: str, seen: tuple[int, int], items: int) -> int:
+        """Keep this number, and return it."""
+        with self._lock:
+            self._known[user_id] = _Total(items, seen, self._seconds())
+            self._known.move_to_end(user_id)
+            while len(self._known) > _MOST_USERS:
+                self._known.popitem(last=False)
+        return items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +83,8 @@ class Stores:
     secret: bytes = field(repr=False)
     making: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, MAKERS), repr=False)
     """The places of requests that make bodies, given in the order of arrival."""
+    totals: ItemTotals = field(default_factory=ItemTotals, repr=False)
+    """The numbers of items that pages show."""
 
     @property
     def is_remote(self) -> bool:

@@ -11,6 +11,7 @@ from rss_pipeline.api.pages.addresses import feed_url
 from rss_pipeline.pipeline.accounts.preferences import Preferences, stored_preferences
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.subscriptions.counts import count_all_starred, count_items
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
 from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
 
@@ -39,6 +40,12 @@ class Frame:
     """In the user's order."""
     folders: Sequence[Folder]
     """By name, empty ones too."""
+    starred: int
+    """Items with a star."""
+    state: int
+    """The version of what the user sees: it grows with each mark, wherever that is made."""
+    items: int = 0
+    """All items of the feeds."""
 
     @property
     def loose(self) -> Sequence[FeedRow]:
@@ -96,6 +103,7 @@ class Frame:
 
         return replace(
             self,
+            state=self.state + 1,
             feeds=[less(feed) for feed in self.feeds],
             folders=[replace(folder, feeds=[less(feed) for feed in folder.feeds]) for folder in self.folders],
         )
@@ -103,12 +111,17 @@ class Frame:
 
 def frame_statements(user_id: str) -> list[Statement]:
     """The queries for `frame_of`."""
-    return [users.preferences(user_id), list_folders(user_id), list_feeds(user_id)]
+    return [
+        users.preferences(user_id),
+        list_folders(user_id),
+        list_feeds(user_id),
+        count_all_starred(user_id),
+    ]
 
 
 def frame_of(results: Sequence[Result]) -> Frame:
     """The frame, from the results of `frame_statements`."""
-    user, folders, listed = results
+    user, folders, listed, stars = results
     feeds = feed_rows(listed)
     inside = sorted((feed for feed in feeds if feed.folder is not None), key=lambda feed: feed.folder or "")
     by_folder = {name: list(rows) for name, rows in groupby(inside, key=lambda feed: feed.folder or "")}
@@ -116,11 +129,32 @@ def frame_of(results: Sequence[Result]) -> Frame:
         preferences=stored_preferences(user.rows[0]["preferences"]),
         feeds=feeds,
         folders=[Folder(name, by_folder.get(name, [])) for name in folder_names(folders)],
+        starred=int(stars.rows[0]["n"]),
+        state=int(user.rows[0]["state_version"]),
     )
 
 
+async def items_of_all(caller: AsyncCaller, feed_ids: Sequence[str], version: int) -> int:
+    """The number of all items of the caller's feeds, which are these; `version` is the newest arrival."""
+    seen = version, hash(frozenset(feed_ids))
+    totals = caller.stores.totals
+    known = totals.known(caller.user_id, seen, are_reads_charged=caller.stores.is_remote)
+    if known is not None:
+        return known
+    [counted] = await caller.read_long(count_items(caller.user_id))
+    return totals.keep(caller.user_id, seen, int(counted.rows[0]["n"]))
+
+
+async def whole_frame(caller: AsyncCaller, results: Sequence[Result]) -> Frame:
+    """`frame_of`, with the number of all items."""
+    frame = frame_of(results)
+    items = await items_of_all(caller, [feed.feed_id for feed in frame.feeds], frame.version)
+    return replace(frame, items=items)
+
+
 async def read_frame(caller: AsyncCaller, *more: Statement) -> tuple[Frame, list[Result]]:
-    """The frame, and the results of the page's own queries, in one batch."""
+    """The frame, and the results of the page's own queries, in one batch; in another one what is only
+    counted once something came in."""
     own = frame_statements(caller.user_id)
     found = await caller.read_long(*own, *more)
-    return frame_of(found[: len(own)]), found[len(own) :]
+    return await whole_frame(caller, found[: len(own)]), found[len(own) :]

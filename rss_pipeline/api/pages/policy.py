@@ -10,13 +10,16 @@ from rss_pipeline.storage.objects import public_url
 def page_headers(stores: Stores, *, publisher_images: bool = False) -> Mapping[str, str]:
     """The headers of a page of the reader on these stores, with or without images that publishers send.
 
+    `no-store`, because a browser takes whatever it keeps when somebody goes back, also what has to be
+    revalidated (RFC 9111 4.2.1 lets it): a list would show as unread what was read from it.
+
     `same-origin` says nothing to a publisher, and lets browsers send Origin with our own forms: with
     `no-referrer` they send `null` (https://fetch.spec.whatwg.org/#append-a-request-origin-header).
     """
     return {
         "Content-Security-Policy": content_policy(stores, publisher_images=publisher_images),
         "Referrer-Policy": "same-origin",
-        "Cache-Control": "private, no-cache",
+        "Cache-Control": "private, no-store",
         "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
         "Cross-Origin-Opener-Policy": "same-origin",
     }

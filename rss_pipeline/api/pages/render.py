@@ -19,6 +19,7 @@ An error is an `ApiError`, as in the JSON API: errors.py makes a page of it.
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from fastapi import Request
@@ -27,16 +28,20 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.responses import Response
 
+from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url
 from rss_pipeline.api.pages.frame import Frame
 from rss_pipeline.api.pages.policy import page_headers
 from rss_pipeline.api.pages.static import static_url
 from rss_pipeline.api.pages.statistics.plots import small_bars
 from rss_pipeline.collector.models.clock import instant, rough
+from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.pipeline.accounts.preferences import Preferences
 
 NAME = "rss_pipeline"
+STATE_COOKIE = "state"
 _DEFAULTS = Preferences()
+_TITLE_CHARACTERS = 300
 
 
 def page(
@@ -46,9 +51,11 @@ def page(
     title: str,
     frame: Frame | None = None,
     status: int = 200,
+    cache: str | None = None,
     **values: object,
 ) -> Response:
-    """A page as an answer; without a frame it is the same for everybody."""
+    """A page as an answer; without a frame it is the same for everybody. `cache` takes the place of the
+    header Cache-Control of all pages."""
     preferences = _DEFAULTS if frame is None else frame.preferences
     html = _TEMPLATES.get_template(template).render(
         title=title,
@@ -59,8 +66,16 @@ def page(
         now=request.app.state.clock(),
         **values,
     )
-    headers = page_headers(request.app.state.stores, publisher_images=preferences.publisher_images)
-    return Response(html, status_code=status, headers=headers, media_type="text/html")
+    headers = dict(page_headers(request.app.state.stores, publisher_images=preferences.publisher_images))
+    if cache is not None:
+        headers["Cache-Control"] = cache
+    answer = Response(html, status_code=status, headers=headers, media_type="text/html")
+    if frame is not None and request.cookies.get(STATE_COOKIE) != str(frame.state):
+        # Chromium keeps pages as they are in spite of `no-store`, until a cookie changes that no script sees.
+        answer.set_cookie(
+            STATE_COOKIE, str(frame.state), secure=is_https(request.scope), httponly=True, samesite="lax"
+        )
+    return answer
 
 
 def see_other(address: str) -> Response:
@@ -133,6 +148,7 @@ def _environment() -> Environment:
     }
     found.filters["when"] = _when
     found.filters["on"] = _on
+    found.filters["title_line"] = partial(title_line, limit=_TITLE_CHARACTERS)
     return found
 
 

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from rss_pipeline.api.pages import static
 from rss_pipeline.api.pages.account import apps, first_user, lists_of_feeds, login, sessions, settings
 from rss_pipeline.api.pages.feeds import adding, failing, feed_edit, folders, kept, tasks
-from rss_pipeline.api.pages.reading import item, lists, marks, search
+from rss_pipeline.api.pages.reading import again, item, lists, marks, search
 from rss_pipeline.api.pages.statistics import page as statistics
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -22,9 +22,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     kept.router,
     folders.router,
     failing.router,
-    marks.router,
+    # Its POST has a fixed word where the one of marks has a variable.
     item.router,
+    marks.router,
     lists.router,
+    again.router,
     search.router,
     statistics.router,
 )

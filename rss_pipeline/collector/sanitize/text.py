@@ -11,14 +11,14 @@ _LINE_ENDS = re.compile("\r\n?")
 _JOINED = frozenset("\u200d\ufe0e\ufe0f")
 ELLIPSIS = "…"
 _MARKUP = re.compile(
-    r"<(?P<end>/?)(?P<name>a|abbr|b|bdi|bdo|big|br|center|cite|code|del|dfn|div|em|font|h[1-6]|i|img|ins|kbd|mark"
+    r"<(?P<end>/?)(?P<name>a|abbr|b|bdi|bdo|big|br|center|cite|code|del|dfn|div|em|font|h[1-6]|i|ins|kbd|mark"
     r"|nobr|p|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr)(?P<more>(?:[\s/][^<>]*)?)>",
     re.IGNORECASE,
 )
 """Tags that a title may be written with."""
-_BREAKS = frozenset({"br", "center", "div", "h1", "h2", "h3", "h4", "h5", "h6", "img", "p"})
-"""Of these, those at which a word ends."""
-_WITHOUT_END = frozenset({"br", "img", "wbr"})
+_BREAKS = frozenset({"br", "center", "div", "h1", "h2", "h3", "h4", "h5", "h6", "p"})
+"""Those of these at which a word ends."""
+_WITHOUT_END = frozenset({"br", "wbr"})
 
 
 def legal(text: str) -> str:

@@ -130,7 +130,7 @@ class _Writer:
         if is_end:
             return "</table>" if self._tables else "</table></div>"
         table = f"<table{_kept(attributes)}>"
-        return table if self._tables > 1 else f'<div class="wide"{_scrolling("Table")}>{table}'
+        return table if self._tables > 1 else f'<div class="scrolls"{_scrolling("Table")}>{table}'
 
     def _end_of_link(self) -> str:
         end = "</a>" if not self._links or self._links.pop() is not None else "</span>"

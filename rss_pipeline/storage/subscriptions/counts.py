@@ -45,6 +45,27 @@ def unread_counts(result: Result) -> list[UnreadCount]:
     return list(map(UnreadCount._make, result.columns(*UnreadCount._fields)))
 
 
+def count_items(user_id: str) -> Statement:
+    """A query for `n`, all items of the user's feeds: an index entry is read of each."""
+    return Statement(
+        """SELECT count(*) AS n FROM subscriptions AS s
+        CROSS JOIN items AS i INDEXED BY items_of_feed ON i.feed_id = s.feed_id
+        WHERE s.user_id = ? AND i.arrived IS NOT NULL""",
+        [user_id],
+        name="count items",
+    )
+
+
+def count_all_starred(user_id: str) -> Statement:
+    """A query for `n`, all items to which the user has given a star."""
+    return Statement(
+        """SELECT count(*) AS n FROM item_states INDEXED BY item_states_starred
+        WHERE user_id = ? AND starred_at IS NOT NULL""",
+        [user_id],
+        name="count stars",
+    )
+
+
 def count_starred(user_id: str, feed_id: str) -> Statement:
     """A query for `n`, the items of a feed to which the user has given a star."""
     return Statement(

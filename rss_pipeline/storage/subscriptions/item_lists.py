@@ -22,6 +22,8 @@ from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
 from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_rows
 
 _HAS_FEED = "EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id = ?)"
+READ_CHARACTERS = 2_000
+"""Part of an item's HTML that a list reads for its first words."""
 MAX_PAGE = 20_000
 """The most items of one page of numbers."""
 
@@ -123,9 +125,8 @@ def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int
     """A query for a page of items without their contents, for `items_of`; with so many characters of the
     start of their texts, for `texts_of`."""
     found, params = _page(user_id, filter, page)
-    text = f", substr({body_text('i')}, 1, {text_characters}) AS text" if text_characters else ""
     return Statement(
-        f"""SELECT {ITEM_COLUMNS}, page.at{text} FROM ({found}) AS page {ITEM_FROM}
+        f"""SELECT {ITEM_COLUMNS}, page.at{_text(text_characters)} FROM ({found}) AS page {ITEM_FROM}
         ORDER BY {_order(page)}""",
         [*params, user_id],
         name="list items of a user",
@@ -226,10 +227,12 @@ def numbers_of(result: Result, page: Page) -> Numbers:
     return Numbers(numbers=tuple(numbers[: page.limit]), next_key=next_key)
 
 
-def items_by(user_id: str, chosen: Chosen) -> Statement:
-    """A query for these items without their contents, newest first, for `named_items`."""
+def items_by(user_id: str, chosen: Chosen, *, text_characters: int = 0) -> Statement:
+    """A query for these items without their contents, newest first, for `named_items`; with so many
+    characters of the start of their texts, for `texts_of`."""
     return Statement(
-        f"""SELECT {ITEM_COLUMNS} FROM (SELECT DISTINCT i.rowid AS place FROM {chosen.rows}) AS page
+        f"""SELECT {ITEM_COLUMNS}{_text(text_characters)}
+        FROM (SELECT DISTINCT i.rowid AS place FROM {chosen.rows}) AS page
         {ITEM_FROM} ORDER BY i.arrived DESC""",
         [chosen.names, user_id],
         name="read items of a user",
@@ -261,6 +264,35 @@ def _key(order: Order, at: object, number: object) -> Key:
     if order == "published":
         return Key(int(datetime.fromisoformat(str(at)).timestamp()), int(str(number)))
     return Key(int(str(at)), int(str(number)))
+
+
+class MarkedItem(NamedTuple):
+    """The marks of an item."""
+
+    id: str
+    read: int
+    starred: int
+
+
+def marks_of(user_id: str, chosen: Chosen) -> Statement:
+    """A query for the marks of these items, for `marked_items`."""
+    return Statement(
+        f"""SELECT i.id, coalesce(t.is_read, {number("i.arrived <= s.read_up_to")}) AS read,
+          {number("t.starred_at IS NOT NULL")} AS starred
+        FROM {chosen.rows} CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+        LEFT JOIN item_states AS t ON {_STATE}""",
+        [chosen.names, user_id],
+        name="read marks of items",
+    )
+
+
+def marked_items(result: Result) -> list[MarkedItem]:
+    """The result of `marks_of`."""
+    return list(map(MarkedItem._make, result.columns(*MarkedItem._fields)))
+
+
+def _text(characters: int) -> str:
+    return f", substr({body_text('i')}, 1, {characters}) AS text" if characters else ""
 
 
 def _order(page: Page) -> str:

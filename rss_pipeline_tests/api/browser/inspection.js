@@ -2,7 +2,7 @@
 forbidden => {
   const bodies = [...document.querySelectorAll('.body')];
   const inside = bodies.flatMap(body => [...body.querySelectorAll('*')]);
-  const ours = new Set(['image-link', 'unsized', 'wide', 'embedded video', 'embedded audio']);
+  const ours = new Set(['image-link', 'unsized', 'scrolls', 'embedded video', 'embedded audio']);
   const wrong = [];
   for (const each of inside) {
     if (each.matches(forbidden)) wrong.push(each.tagName);

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import httpx
 from playwright.sync_api import Browser
 from starlette.types import ASGIApp
 
@@ -57,6 +58,12 @@ class Library:
         """Let this user prefer something, and the defaults of everything else."""
         caller = Caller(user.key, self.reader.database, self.reader.clock)
         write_preferences(caller, Preferences(**preferences))
+
+    def mark(self, user: User, *ids: str, **marks: bool) -> None:
+        """Mark these items as another window or an app of the user does."""
+        headers = {"Authorization": f"Bearer {user.token}"}
+        done = httpx.post(f"{self.url}/api/items/mark", json={"ids": ids, **marks}, headers=headers)
+        assert done.status_code == 200, done.text
 
     @contextmanager
     def open(self, user: User | None, **options: Any) -> Iterator[Watched]:

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rss_pipeline_tests.api.browser.library import Library, library
 from rss_pipeline_tests.storage.subscriptions.readers import unread
+from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.waiting import soon
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -277,3 +278,80 @@ def test_a_session_that_has_ended_leads_to_the_login_and_not_into_nothing(books:
         with page.expect_navigation():
             page.keyboard.press("r")
         expect(page).to_have_url(re.compile(r"/login\?next=/unread$"))
+
+
+def test_counts_and_marks_follow_what_other_clients_did_once_somebody_looks(books: Library) -> None:
+    feed, other = books.feed("Planet", "one", "two", "three"), books.feed("Gazette", "four")
+    user = books.user(feed, other, folder="News")
+    with books.open(user) as found:
+        page = found.page()
+        page.goto("/unread")
+        ids = [each.get_attribute("data-id") or "" for each in page.locator(".entry").all()]
+        books.mark(user, *ids[:2], is_read=True)
+        books.mark(user, ids[2], is_starred=True)
+        page.evaluate("polled = 0; dispatchEvent(new Event('focus'))")
+        expect(page.locator(".entry.read")).to_have_count(2)
+        expect(page.locator(f"#i-{ids[2]} .unstar")).to_have_count(1)
+        expect(page).to_have_title("(2) Unread - rss_pipeline")
+        expect(page.locator('[data-view="unread"] .number').first).to_have_text("2")
+        expect(page.locator('.column [data-view="starred"] .number')).to_have_text("1")
+        expect(page.locator(".column .of-folder .number")).to_have_text("2")
+        books.mark(user, ids[0], is_read=False)
+        page.keyboard.press("r")
+        expect(page.locator(".entry.read")).to_have_count(1)
+        expect(page).to_have_title("(3) Unread - rss_pipeline")
+        # An item's own page follows too.
+        page.goto(f"/items/{ids[3]}")
+        books.mark(user, ids[3], is_read=False, is_starred=True)
+        page.evaluate("polled = 0; dispatchEvent(new Event('focus'))")
+        expect(page.get_by_role("button", name="Remove the star", exact=True)).to_be_visible()
+        expect(page.get_by_role("button", name="Remove the star of this item")).to_be_visible()
+        page.get_by_role("button", name="Mark read").click()
+        expect(page.get_by_role("button", name="Mark unread")).to_be_visible()
+
+
+def test_an_item_is_starred_and_left_for_the_next_one_at_its_end(books: Library) -> None:
+    feed = books.feed("Planet", "one", "two", link="https://planet.example/1")
+    user = books.user(feed)
+    with books.open(user) as found:
+        page = found.page()
+        page.goto("/unread")
+        page.locator(".title").first.click()
+        opened = page.locator(".opened")
+        expect(opened.locator(".acts").first.get_by_role("link", name="Original page")).to_be_visible()
+        opened.get_by_role("button", name="Star", exact=True).click()
+        expect(opened.get_by_role("button", name="Remove the star", exact=True)).to_be_visible()
+        expect(page.locator('.column [data-view="starred"] .number')).to_have_text("1")
+        opened.get_by_role("button", name="Next", exact=True).click()
+        expect(page.locator(".entry.open .title")).to_have_text("one")
+        page.goto("/starred")
+        assert titles(page) == ["two"]
+
+
+def test_images_that_are_missing_are_requested_at_the_item_and_put_in_once_they_are_there(
+    books: Library,
+) -> None:
+    cat = '<p><img src="https://pic.example/cat.png" alt="A cat"></p>'
+    feed = books.feed("Planet", "one", content_html=cat)
+    database = books.reader.database
+    [item] = database.query("SELECT id FROM items WHERE feed_id = ?", [feed]).rows
+    database.query(
+        """INSERT INTO image_tasks (id, item_id, original_url, status, attempts, created_at, updated_at, host,
+          position) VALUES (?, ?, 'https://pic.example/cat.png', 'failed', 3, ?, ?, 'pic.example', 0)""",
+        [f"cat of {feed}", item["id"], "2026-03-02T12:00:00Z", "2026-03-02T12:00:00Z"],
+    )
+    with books.open(books.user(feed)) as found:
+        page = found.page()
+        page.goto("/unread")
+        page.locator(".title").click()
+        page.get_by_role("button", name="Load 1 missing image").click()
+        expect(page.locator(".missing")).to_contain_text("1 image will be loaded in a moment.")
+        key = f"images/{feed}/0a1b2c3d/cat.png"
+        books.reader.stores.objects.put(key, pictures.png(30, 20), content_type="image/png")
+        database.query(
+            """UPDATE image_tasks SET status = 'success', r2_key = ?, last_error_kind = NULL,
+              width = 30, height = 20 WHERE item_id = ?""",
+            [key, item["id"]],
+        )
+        expect(page.locator(".opened img")).to_have_attribute("alt", "A cat")
+        expect(page.locator(".missing")).to_be_hidden()

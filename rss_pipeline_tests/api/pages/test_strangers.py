@@ -61,9 +61,12 @@ PAGES = (
     Page("GET", "/feeds/{id}", id="feed"),
     Page("GET", "/folders/{name:path}", id="folder"),
     Page("GET", "/next-unread"),
+    Page("GET", "/state"),
+    Page("GET", "/entries"),
     Page("GET", "/items/{id}", id="item"),
     Page("GET", "/items/{id}/body", id="item"),
     Page("GET", "/items/{id}/versions", id="item"),
+    Page("POST", "/items/{id}/images", id="item"),
     *(
         Page("POST", "/items/{id}/{mark}", id="item", mark=each)
         for each in ("read", "star", "unstar", "unread")

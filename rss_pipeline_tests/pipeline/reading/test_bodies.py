@@ -332,7 +332,7 @@ def test_a_page_adds_nothing_that_runs(database: Counting, cache: Bodies, html: 
             "template",
         }
         assert not [name for name in map(str, element.attrib) if name.startswith("on")], found
-        assert element.get("class") in (None, "image-link", "unsized", "wide")
+        assert element.get("class") in (None, "image-link", "unsized", "scrolls")
         for name in ("href", "src", "poster"):
             assert re.match("https?://|mailto:|$", element.get(name, "")), found
 

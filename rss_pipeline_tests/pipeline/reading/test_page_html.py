@@ -299,12 +299,12 @@ def test_no_id_of_a_publisher_is_one_on_our_page() -> None:
 def test_a_table_and_preformatted_text_scroll_in_themselves_and_are_reached_by_keyboard() -> None:
     group = 'tabindex="0" role="group" aria-label='
     assert shown("<table><tr><td>a</td></tr></table>") == (
-        f'<div class="wide" {group}"Table"><table><tbody><tr><td>a</td></tr></tbody></table></div>'
+        f'<div class="scrolls" {group}"Table"><table><tbody><tr><td>a</td></tr></tbody></table></div>'
     )
     assert shown('<pre lang="en">a</pre>') == f'<pre lang="en" {group}"Preformatted text">a</pre>'
     # A table in a table scrolls with it.
     nested = shown("<table><tr><td><table><tr><td>a</td></tr></table></td></tr></table><table></table>")
-    assert nested.count('class="wide"') == nested.count("</table></div>") == 2
+    assert nested.count('class="scrolls"') == nested.count("</table></div>") == 2
     assert nested.index("</table></td>") < nested.index("</table></div>")
 
 

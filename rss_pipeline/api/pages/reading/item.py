@@ -16,9 +16,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.pages.frame import Frame, frame_of, frame_statements
+from rss_pipeline.api.conditional import CACHE_CONTROL
+from rss_pipeline.api.pages.addresses import item_url, local
+from rss_pipeline.api.pages.forms import form_fields
+from rss_pipeline.api.pages.frame import Frame, frame_statements, whole_frame
 from rss_pipeline.api.pages.reading.views import View, view_at
-from rss_pipeline.api.pages.render import page
+from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.pipeline.accounts.callers import Caller
@@ -27,6 +30,7 @@ from rss_pipeline.pipeline.reading.bodies import Bodies, Body, BodyFor
 from rss_pipeline.reader.mark import Marks, mark_items
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result
+from rss_pipeline.storage.images.wanted import missing_images, missing_of, request_images
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.item_lists import (
     Key,
@@ -34,6 +38,7 @@ from rss_pipeline.storage.subscriptions.item_lists import (
     items_by,
     items_of,
     keys_of,
+    known_ids,
     list_items,
     named_items,
 )
@@ -81,13 +86,14 @@ async def item(
 ) -> Response:
     """An item with links to the next and the last one of the list that it was opened from."""
     view = view_at(source)
-    *found, by_id, placed, undoable = await caller.read_long(
+    *found, by_id, placed, undoable, missing = await caller.read_long(
         *frame_statements(caller.user_id),
         items_by(caller.user_id, Chosen.by_ids([id])),
         keys_of(caller.user_id, id),
         list_undoable(caller.user_id, now=caller.clock()),
+        missing_images(caller.user_id, id, now=caller.clock()),
     )
-    frame, row = frame_of(found), _row(by_id)
+    frame, row = await whole_frame(caller, found), _row(by_id)
     opens = frame.preferences.mark_read_on_open and _is_of_reader(request)
     is_marked = opens and not row.is_read
     # An item that a mark of many made read stays read, once it was opened, when that mark is undone.
@@ -110,15 +116,32 @@ async def item(
         before=before,
         behind=behind,
         is_versioned=row.is_repaired,
+        missing=missing_of(missing),
+        # Kept, unlike a list: to come back to it does not mark it read again.
+        cache=CACHE_CONTROL,
     )
+
+
+@router.post("/items/{id}/images")
+async def load_images(request: Request, caller: SignedIn, id: str) -> Response:
+    """Request the images of an item that are not archived yet."""
+    fields = await form_fields(request)
+    *_, found = await caller.write(
+        request_images(caller.user_id, id, now=caller.clock()), known_ids(caller.user_id, [id])
+    )
+    if not found.rows:
+        raise ApiError("not_found", "Your feeds have no such item.")
+    return see_other(local(fields.get("back"), item_url(id)))
 
 
 @router.get("/items/{id}/body")
 async def body(request: Request, caller: SignedIn, id: str) -> Response:
     """The part of a page that opens inside a list."""
     bodies: Bodies = request.app.state.bodies
-    own, by_id = await caller.read_long(
-        users.preferences(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
+    own, by_id, missing = await caller.read_long(
+        users.preferences(caller.user_id),
+        items_by(caller.user_id, Chosen.by_ids([id])),
+        missing_images(caller.user_id, id, now=caller.clock()),
     )
     row, preferences = _row(by_id), stored_preferences(own.rows[0]["preferences"])
     opened = await caller.run(lambda one: _opened(one, bodies, row, preferences))
@@ -128,6 +151,7 @@ async def body(request: Request, caller: SignedIn, id: str) -> Response:
         title=opened.body.title,
         item=opened,
         is_versioned=opened.row.is_repaired,
+        missing=missing_of(missing),
     )
 
 
@@ -137,7 +161,7 @@ async def versions(request: Request, caller: SignedIn, id: str) -> Response:
     *found, by_id = await caller.read_long(
         *frame_statements(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
     )
-    frame, row = frame_of(found), _row(by_id)
+    frame, row = await whole_frame(caller, found), _row(by_id)
     bodies: Bodies = request.app.state.bodies
     kind = _kind(frame.preferences)
     earlier = await caller.run(lambda one: bodies.earlier(one.database, row.id, shown=kind))

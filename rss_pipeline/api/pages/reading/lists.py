@@ -23,7 +23,13 @@ from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.item_lists import Key, items_of, list_items, texts_of
+from rss_pipeline.storage.subscriptions.item_lists import (
+    READ_CHARACTERS,
+    Key,
+    items_of,
+    list_items,
+    texts_of,
+)
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 from rss_pipeline.storage.subscriptions.undo import list_undoable, undoable_marks
@@ -32,8 +38,6 @@ router = APIRouter(include_in_schema=False)
 
 After = Annotated[PageKey | None, Query()]
 
-_READ_CHARACTERS = 2_000
-"""Part of an item's HTML that is read for its first words."""
 _SHOWN_CHARACTERS = 220
 _TITLE_CHARACTERS = 300
 _TITLE_OF_TEXT_CHARACTERS = 100
@@ -131,14 +135,14 @@ async def _list(request: Request, caller: AsyncCaller, view: View, after: str | 
     feeds = _feeds_of(frame, view)
     wanted = view.page(frame.preferences, after=None if after is None else Key.read(after))
     statement = list_items(
-        caller.user_id, view.filter(frame.preferences), wanted, text_characters=_READ_CHARACTERS
+        caller.user_id, view.filter(frame.preferences), wanted, text_characters=READ_CHARACTERS
     )
     [found] = await caller.read_long(statement)
     items = items_of(found, wanted)
 
     def shown() -> Response:
         has_words = frame.preferences.density == "comfortable"
-        entries = _entries(items.items, texts_of(found), has_words=has_words)
+        entries = entries_of(items.items, texts_of(found), has_words=has_words)
         feed = feeds[0] if view.kind == "feed" else None
         return page(
             request,
@@ -199,7 +203,8 @@ def _title(view: View, feed: FeedRow | None) -> str:
             return one_line(feed.title, limit=_TITLE_CHARACTERS) or feed.url
 
 
-def _entries(rows: Iterable[ItemRow], texts: dict[str, str], *, has_words: bool) -> list[Entry]:
+def entries_of(rows: Iterable[ItemRow], texts: dict[str, str], *, has_words: bool) -> list[Entry]:
+    """The lines of these items; `texts` are the starts of their texts."""
     found = []
     for row in rows:
         text = texts[row.id]

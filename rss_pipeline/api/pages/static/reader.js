@@ -3,8 +3,14 @@
 "use strict";
 
 const POLL_MS = 60_000;
+const LOOK_MS = 2_000;
+const IMAGES_MS = 5_000;
+const MOST_LOOKS = 24;
+const IDS_AT_ONCE = 100;
+const MOST_FOLLOWED = 1_000;
+const KEPT_LISTS = 20;
+const MENUS = "details:is(.menu, .choice)[open]";
 const FIRST_POLL_MS = 5_000;
-const AWAY_MS = 30_000;
 const body = document.body;
 const list = document.getElementById("list");
 const one = (selector, root = document) => root.querySelector(selector);
@@ -21,7 +27,9 @@ function say(text) {
 
 async function request(path, given = null) {
   // A mark is sent also if its page is left while it waits for a connection.
-  const options = given === null ? {} : { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify(given) };
+  const isForm = given instanceof URLSearchParams;
+  const sent = isForm ? { body: given } : { keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify(given) };
+  const options = given === null ? {} : { method: "POST", ...sent };
   const answer = await fetch(path, options);
   if (answer.status === 401 || (answer.redirected && new URL(answer.url).pathname === "/login")) {
     location.reload();
@@ -91,11 +99,16 @@ function addUnread(feed, change) {
   else if (known.has(feed)) known.set(feed, known.get(feed) + change);
   addTotal(change);
 }
-function addTotal(change) {
-  const total = Math.max(0, Number(body.dataset.unread) + change);
+function setTotal(total) {
   body.dataset.unread = total;
-  for (const line of all('[data-view="unread"]')) setCount(countOf(line), total);
+  setView("unread", total);
   showTitle();
+}
+const addTotal = (change) => setTotal(Math.max(0, Number(body.dataset.unread) + change));
+const setView = (view, number) => { for (const line of all(`[data-view="${view}"]`)) setCount(countOf(line), number); };
+function addToView(view, change) {
+  const line = one(`[data-view="${view}"]`);
+  if (line) setView(view, Math.max(0, shown(countOf(line)) + change));
 }
 function unreadHere() {
   const { inFeed, inFolder } = list ? list.dataset : {};
@@ -114,37 +127,59 @@ function showTitle() {
 // Marks.
 const isRead = (entry) => entry.classList.contains("read");
 const isStarred = (entry) => Boolean(one(".mark.unstar", entry));
-function showRead(entry, read) {
+function showRead(entry, read, { isCounted = true } = {}) {
   if (isRead(entry) === read) return;
   entry.classList.toggle("read", read);
   entry.classList.toggle("unread", !read);
   const said = one("h2 > .unseen", entry);
   if (said) said.hidden = read;
   relabel(one(".mark.read, .mark.unread", entry), read ? "unread" : "read", read ? "Mark unread" : "Mark read");
-  addUnread(entry.dataset.of, read ? -1 : 1);
+  if (isCounted) addUnread(entry.dataset.of, read ? -1 : 1);
 }
-function showStar(entry, starred) {
+function showStar(entry, starred, { isCounted = true } = {}) {
+  if (isStarred(entry) === starred) return;
   relabel(one(".mark.star, .mark.unstar", entry), starred ? "unstar" : "star", starred ? "Remove the star" : "Star");
+  showStarIn(entry, starred);
+  if (isCounted) addToView("starred", starred ? 1 : -1);
 }
 function relabel(button, which, label) {
   button.className = `mark ${which}`;
   button.title = label;
   button.setAttribute("aria-label", label);
-  button.setAttribute("formaction", button.getAttribute("formaction").replace(/[^/]+$/, which));
+  act(button, which);
 }
+const act = (button, which) => button.setAttribute("formaction", button.getAttribute("formaction").replace(/[^/]+$/, which));
+// The buttons with words: of an item that is open, and on its page.
+function showStarIn(root, starred) {
+  for (const button of all("[data-star]", root)) {
+    button.classList.toggle("starred", starred);
+    button.firstChild.data = starred ? "Remove the star" : "Star";
+    const more = one(".unseen", button);
+    if (more) more.textContent = starred ? " of this item" : " this item";
+    act(button, starred ? "unstar" : "star");
+  }
+}
+let marking = 0;
+let marked = 0;
 async function mark(entry, given, show) {
   show(true);
+  marking += 1;
+  marked += 1;
   try {
     await request("/api/items/mark", { ids: [entry.dataset.id], ...given });
+    body.dataset.state = Number(body.dataset.state) + 1;
   } catch (error) {
     show(false);
     say(`Not marked: ${error.message}`);
+  } finally {
+    marking -= 1;
   }
 }
 const setRead = (entry, read) => mark(entry, { is_read: read }, (done) => showRead(entry, done === read));
 const setStar = (entry, starred) => mark(entry, { is_starred: starred }, (done) => showStar(entry, done === starred));
 
 // Items that open in their list.
+const item = document.getElementById("item");
 let current = null;
 const entries = () => all("#entries > .entry");
 function choose(entry, { focus = true } = {}) {
@@ -178,6 +213,7 @@ async function open(entry) {
     const text = await (await request(`/items/${encodeURIComponent(entry.dataset.id)}/body`)).text();
     opened.innerHTML = text;
     showDates(opened);
+    waitForImages(one(".shown", opened));
   } catch (error) {
     opened.textContent = `Not opened: ${error.message}`;
   }
@@ -185,6 +221,14 @@ async function open(entry) {
 const toggle = (entry) => (entry.classList.contains("open") ? close(entry) : open(entry));
 
 let loading = null;
+let pages = 0;
+function shownLines(lines) {
+  for (const line of lines) {
+    showDates(line);
+    one(".title", line).setAttribute("aria-expanded", "false");
+  }
+  return lines;
+}
 function loadMore() {
   const more = document.getElementById("more");
   if (!more) return Promise.resolve(false);
@@ -194,8 +238,8 @@ function loadMore() {
       const page = await pageAt(more.href);
       const there = new Set(entries().map((entry) => entry.id));
       const fresh = all("#entries > .entry", page).filter((entry) => !there.has(entry.id));
-      document.getElementById("entries").append(...fresh);
-      fresh.forEach((entry) => showDates(entry));
+      document.getElementById("entries").append(...shownLines(fresh));
+      pages += 1;
       const next = page.getElementById("more");
       if (next) more.replaceWith(document.adoptNode(next));
       else more.remove();
@@ -242,10 +286,47 @@ async function poll() {
   for (const feed of found.feeds) {
     const change = setUnread(feed.id, feed.unread);
     addTotal(change);
+    if (change > 0) addToView("all", change);
     if (isHere(feed) && change > 0) pending += change;
   }
   announce();
+  if (found.state_version !== Number(body.dataset.state)) await follow();
   return found.feeds.length;
+}
+// What apps, other windows and the page of an item have marked meanwhile.
+async function follow() {
+  if (marking) return;
+  const began = marked;
+  const ids = item ? [item.dataset.id] : entries().slice(0, MOST_FOLLOWED).map((entry) => entry.dataset.id);
+  const marks = new Map();
+  let found;
+  do {
+    found = await (await request(`/state?ids=${ids.splice(0, IDS_AT_ONCE)}`)).json();
+    for (const [id, mark] of Object.entries(found.items)) marks.set(id, mark);
+  } while (ids.length);
+  // A mark of ours that was made since is in no answer: the next look is right.
+  if (marked !== began) return;
+  body.dataset.state = found.state;
+  const feeds = new Set([...known.keys(), ...Object.keys(found.unread), ...all("[data-feed]").map((line) => line.dataset.feed)]);
+  for (const feed of feeds) setUnread(feed, found.unread[feed] ?? 0);
+  setView("starred", found.starred);
+  setView("all", found.all);
+  for (const entry of entries()) {
+    const [read, starred] = marks.get(entry.dataset.id) ?? [];
+    if (read === undefined) continue;
+    showRead(entry, read, { isCounted: false });
+    showStar(entry, starred, { isCounted: false });
+  }
+  if (item && marks.has(item.dataset.id)) showMarksOfPage(...marks.get(item.dataset.id));
+  setTotal(Object.values(found.unread).reduce((sum, number) => sum + number, 0));
+}
+function showMarksOfPage(read, starred) {
+  showStarIn(item, starred);
+  const button = one("[data-read]", item);
+  button.textContent = read ? "Mark unread" : "Mark read";
+  // Who marks an item unread is done with it, and goes back to the list.
+  button.setAttribute("form", read ? "marks" : "stars");
+  act(button, read ? "unread" : "read");
 }
 function announce() {
   const news = document.getElementById("news");
@@ -278,7 +359,7 @@ async function loadNew() {
     if (there.has(entry.id)) next = document.getElementById(entry.id).nextElementSibling;
     else here.insertBefore(entry, next);
   }
-  fresh.forEach((entry) => showDates(entry));
+  shownLines(fresh);
   one("#mark-all [name=up_to]").value = one("#mark-all [name=up_to]", page).value;
   pending = 0;
   news.hidden = true;
@@ -311,6 +392,110 @@ async function refresh() {
   return undefined;
 }
 
+// Images that were not archived yet: requested, and put in once they are there.
+async function loadImages(form) {
+  const part = form.closest(".shown");
+  const back = `/items/${encodeURIComponent(part.dataset.id)}/body`;
+  const answer = await request(form.getAttribute("action"), new URLSearchParams({ back }));
+  putImages(part, await answer.text());
+  waitForImages(part);
+}
+function putImages(part, text) {
+  const fresh = one(".shown", new DOMParser().parseFromString(text, "text/html"));
+  if (!fresh) return;
+  const coming = (root) => Number(one(".missing", root).dataset.coming ?? 0);
+  const shownAnew = one(".body", fresh);
+  if (shownAnew && coming(fresh) < coming(part)) one(".body", part).replaceWith(document.adoptNode(shownAnew));
+  one(".missing", part).replaceWith(document.adoptNode(one(".missing", fresh)));
+}
+function waitForImages(part, looks = MOST_LOOKS) {
+  if (!part || !looks || !one(".missing[data-coming]", part)) return;
+  setTimeout(async () => {
+    if (!part.isConnected) return;
+    if (!document.hidden) {
+      try {
+        putImages(part, await (await request(`/items/${encodeURIComponent(part.dataset.id)}/body`)).text());
+      } catch { /* The next look may be answered. */ }
+    }
+    waitForImages(part, document.hidden ? looks : looks - 1);
+  }, IMAGES_MS);
+}
+
+// Back: a list is as long as it was and at the same place, with the marks of now. What it showed is requested by the ids
+// of its items; the browser keeps no text of theirs.
+const session = {
+  read() { try { return JSON.parse(sessionStorage.getItem("lists")) ?? []; } catch { return []; } },
+  write(lists) { try { sessionStorage.setItem("lists", JSON.stringify(lists)); } catch { /* Then Back leads to the first items. */ } },
+};
+const entryName = history.state?.list ?? `${Date.now()} ${Math.random()}`;
+const nameEntry = () => history.replaceState({ ...history.state, list: entryName }, "");
+function keepList() {
+  const lines = entries();
+  if (!lines.length) return;
+  const top = one(".top").getBoundingClientRect().bottom;
+  const box = (line) => line.getBoundingClientRect();
+  const begins = (line) => box(line).top >= top && box(line).top < innerHeight;
+  const anchor = current && begins(current) ? current : lines.find(begins) ?? lines.find((line) => box(line).bottom > top) ?? lines[0];
+  const more = document.getElementById("more");
+  const kept = {
+    ids: lines.slice(0, MOST_FOLLOWED).map((line) => line.dataset.id),
+    more: more && lines.length <= MOST_FOLLOWED ? [more.getAttribute("href"), more.textContent] : null,
+    upTo: one("#mark-all [name=up_to]")?.value,
+    pages,
+    chosen: current?.dataset.id,
+    anchor: anchor.dataset.id,
+    // An item that was open is closed then: its line is at the top.
+    offset: Math.max(top, box(anchor).top),
+  };
+  const others = session.read().filter(([name]) => name !== entryName);
+  session.write([[entryName, kept], ...others].slice(0, KEPT_LISTS));
+}
+async function restoreList() {
+  if (performance.getEntriesByType("navigation")[0]?.type !== "back_forward") return;
+  const [, kept] = session.read().find(([name]) => name === entryName) ?? [];
+  if (!kept) return;
+  history.scrollRestoration = "manual";
+  if (list) await restoreLines(kept);
+  else for (let page = 0; page < kept.pages && (await loadMore()); page += 1);
+  const anchor = document.getElementById(`i-${kept.anchor}`);
+  if (!anchor) return;
+  const chosen = document.getElementById(`i-${kept.chosen}`);
+  if (chosen) choose(chosen);
+  window.scrollBy(0, anchor.getBoundingClientRect().top - kept.offset);
+}
+async function restoreLines(kept) {
+  const chunks = [];
+  for (let n = 0; n < kept.ids.length; n += IDS_AT_ONCE) chunks.push(kept.ids.slice(n, n + IDS_AT_ONCE));
+  const source = encodeURIComponent(list.dataset.address);
+  const found = await Promise.all(chunks.map((ids) => pageAt(`/entries?ids=${ids}&from=${source}`)));
+  const lines = shownLines(found.flatMap((page) => all(".entry", page)));
+  if (!lines.length) return;
+  const was = new Map(lines.map((line) => [line.dataset.id, line]));
+  // The page has what came since, and what follows where others were read.
+  const fresh = entries();
+  const last = fresh.findLastIndex((line) => was.has(line.dataset.id));
+  for (let n = last, next = null; n >= 0; n -= 1) {
+    const line = was.get(fresh[n].dataset.id) ?? fresh[n];
+    if (line === fresh[n]) lines.splice(lines.indexOf(next), 0, line);
+    next = line;
+  }
+  if (!kept.more) {
+    const behind = fresh.slice(last + 1);
+    lines.splice(last < 0 && list.dataset.order === "newest" ? 0 : lines.length, 0, ...behind);
+  } else if (last < 0 && kept.upTo) {
+    one("#mark-all [name=up_to]").value = kept.upTo;
+  }
+  current = null;
+  const entriesHere = document.getElementById("entries") ?? Object.assign(document.createElement("ol"), { id: "entries", className: "entries" });
+  entriesHere.replaceChildren(...lines);
+  if (!entriesHere.isConnected) one(".empty").replaceWith(entriesHere);
+  if (kept.more) {
+    const more = document.getElementById("more") ?? Object.assign(document.createElement("a"), { id: "more", className: "button" });
+    [more.href, more.textContent] = kept.more;
+    if (!more.isConnected) one(".more").prepend(more);
+  }
+}
+
 // Keys.
 const submitFrom = (selector) => { const button = one(selector); if (button) button.click(); };
 const goTo = (address) => { location.assign(address); };
@@ -319,35 +504,58 @@ function original(root) {
   if (link) link.click();
   else if (root.dataset.id && root.classList.contains("entry")) open(root).then(() => { const there = one(".original", root); if (there) there.click(); });
 }
-const item = document.getElementById("item");
-const follow = (selector) => { const link = one(selector); if (link) goTo(link.href); };
+const goBy = (selector) => { const link = one(selector); if (link) goTo(link.href); };
+function press(action, otherwise) {
+  const found = one(`[data-key-action="${action}"]:not([hidden], [disabled])`);
+  if (!found || found.closest("[hidden]")) say(otherwise);
+  else if (found.matches("form")) found.requestSubmit();
+  else found.click();
+}
 const keys = {
-  j: () => (item ? follow("[data-behind]") : list && step(true)),
-  k: () => (item ? follow("[data-before]") : list && step(false)),
-  o: () => (item ? follow("[data-up]") : current && toggle(current)),
+  j: () => (item ? goBy("[data-behind]") : list && step(true)),
+  k: () => (item ? goBy("[data-before]") : list && step(false)),
+  o: () => (item ? goBy("[data-up]") : current && toggle(current)),
   m: () => (item ? submitFrom('[formaction$="read"]') : current && setRead(current, !isRead(current))),
   s: () => (item ? submitFrom('[formaction$="star"]') : current && setStar(current, !isStarred(current))),
   v: () => original(item || current || document.createElement("i")),
   r: () => refresh().catch((error) => say(error.message)),
+  A: () => press("mark-all", "Nothing to mark"),
+  z: () => press("undo", "Nothing to undo"),
   n: () => goTo(`/next-unread?after=${encodeURIComponent((list && list.dataset.inFeed) || (item && item.dataset.of) || (current && current.dataset.of) || "")}`),
   "/": () => { const search = one(".search input"); if (search.offsetParent) search.focus(); else goTo("/search"); },
   "?": () => document.getElementById("keys").showModal(),
 };
+// The key by what is printed on it where that is a Latin letter, and else by its place: `j` is `о` on a Russian
+// keyboard. Caps lock makes no other key of one; Shift does.
+function keyOf(event) {
+  const { key, code, shiftKey } = event;
+  const isPrinted = key.length === 1;
+  if (!isPrinted && key !== "Process" && key !== "Unidentified") return key;
+  const place = /^Key([A-Z])$/.exec(code);
+  const isForeign = !isPrinted || (key > "~" && !/\p{Script=Latin}/u.test(key));
+  const letter = isForeign ? place && place[1] : /^[A-Za-z]$/.test(key) && key;
+  if (letter) return shiftKey ? letter.toUpperCase() : letter.toLowerCase();
+  // There, the slash is a dot, a comma, or a letter.
+  if (code === "Slash" && (isForeign || key === "." || key === ",")) return shiftKey ? "?" : "/";
+  return key;
+}
 const after_g = { a: "/all", u: "/unread", s: "/starred" };
 let goAt = 0;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
+  if (event.getModifierState("AltGraph")) return;
   const on = event.target;
   if (on.isContentEditable || on.closest("input, textarea, select, dialog, audio, video")) {
     if (event.key === "Escape" && on.matches(".search input")) on.blur();
     return;
   }
-  if (event.key === "g") { goAt = Date.now(); return; }
+  const key = keyOf(event);
+  if (key === "g") { goAt = Date.now(); return; }
   const went = Date.now() - goAt < 1500;
   goAt = 0;
-  if (went && after_g[event.key]) { event.preventDefault(); goTo(after_g[event.key]); return; }
-  if (event.key === "Enter" && current && on === body) { event.preventDefault(); toggle(current); return; }
-  if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
+  if (went && after_g[key]) { event.preventDefault(); goTo(after_g[key]); return; }
+  if (key === "Enter" && current && on === body) { event.preventDefault(); toggle(current); return; }
+  if (Object.hasOwn(keys, key)) { event.preventDefault(); keys[key](); }
 });
 
 // A player of another site, which learns nothing before somebody plays it.
@@ -367,8 +575,7 @@ function play(link) {
 
 document.addEventListener("click", (event) => {
   const on = event.target;
-  const menu = one("details.menu[open]");
-  if (menu && !menu.contains(on)) menu.open = false;
+  for (const menu of all(MENUS)) if (!menu.contains(on)) menu.open = false;
   if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   const entry = on.closest("#entries > .entry");
   const button = on.closest("button");
@@ -380,19 +587,34 @@ document.addEventListener("click", (event) => {
     choose(entry, { focus: false });
     if (button.matches(".read, .unread")) setRead(entry, !isRead(entry));
     else setStar(entry, !isStarred(entry));
-  } else if (on.closest("#more")) { event.preventDefault(); loadMore(); }
+  } else if (entry && button && button.matches("[data-star]")) { event.preventDefault(); setStar(entry, !isStarred(entry)); }
+  else if (entry && button && button.matches("[data-next]")) step(true);
+  else if (on.closest("#more")) { event.preventDefault(); loadMore(); }
   else if (on.closest("#news")) loadNew().catch((error) => say(error.message));
-  else if (on.closest("[data-keys]")) { menu.open = false; document.getElementById("keys").showModal(); }
+  else if (on.closest("[data-keys]")) { on.closest("details").open = false; document.getElementById("keys").showModal(); }
+});
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-images]");
+  if (!form) return;
+  event.preventDefault();
+  loadImages(form).catch((error) => say(error.message));
 });
 document.addEventListener("keyup", (event) => {
-  const menu = one("details.menu[open]");
+  const menu = one(MENUS);
   if (event.key === "Escape" && menu) { menu.open = false; one("summary", menu).focus(); }
 });
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && Date.now() - polled > AWAY_MS) polled = 0;
+function look() {
+  if (!document.hidden && Date.now() - polled > LOOK_MS) polled = 0;
+  keepPolling();
+}
+document.addEventListener("visibilitychange", look);
+window.addEventListener("focus", look);
+window.addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  // The page is as it was left, its counts and marks too.
+  polled = 0;
   keepPolling();
 });
-window.addEventListener("pageshow", (event) => { if (event.persisted) { polled = 0; keepPolling(); } });
 
 // Folders stay as they were left.
 for (const folder of all(".folder > details")) {
@@ -403,12 +625,18 @@ for (const folder of all(".folder > details")) {
   } catch { /* A browser that stores nothing shows every folder open. */ }
 }
 for (const button of all("[data-keys]")) button.hidden = false;
-for (const title of all("#entries .title")) title.setAttribute("aria-expanded", "false");
 showDates();
+shownLines(entries());
+waitForImages(item && one(".shown", item));
 if (list && location.hash.startsWith("#i-")) {
   const back = document.getElementById(location.hash.slice(1));
   if (back) choose(back);
 }
+nameEntry();
+window.addEventListener("hashchange", nameEntry);
+window.addEventListener("pagehide", keepList);
+restoreList().catch((error) => say(error.message));
+if (item && performance.getEntriesByType("navigation")[0]?.type === "back_forward") follow().catch(() => {});
 const here = one('.column [aria-current="page"]');
 if (here) here.scrollIntoView({ block: "nearest" });
 keepPolling();

@@ -118,3 +118,11 @@ def test_a_password_that_cannot_be_changed_is_said_why_and_shown_nowhere(reader:
 )
 def test_a_device_is_named_by_its_user_agent(client: str, shown: str) -> None:
     assert device(client) == shown
+
+
+def test_the_button_that_logs_out_has_its_label_as_its_name(reader: Reader) -> None:
+    """Who steers by voice says what is on the button (WCAG 2.5.3)."""
+    page = browser(reader, reader.user("ann")).get(PATH).text
+    named = re.findall(r'aria-label="([^"]*)">([^<]*)</button>', page)
+    assert "Log out" in {label for _, label in named}
+    assert [pair for pair in named if not pair[0].startswith(pair[1])] == []

@@ -5,6 +5,7 @@ import re
 import httpx
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.storage.database import Value
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe, unread
@@ -163,3 +164,72 @@ def test_files_of_pages_are_kept_for_ever_and_change_their_address_with_their_by
     assert (old.text, old.headers["cache-control"]) == (found.text, "no-cache")
     assert browser(reader).get("/static/0000/render.py").status_code == 404
     assert browser(reader).get("/static/0000/..%2frender.py").status_code == 404
+
+
+def test_the_original_page_and_the_comments_are_at_the_head_and_next_and_the_star_at_the_end(
+    reader: Reader,
+) -> None:
+    user = ann(reader, a=1)
+    talked = {"link": "https://a.example/1", "comments_url": "https://a.example/1#comments"}
+    visit(reader.database, [item("2", content_html="<p>text</p>", **talked)], id="a")
+    id = ids(reader)[-1]
+    for path in (f"/items/{id}", f"/items/{id}/body"):
+        head, _, rest = browser(reader, user).get(path).text.partition('<div class="body"')
+        _, _, end = rest.partition('class="foot"')
+        for part in (head, end):
+            assert 'href="https://a.example/1" rel="noopener noreferrer"' in part
+            assert 'href="https://a.example/1#comments" rel="noopener noreferrer"' in part
+        assert ">Next" in end
+        assert f'formaction="/items/{id}/star"' in end
+    assert user.client.get(f"/api/items/{id}").json()["comments_url"] == "https://a.example/1#comments"
+
+
+def test_comments_that_are_the_page_itself_or_none_are_no_further_link(reader: Reader) -> None:
+    _, client, id = reading(reader, link="https://a.example/1", comments_url="https://a.example/1")
+    assert "Comments" not in client.get(f"/items/{id}").text
+
+
+def test_escaped_markup_in_a_title_is_shown_nowhere(reader: Reader) -> None:
+    user, client, id = reading(reader, title="A <b>bold</b> move", link="https://a.example/1")
+    for path in (f"/items/{id}", f"/items/{id}/body", "/unread"):
+        page = client.get(path).text
+        assert "&lt;b&gt;" not in page, path
+    assert user.client.get(f"/api/items/{id}").json()["title"] == "A bold move"
+
+
+def image_task(reader: Reader, item_id: str, url: str, **values: Value) -> None:
+    row: dict[str, Value] = {
+        "id": url[-32:], "item_id": item_id, "original_url": url, "status": "pending", "attempts": 0,
+        "created_at": "2026-03-02T12:00:00Z", "updated_at": "2026-03-02T12:00:00Z", "host": "h.example",
+        "position": 0, **values,
+    }  # fmt: skip
+    marks = ", ".join("?" * len(row))
+    reader.database.query(f"INSERT INTO image_tasks ({', '.join(row)}) VALUES ({marks})", [*row.values()])
+
+
+def test_images_that_are_missing_are_requested_at_the_item(reader: Reader) -> None:
+    _, client, id = reading(reader)
+    assert "missing image" not in client.get(f"/items/{id}").text
+    image_task(reader, id, "https://h.example/1.png")
+    image_task(reader, id, "https://h.example/2.png", status="failed", attempts=3)
+    image_task(reader, id, "https://h.example/3.png", status="success", r2_key="images/a/x/3.png")
+    assert "Load 2 missing images" in client.get(f"/items/{id}").text
+    assert "Load 2 missing images" in client.get(f"/items/{id}/body").text
+    done = client.post(f"/items/{id}/images", data={"back": f"/items/{id}?from=/all"})
+    assert (done.status_code, done.headers["location"]) == (303, f"/items/{id}?from=/all")
+    page = client.get(f"/items/{id}").text
+    assert "2 images will be loaded in a moment" in page
+    assert "missing image" not in page
+    tasks = reader.database.query("SELECT status, attempts FROM image_tasks WHERE status <> 'success'").rows
+    assert [(row["status"], row["attempts"]) for row in tasks] == [("pending", 0), ("pending", 2)]
+    eve = browser(reader, reader.user("eve"))
+    assert eve.post(f"/items/{id}/images", data={}).status_code == 404
+
+
+def test_a_list_is_never_shown_from_a_browsers_cache_and_an_item_is_not_marked_again_by_going_back(
+    reader: Reader,
+) -> None:
+    _, client, id = reading(reader)
+    for path in ("/unread", "/all", "/starred", "/feeds/a", "/feeds", "/search?q=x", "/entries", "/state"):
+        assert client.get(path).headers["cache-control"] == "private, no-store", path
+    assert client.get(f"/items/{id}").headers["cache-control"] == "private, no-cache"

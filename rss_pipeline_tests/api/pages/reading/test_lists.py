@@ -5,6 +5,7 @@ from html import unescape
 
 import httpx
 
+from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, mark, subscribe
@@ -198,3 +199,58 @@ def test_a_list_before_the_first_visits_says_that_items_will_come(reader: Reader
     page = browser(reader, user).get("/unread")
     assert "1 feed waits for its first visit" in page.text
     assert "Nothing here is unread" not in page.text
+
+
+def counts(page: httpx.Response) -> dict[str, int]:
+    """The numbers beside the lists in the column."""
+    lists = page.text.partition('class="views"')[2].partition("</ul>")[0]
+    return {key: int(n) for key, n in re.findall(r'data-view="(\w+)".*?data-count="(\d+)"', lists)}
+
+
+def test_all_items_and_starred_ones_are_counted_like_the_unread(reader: Reader) -> None:
+    user = ann(reader, a=3, b=2)
+    client = browser(reader, user)
+    mark(reader.database, user.id, "a", ["1"], is_read=True)
+    ids = [each["id"] for each in user.client.get("/api/items").json()["items"]]
+    user.client.post("/api/items/mark", json={"ids": ids[:2], "is_starred": True})
+    assert counts(client.get("/unread")) == {"unread": 4, "all": 5, "starred": 2}
+    arrive(reader.database, "b", "3")
+    assert counts(client.get("/settings")) == {"unread": 5, "all": 6, "starred": 2}
+    user.client.delete("/api/feeds/a")
+    assert counts(client.get("/all"))["all"] == 3
+
+
+def test_all_items_are_counted_again_only_where_something_came_in(reader: Reader) -> None:
+    user = ann(reader, a=2)
+    away, counted = as_on_d1(reader)
+    client = browser(away, user)
+    client.get("/unread")
+    before = counted.requests
+    client.get("/unread")
+    again = counted.requests - before
+    arrive(reader.database, "a", "3")
+    # A number that is some minutes old is shown rather than paid for at each arrival.
+    assert counts(client.get("/unread")) == {"unread": 3, "all": 2, "starred": 0}
+    assert counted.requests - before - again == again
+
+
+def test_what_a_page_shows_is_asked_for_again_by_its_ids(reader: Reader) -> None:
+    user = ann(reader, a=3)
+    client = browser(reader, user)
+    shown = {each["title"]: each["id"] for each in user.client.get("/api/items").json()["items"]}
+    mark(reader.database, user.id, "a", ["2"], is_read=True)
+    wanted = [shown["Title 2"], shown["Title 3"], "f" * 32]
+    page = client.get(f"/entries?ids={','.join(wanted)}&from=/feeds/a")
+    assert titles(page) == ["Title 2", "Title 3"]
+    assert page.text.count('class="entry read"') == 1
+    assert f'href="/items/{shown["Title 2"]}?from=/feeds/a"' in page.text
+    state = client.get(f"/state?ids={','.join(wanted)}").json()
+    assert state["items"] == {shown["Title 2"]: [True, False], shown["Title 3"]: [False, False]}
+    assert (state["unread"], state["all"], state["starred"]) == ({"a": 2}, 3, 0)
+    for path in ("/entries", "/state"):
+        assert client.get(path).status_code == 200
+        for ids in ("x", "f" * 31, ",".join(["f" * 32] * 101), f"{'f' * 32},"):
+            assert client.get(path, params={"ids": ids}).status_code == 422
+    eve = browser(reader, reader.user("eve"))
+    assert titles(eve.get(f"/entries?ids={wanted[0]}")) == []
+    assert eve.get(f"/state?ids={wanted[0]}").json()["items"] == {}
