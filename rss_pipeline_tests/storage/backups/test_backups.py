@@ -60,6 +60,7 @@ def test_what_a_replay_needs_comes_back(objects: ObjectStore, spooled: Path) -> 
         content_hash="abc",
         item_key="guid",
         are_links_shared=True,
+        are_abouts_shared=True,
         is_keep_known=True,
     )
 
