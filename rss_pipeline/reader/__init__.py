@@ -1,1 +1,1 @@
-"""What people who read do with their feeds and items: each act once, for all doors (rss_pipeline/api)."""
+"""The acts of people who read: each once, for all doors (rss_pipeline/api)."""

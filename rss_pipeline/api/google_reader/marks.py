@@ -92,7 +92,7 @@ def _needs_feeds(session: SignedIn, stream: Stream) -> bool:
 
 
 def _shown(session: SignedIn, stream: Stream, feeds: Feeds | None, time: int | None) -> Shown:
-    """What is marked of a stream: up to `time`, or to what this session was shown of it."""
+    """The part of a stream that is marked: up to `time`, or to what this session was shown of it."""
     match stream:
         case FeedStream() | FeedAddress():
             return _shown_feed(session, stream, feeds, time)
@@ -123,7 +123,7 @@ def _shown_feed(
 
 
 def _shown_feeds(session: SignedIn, scope: Scope, feeds: Feeds | None, time: int | None) -> Shown:
-    """Of a folder, or of all. A feed that was listed by itself is marked up to what was listed of it."""
+    """The same of a folder, or of all. A feed that was listed by itself is marked up to what was listed of it."""
     seen, id = session.service.seen, session.session_id
     whole = seen.newest(
         id, [str(READING_LIST), *([] if scope.folder is None else [str(Label(scope.folder))])]

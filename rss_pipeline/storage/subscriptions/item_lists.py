@@ -43,7 +43,7 @@ class Filter:
 
 
 Order = Literal["arrived", "placed", "published"]
-"""What makes an item new. `arrived`: its arrival number. `placed`: the same, but the items of a feed's first
+"""The value that makes an item new. `arrived`: its arrival number. `placed`: the same, but the items of a feed's first
 document, which were there before, are at their dates. `published`: its date of publication, its arrival
 number among those of one second."""
 
@@ -107,7 +107,7 @@ class Items:
 
     items: tuple[ItemRow, ...]
     keys: tuple[Key, ...]
-    """Those of the items."""
+    """The places of the items."""
     next_key: Key | None
     """None where this is the last page."""
 

@@ -23,7 +23,7 @@ CLIENTS: Sequence[Client] = (
     Client("Read You", "FreshRSS, or Google Reader"),
     Client("Capy Reader", "FreshRSS"),
     Client("Readrops", "FreshRSS", "with `/greader`; if that fails without it"),
-    Client("RSS Guard", "FreshRSS, in the group of Google Reader"),
+    Client("RSS Guard 4.0", "FreshRSS, in the group of Google Reader"),
     Client("Fluent Reader", "Google Reader API"),
     Client("FeedMe", "FreshRSS", is_tried=False),
     Client("Reeder", "FreshRSS", is_tried=False),
