@@ -45,8 +45,8 @@ from rss_pipeline.collector.parse.shield import Shield, Values
 from rss_pipeline.collector.parse.titles import html_title, rss_title
 
 _BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
-_BASE_VALUE = r"\s(?:[^<>]*\s)?xml:base\s*=\s*(?P<base>\"[^\"<>]*\"|'[^'<>]*')"
-_ITEM_BASE = re.compile(rf"<(?:\w+:)?(?:item|entry){_BASE_VALUE}[^<>]*(?<!/)>")
+_BASE_VALUE = r"(?>\s(?:[^<>]*\s)?xml:base\s*=\s*(?P<base>\"[^\"<>]*\"|'[^'<>]*'))"
+_ITEM_BASE = re.compile(rf"<(?:\w+:)?(?:item|entry){_BASE_VALUE}[^<>]*+(?<!/)>")
 _TEXT_BASE = re.compile(rf"<(?:\w+:)?(?:content|summary|encoded|description){_BASE_VALUE}")
 _ITEM_IMAGE = re.compile(r"<image\s*>(\s*[^<\s][^<]*)</image\s*>")
 """An item's image that is only its URL."""

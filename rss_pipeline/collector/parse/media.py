@@ -115,7 +115,9 @@ def enclosures_and_pictures(
         if (url := place.within(each).resolve(attribute(each, "url")))
     ]
     places += [vocabulary.fields(each) for each in contents if len(each)]
-    images = (place.within(each).resolve(named) for named, each in _images(places, fields, vocabulary))
+    images = (
+        place.within(each).resolve(reference) for reference, each in _images(places, fields, vocabulary)
+    )
     return files or tuple(each for _, each in media), pictures_beside(content, files, media, images)
 
 

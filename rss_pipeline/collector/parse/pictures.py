@@ -15,14 +15,16 @@ IMAGE = "image/*"
 """The type of an image for which the publisher named none."""
 
 _UNKNOWN_TYPES = frozenset(("", "application/octet-stream", "binary/octet-stream"))
-_NAME = re.compile(r"\.(?:jpe?g|jfif|png|gif|webp|avif|hei[cf]|bmp|svg)(?:[!:@~][^/]*)?\Z", re.IGNORECASE)
+_NAME = re.compile(
+    r"\.(?:jpe?g|jfif|png|gif|webp|avif|hei[cf]|bmp|svg)(?:[!:@~][^/!:@~]{0,40})?\Z", re.IGNORECASE
+)
 """Behind the extension, some hosts name the size: `a.jpg!w640`, `a.jpg:large`."""
 _SIZE_IN_NAME = re.compile(
     # WordPress and those who write as it does.
-    r"(?:[-_][0-9]{2,4}x[0-9]{2,4}|-scaled|@[23]x)+(?=\.[a-z]+\Z)"
-    r"|(?<=/)s[0-9]{2,4}(?:-[a-z0-9-]+)?(?=/[^/]*\Z)"  # Blogger
-    r"|=[swh][0-9]{2,4}(?:-[a-z0-9-]+)?\Z"  # Google's hosts
-    r"|[!:@~][^/]*\Z",
+    r"(?:[-_][0-9]{2,4}x[0-9]{2,4}|-scaled|@[23]x){1,3}(?=\.[a-z]{3,5}\Z)"
+    r"|(?<=/)s[0-9]{2,4}(?:-[a-z0-9-]{1,20})?(?=/[^/]*+\Z)"  # Blogger
+    r"|=[swh][0-9]{2,4}(?:-[a-z0-9-]{1,20})?\Z"  # Google's hosts
+    r"|[!:@~][^/!:@~]{0,40}\Z",
     re.IGNORECASE,
 )
 _SIZES_IN_QUERY = re.compile(
