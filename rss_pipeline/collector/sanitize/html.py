@@ -53,6 +53,7 @@ _STARTS = {
 """The usual beginnings of references, and if they make these absolute; the commonest first."""
 _LONGER_NAMES = {"href": "hreflang", "src": "srcset", "poster": "posters"}
 """Attributes with longer names that contain these, and that do not begin a reference in the same way."""
+_OWN_ID = re.compile(f"{ID_PREFIX}[0-9a-f]{{8}}-[A-Za-z0-9_.-]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?=[/?#]|\Z)")
 _MOST_CLEANERS = 64
 """Each has some 20 KB."""
@@ -237,10 +238,10 @@ def _new_cleaner(base: str, has_all: bool) -> nh3.Cleaner:
 def _filtered(tag: str, attribute: str, value: str) -> str | None:
     """The value of an attribute that its table allows, or None: of ids, and in formulas and drawings."""
     if attribute == "id":
-        return value if value.startswith(ID_PREFIX) else None
+        return value if _OWN_ID.fullmatch(value) else None
     if tag in svg.ELEMENTS:
         if attribute == "href":
-            return value if value.startswith(f"{HERE}#{ID_PREFIX}") else None
+            return value if value.startswith(f"{HERE}#") and _OWN_ID.fullmatch(value, len(HERE) + 1) else None
         return svg.value(attribute, value)
     return mathml.value(attribute, value) if tag in mathml.ELEMENTS else value
 
