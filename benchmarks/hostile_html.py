@@ -2,9 +2,10 @@
 
     python -m benchmarks.hostile_html FILE_OR_FOLDER ...
 
-The lists are not ours, and none is in this repository; clone them first. docs/security.md names those that
-were read. Of JSON and JavaScript each string literal with a tag in it counts, of other texts each line; a
-page (.html, .svg, .xml) and a block of code in Markdown count as a whole too.
+The lists are not ours, and none is in this repository; clone them first. Those of DOMPurify (fixtures and
+suite), Sonar (mXSS), PortSwigger, OWASP, PayloadsAllTheThings, cyllective, RenwaX23 and terjanq were read. Of
+JSON and JavaScript each string literal with a tag in it counts, of other texts each line; a page (.html,
+.svg, .xml) and a block of code in Markdown count as a whole too.
 
 Each string is sanitized as topics and apps get it and as the reader's pages show it, and parsed twice: as a
 part of a page, and once more from what the browser made of it (mutation). No Content-Security-Policy helps.
