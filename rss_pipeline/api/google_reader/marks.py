@@ -123,7 +123,7 @@ def _shown_feed(
 
 
 def _shown_feeds(session: SignedIn, scope: Scope, feeds: Feeds | None, time: int | None) -> Shown:
-    """The same of a folder, or of all. A feed that was listed by itself is marked up to what was listed of it."""
+    """The same of a folder, or of all; a feed that was listed by itself up to what was listed of it."""
     seen, id = session.service.seen, session.session_id
     whole = seen.newest(
         id, [str(READING_LIST), *([] if scope.folder is None else [str(Label(scope.folder))])]

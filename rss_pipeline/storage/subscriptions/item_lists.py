@@ -43,9 +43,9 @@ class Filter:
 
 
 Order = Literal["arrived", "placed", "published"]
-"""The value that makes an item new. `arrived`: its arrival number. `placed`: the same, but the items of a feed's first
-document, which were there before, are at their dates. `published`: its date of publication, its arrival
-number among those of one second."""
+"""The value that makes an item new. `arrived`: its arrival number. `placed`: the same, but the items of a
+feed's first document, which were there before, are at their dates. `published`: its date of publication, its
+arrival number among those of one second."""
 
 
 class Key(NamedTuple):
