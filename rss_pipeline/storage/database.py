@@ -17,8 +17,8 @@ MAX_PARAMETERS = 100
 MAX_SQL_BYTES = 100_000
 MAX_VALUE_BYTES = 2_000_000
 """Size of one bound value, and of one row (Cloudflare D1, "Limits")."""
-LARGE_ITEM_BYTES = 20_000_000
-"""Size of the row of one item where a store has room: the largest text of a document of the usual size."""
+LARGE_ITEM_BYTES = 8_000_000
+"""Size of the row of one item where a store has room. A run takes some 35 MB of memory to store one."""
 MAX_PARAMETER_BYTES = 1_000_000
 """The most bytes of one JSON parameter of ours, so that a request stays small."""
 MAX_REQUEST_BYTES = 4_000_000
