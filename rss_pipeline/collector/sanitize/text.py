@@ -17,7 +17,7 @@ _MARKUP = re.compile(
 )
 """Tags that a title may be written with."""
 _BREAKS = frozenset({"br", "center", "div", "h1", "h2", "h3", "h4", "h5", "h6", "p"})
-"""Those of these at which a word ends."""
+"""Tags of these at which a word ends."""
 _WITHOUT_END = frozenset({"br", "wbr"})
 
 

@@ -192,7 +192,7 @@ class ImagesDue:
     retries: int
     """Tried before, and due again."""
     requested: int
-    """Those of both that a user waits for."""
+    """Tasks of both kinds that a user waits for."""
     oldest_fresh_at: str | None
     live_run_ids: tuple[str, ...]
 

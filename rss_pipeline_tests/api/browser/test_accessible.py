@@ -35,13 +35,22 @@ PATHS = (
 )
 WIDE: ViewportSize = {"width": WIDTH, "height": HEIGHT}
 NARROW: ViewportSize = {"width": 390, "height": 844}
+LABELS = "label-content-name-mismatch"
+"""An experimental rule: a control's name has what is on it, so that it can be called by that."""
+ARTICLE = (
+    '<p>A claim.<sup id="r"><a href="#n">1</a></sup></p>'
+    '<ol><li id="n">Its source. <a href="#r">back</a></li></ol>'
+    + 2 * f"<table><tr>{'<td>cell&nbsp;of&nbsp;words</td>' * 20}</tr></table><pre>{'code ' * 90}</pre>"
+    + '<p><img src="https://pic.example/a.png" alt="A cat"></p>'
+)
+"""What scrolls sideways, a footnote, and an image that is not archived."""
 COLOURS = {"runOnly": ["color-contrast"]}
 """What the dark colours can change: of the elements, they change nothing."""
 
 
 def serious(page: Page, **options: Any) -> list[str]:
     """What axe-core, which is in the page, calls serious or critical, with where it is."""
-    options = {"resultTypes": ["violations"], **options}
+    options = {"resultTypes": ["violations"], "rules": {LABELS: {"enabled": True}}, **options}
     found = page.evaluate("options => axe.run(document, options)", options)["violations"]
     return [
         f"{each['id']}: {node['html'][:200]}"
@@ -69,7 +78,8 @@ def found_on(page: Page) -> list[str]:
 
 
 def test_axe_finds_nothing_serious_on_any_view(books: Library) -> None:
-    feed = books.feed("Planet", "one", "two", link="https://planet.example/")
+    fields = {"link": "https://planet.example/", "comments_url": "https://planet.example/#talk"}
+    feed = books.feed("Planet", "one", "two", content_html=ARTICLE, **fields)
     user = books.user(feed, folder="News")
     with books.open(user) as found:
         page = found.page()
