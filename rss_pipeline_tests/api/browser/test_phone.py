@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rss_pipeline_tests.api.browser.library import Library
+from rss_pipeline_tests.support.waiting import soon
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -112,7 +113,7 @@ def test_a_wide_table_scrolls_in_itself_and_its_words_stay_whole(books: Library)
             # By keyboard, too.
             part.focus()
             page.keyboard.press("ArrowRight")
-            page.wait_for_function("document.activeElement.scrollLeft > 0")
+            soon(lambda: page.evaluate("document.activeElement.scrollLeft > 0"))
         assert page.locator(".opened td").first.evaluate("each => each.getBoundingClientRect().width") > 60
 
 

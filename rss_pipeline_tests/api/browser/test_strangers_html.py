@@ -159,7 +159,8 @@ def harmless(under: Attacked, address: str) -> None:
     assert found["says"] == 1
     assert found["points"] > 400
     assert urlsplit(under.page.url).path == address
-    assert under.page.locator(".body").first.inner_text().strip().startswith("first")
+    # Above it may be the picture of an item whose text does not show it.
+    assert "first" in under.page.locator(".body").first.inner_text()
     seen = under.seen
     assert (seen.dialogs, seen.said, seen.foreign, seen.opened) == ([], [], [], 0)
     assert under.watched.elsewhere == []
@@ -355,7 +356,7 @@ def test_the_policy_alone_stops_scripts_and_requests(
     under_attack: Attacked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should a hole be found in the sanitizer one day: its HTML is what the publisher sent."""
-    monkeypatch.setattr(bodies, "safe_html", lambda html, **_: html)
+    monkeypatch.setattr(bodies, "shown_html", lambda text, enclosures, **_: text)
     monkeypatch.setattr(bodies, "page_html", lambda html, **_: html)
     under_attack.reader.database.query("UPDATE feeds SET link = link || '?unsanitized'")
     wrong = 0

@@ -151,7 +151,7 @@ def test_items_whose_images_a_crash_left_are_looked_at_by_the_next_replay_or_pol
     )
     poll_over_time(pipeline, 2)
     before = collected(pipeline)
-    assert pipeline.tasks() == ["http://old.example/relative.png"]
+    assert pipeline.tasks() == ["http://example.com/relative.png"]
 
     class Dies:
         def begin(self, step: str, total: int) -> None:
