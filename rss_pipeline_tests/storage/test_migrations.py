@@ -3,9 +3,12 @@
 That migrations run once, and never onto a database ahead of the code, is in test_schema.py.
 """
 
+import json
+
 import pytest
 
 from rss_pipeline.storage import schema
+from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.images.claims import claim_images
@@ -96,3 +99,26 @@ def test_the_next_visit_that_goes_well_ends_an_outage(migrated: Database) -> Non
     assert unchanged(migrated, feed, token)
     assert feed_row(migrated, "postponed")["schedule_kind"] == "interval"
     assert feeds.not_our_outage(migrated, ["postponed"], answered=True) == frozenset()
+
+
+def test_who_is_there_before_a_second_order_of_items_keeps_the_first(
+    empty_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        released = [migration for migration in schema.migrations() if migration.version < 35]
+        patched.setattr(schema, "migrations", lambda: released)
+        schema.migrate(empty_database)
+    for name, preferences in (("ann", "{}"), ("bob", '{"order":"oldest","theme":"dark"}')):
+        empty_database.query(
+            "INSERT INTO users (id, name, password_hash, preferences, created_at) VALUES (?, ?, 'x', ?, ?)",
+            [name, name, preferences, "2026-01-01T00:00:00Z"],
+        )
+    schema.migrate(empty_database)
+    users.insert(empty_database, id="cyd", name="cyd", password_hash="x", now=NOW)
+    rows = empty_database.query("SELECT id, preferences FROM users ORDER BY id").rows
+    found = {row["id"]: json.loads(row["preferences"]) for row in rows}
+    assert found == {
+        "ann": {"order": "newest"},
+        "bob": {"order": "oldest", "theme": "dark"},
+        "cyd": {"order": "published"},
+    }
