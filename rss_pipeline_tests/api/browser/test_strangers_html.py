@@ -356,7 +356,7 @@ def test_the_policy_alone_stops_scripts_and_requests(
     under_attack: Attacked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should a hole be found in the sanitizer one day: its HTML is what the publisher sent."""
-    monkeypatch.setattr(bodies, "shown_html", lambda text, enclosures, **_: text)
+    monkeypatch.setattr(bodies, "shown_html", lambda text, *_, **__: text)
     monkeypatch.setattr(bodies, "page_html", lambda html, **_: html)
     under_attack.reader.database.query("UPDATE feeds SET link = link || '?unsanitized'")
     wrong = 0
