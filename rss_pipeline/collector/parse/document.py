@@ -30,6 +30,7 @@ from rss_pipeline.collector.parse.pictures import with_pictures
 from rss_pipeline.collector.parse.plain_tree import plain_tree
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem, with_line_breaks
 from rss_pipeline.collector.parse.rss_atom import read_feed
+from rss_pipeline.collector.parse.sections import Sections
 from rss_pipeline.collector.parse.web_page import is_web_page, web_page_sentence
 from rss_pipeline.collector.parse.xml.repair import (
     OpenedDocument,
@@ -45,7 +46,7 @@ MAX_FEED_TITLE_CHARACTERS = 1_000
 """Length of a feed's own title, which is used in events and tables; an item's is stored as published."""
 _MAX_LANGUAGE_CHARACTERS = 100
 _UPDATES_KEPT = 20
-_NO_TAGS = re.compile(r"<!\[CDATA\[.*?\]\]>|<!--.*?-->", re.DOTALL)
+_NO_TAGS = Sections((r"<!\[CDATA\[", "]]>"), ("<!--", "-->"))
 _ITEM_TAG = re.compile(r"<(?:\w+:)?(?:item|entry)(?=[\s>])", re.IGNORECASE)
 
 
@@ -138,12 +139,16 @@ def _read(text: str, content_type: str | None, url: str | None, now: datetime) -
             + (f" (it begins with <{document.root[:40]}>)" if document.root else "")
             + ". Open its address in a browser to see what the server sends."
         )
-    if not feed.items and (listed := len(_ITEM_TAG.findall(_NO_TAGS.sub("", repaired_text)))):
+    if not feed.items and (listed := _item_tags(repaired_text)):
         raise NotAFeed(
             f"The document has {listed} item tag(s), but no item could be read. Open its address in a"
             " browser to see what is wrong; only its publisher can fix it."
         )
     return _with_repairs(feed, (*document.repairs, *repairs))
+
+
+def _item_tags(text: str) -> int:
+    return len(_ITEM_TAG.findall(_NO_TAGS.sub(lambda _section: "", text)))
 
 
 def _tree(document: OpenedDocument) -> tuple[Tree | None, tuple[str, ...], str]:

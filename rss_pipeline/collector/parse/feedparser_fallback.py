@@ -44,6 +44,8 @@ from rss_pipeline.collector.parse.raw_feed import (
 from rss_pipeline.collector.parse.shield import Shield, Values
 from rss_pipeline.collector.parse.titles import html_title, rss_title
 
+# Not on one line with the document: feedparser would look for the end of it in time by the cube of that line.
+_DECLARATION = '<?xml version="1.0" encoding="utf-8"\n?>'
 _BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
 _BASE_VALUE = r"(?>\s(?:[^<>]*\s)?xml:base\s*=\s*(?P<base>\"[^\"<>]*\"|'[^'<>]*'))"
 _ITEM_BASE = re.compile(rf"<(?:\w+:)?(?:item|entry){_BASE_VALUE}[^<>]*+(?<!/)>")
@@ -52,6 +54,7 @@ _ITEM_IMAGE = re.compile(r"<image\s*>(\s*[^<\s][^<]*)</image\s*>")
 """An item's image that is only its URL."""
 _CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
+_FIRST_TAG = re.compile(r"<\w", re.ASCII)
 # A tag ends where feedparser ends it: a quoted value may have `>` in it, a lone quote is a character.
 _TAG = re.compile(
     r"""<[^\W\d][\w.:-]*(?=\s)(?:[^<>"']|"[^"]*"(?=[\s>/]|\w+=)|'[^']*'(?=[\s>/]|\w+=)|["'])*+>"""
@@ -78,6 +81,9 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     shield = Shield()
     shielded, is_cut_off = _without_unended(shield.over_sections(text))
+    if first := _FIRST_TAG.search(shielded):
+        # Before it is no element. feedparser looks for a document type there, from each line on.
+        shielded = shielded[first.start() :]
     root = str((_ROOT.match(shielded) or [""])[0])
     bases = _BASE.findall(root)
     # feedparser would resolve ids against them: it gets them as elements of their own.
@@ -88,11 +94,12 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
     shielded = with_plain_authors(shield.over_leaves(shielded))
     shielded = _TAG.sub(_without_many_attributes, shielded)
     shielded = with_one_of_each(shielded, root=root, is_blank=lambda text: not shield.restored(text).strip())
+    shielded = shield.over_long_texts(shielded)
     try:
         # Bytes in a stream: a str might be opened as a file or URL. Lower-case names: others are ignored
         # and change the charset to iso-8859-1. No content-location: ids would be resolved against it.
         parsed: Any = feedparser.parse(
-            io.BytesIO(f'<?xml version="1.0" encoding="utf-8"?>{shielded}'.encode("utf-8", "replace")),
+            io.BytesIO((_DECLARATION + shielded).encode("utf-8", "replace")),
             response_headers={"content-type": "application/xml; charset=utf-8"},
             sanitize_html=False,
             resolve_relative_uris=False,

@@ -65,7 +65,7 @@ _KNOWN_COUNTER = re.compile(
     re.IGNORECASE,
 )
 _STYLE_LENGTH = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([0-9.]+)\s*px", re.IGNORECASE)
-_LEADING_NUMBER = re.compile(r"\s*([0-9]+)\s*(?:px)?\s*", re.IGNORECASE)
+_LEADING_NUMBER = re.compile(r"\s*+([0-9]++)\s*+(?:px\s*+)?", re.IGNORECASE)
 _IMAGE_TAG = re.compile(
     r"""<(img|amp-img|source)(?=[\s/"'])((?:[^>"']++|"[^"]*+"|'[^']*+'|["'])*+)""", re.IGNORECASE
 )

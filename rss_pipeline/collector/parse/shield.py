@@ -9,17 +9,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from rss_pipeline.collector.parse.raw_feed import trimmed
+from rss_pipeline.collector.parse.sections import Sections
 
 # Two characters of a private plane replace a text while feedparser works: it strips, translates, resolves
 # and re-decodes the texts it finds, and "corrects" `Ã©`.
 _OPEN, _CLOSE = "\U0010ff70", "\U0010ff71"
 _STAND_IN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
-_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_CDATA_OPEN, _CDATA_CLOSE = "<![CDATA[", "]]>"
+_CDATA = Sections((re.escape(_CDATA_OPEN), _CDATA_CLOSE))
 _LEAF = re.compile(
     r"<(guid|id|title|link|pubDate|dc:date|description|content:encoded|content|summary|published|updated"
     r"|issued|modified|(?:\w+:)?(?:author|creator|name|email)|category|x-[a-z]+-[a-z]+)"
     r"((?:\s[^<>]*)?(?<!/))>([^<]*)</\1\s*>"
 )
+_LONG_TEXT = re.compile(r">[^<>]{1000,}+")
+_LONG_PIECE = re.compile(r"[^>&;]{1000,}+")
+"""Without a reference, which feedparser reads in some places only."""
 _STAND_INS = re.compile(f"[{_OPEN}{_CLOSE}]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -33,12 +38,24 @@ class Shield:
 
     def over_sections(self, text: str) -> str:
         """The text with a placeholder for each CDATA section."""
+
+        def kept(section: str) -> str:
+            return self._kept(section[len(_CDATA_OPEN) : -len(_CDATA_CLOSE)])
+
         # The publisher's own characters would be taken for ours, each for a text as long as the document.
-        return _CDATA.sub(lambda found: self._kept(found[1]), _STAND_INS.sub("\ufffd", text))
+        return _CDATA.sub(kept, _STAND_INS.sub("\ufffd", text))
 
     def over_leaves(self, text: str) -> str:
         """The text with a placeholder for the text of each element that an item is read from."""
         return _LEAF.sub(self._leaf, text)
+
+    def over_long_texts(self, text: str) -> str:
+        """The text with a placeholder for each long piece of text between tags: feedparser looks for mail
+        addresses in names, in time by the square of their length."""
+        return _LONG_TEXT.sub(lambda found: _LONG_PIECE.sub(self._piece, found[0]), text)
+
+    def _piece(self, found: re.Match[str]) -> str:
+        return self._kept(self.restored(found[0]))
 
     def _leaf(self, found: re.Match[str]) -> str:
         name, attributes, text = found.groups()

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 _LOOKED_AT = 500_000
 _MOST_NAMED = 5
 _LONGEST = 500
-_START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+# One comment, which may have others in it: of several in a row, each division would be tried.
+_START = re.compile(
+    r"\s*+(?:<!--.*?-->\s*+)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
 _OF_A_PART = re.compile(
     "comment|kommentar|kommentti|comentari|comentário|commento|commenti|komentar|komentarz|коммента|комента"

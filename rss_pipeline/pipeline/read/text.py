@@ -12,6 +12,7 @@ from lxml import etree
 
 from rss_pipeline.collector.images.find import tree
 from rss_pipeline.collector.parse.links import absolute
+from rss_pipeline.collector.parse.sections import Sections
 from rss_pipeline.collector.sanitize.html import in_words
 
 _SPACES = re.compile(r"[ \t\r\n\f]+")
@@ -38,7 +39,7 @@ _BLOCKS = frozenset(
         *("table", "ul", *_HEADINGS, *_TIGHT),
     )
 )
-_TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
+_TAGS = Sections(("<!--", "-->"), ("</?[a-zA-Z]", ">"))
 _INDENT = "  "
 _DEEPEST = 8
 """Levels of lists and quotes that are indented; deeper ones leave no room for a text."""
@@ -94,7 +95,7 @@ def item_text(html: str, *, bases: Sequence[str | None]) -> ItemText:
 
 
 def _without_tags(html: str) -> ItemText:
-    text = unescape(_TAG.sub("", html)).strip()
+    text = unescape(_TAGS.sub(lambda _tag: "", html)).strip()
     return ItemText([Block(text=text)] if text else [])
 
 
@@ -105,6 +106,8 @@ class _Writer:
         self._parts: list[str] = []
         self._numbers: list[int] = []
         """The number of the next item in each open list; -1 in one without numbers."""
+        self._places: dict[str, int] = {}
+        """The number of each link: a page may have a hundred thousand."""
         self._bullet = ""
         self._quotes = 0
         self._pre = 0
@@ -184,10 +187,9 @@ class _Writer:
         url = absolute(href, self._bases)
         if url is None or (href or "").startswith("#"):
             return
-        links = self.written.links
-        if url not in links:
-            links.append(url)
-        self._parts.append(f" [{links.index(url) + 1}]")
+        if url not in self._places:
+            self.written.links.append(url)
+        self._parts.append(f" [{self._places.setdefault(url, len(self.written.links))}]")
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -31,11 +31,13 @@ _BOMS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
-_DECLARATION = re.compile(rb"<\?xml\b[^>]{0,200}?\bencoding\s*=\s*[\"']?\s*([A-Za-z0-9][A-Za-z0-9._:/-]*)")
+_DECLARATION = re.compile(
+    rb"<\?xml\b[^>]{0,200}?\bencoding\s*+=\s*+(?:[\"']\s*+)?([A-Za-z0-9][A-Za-z0-9._:/-]*)"
+)
 _DECLARED_WITHIN = 4096
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s;\"',]+)", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*+=\s*+(?:[\"']\s*+)?([^\s;\"',]+)", re.IGNORECASE)
 _LANGUAGE = re.compile(
-    rb"<(?:dc:)?language>\s*(?:<!\[CDATA\[)?\s*([A-Za-z_-]{2,20})|xml:lang\s*=\s*[\"']([A-Za-z_-]{2,20})"
+    rb"<(?:dc:)?language>\s*+(?:<!\[CDATA\[\s*+)?([A-Za-z_-]{2,20})|xml:lang\s*=\s*[\"']([A-Za-z_-]{2,20})"
     rb"|\"language\"\s*:\s*\"([A-Za-z_-]{2,20})\""
 )
 # Nothing that can be the second byte of a character in Shift_JIS, GBK or Big5 (0x40 to 0x7e).

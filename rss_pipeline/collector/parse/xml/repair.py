@@ -12,7 +12,7 @@ from html.entities import html5
 from rss_pipeline.collector.parse.xml.namespaces import NAMESPACES, UNDECLARED
 
 _PROLOG = re.compile(r"(?:\s+|\ufeff|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
-_DOCTYPE = re.compile(r"<!DOCTYPE\s+([^\s>\[]*)[^>\[]*(\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
+_DOCTYPE = re.compile(r"<!DOCTYPE\s++([^\s>\[]*+)[^>\[]*+(?:\[.*?\]\s*+)?>", re.DOTALL | re.IGNORECASE)
 _ROOT = re.compile(r"<([A-Za-z_][\w.:-]*)")
 _FEED_START = re.compile(
     r"<\?xml\s|<!DOCTYPE\s+(?:rss|rdf|feed)\b|<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>]", re.IGNORECASE
