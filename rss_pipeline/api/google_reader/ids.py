@@ -1,7 +1,8 @@
 """The ids of items: numbers of arrival, in all the forms in which clients send them.
 
-A number has 16 decimal digits, is positive and below 2^53. So its hexadecimal form of 16 digits begins with
-zeros, and a text of digits only that begins with another digit is decimal: no form can be taken for another.
+A number has 16 decimal digits, is positive and below 2^53. So in hexadecimal it has 13 or 14 digits, or 16 of
+which the first are zeros: a text of 16 digits that begins with another one is decimal, one of 13 or 14 is
+not, and no form of a number of ours can be taken for another.
 """
 
 import re
@@ -12,7 +13,8 @@ from rss_pipeline.storage.database import MAX_INTEGER
 
 LONG_ID = "tag:google.com,2005:reader/item/"
 
-_DECIMAL = re.compile(r"-?[1-9][0-9]{0,19}")
+# Not of 13 or 14 digits: such a text is one of our numbers in hexadecimal.
+_DECIMAL = re.compile(r"-[1-9][0-9]{0,19}|[1-9](?:[0-9]{0,11}|[0-9]{14,19})")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,16}")
 _DIGITS = 16
 

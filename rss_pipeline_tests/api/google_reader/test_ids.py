@@ -1,7 +1,7 @@
 """Every form in which a client sends an item's id is the number of one item; what is none is refused."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rss_pipeline.api.google_reader.ids import item_number, item_numbers, long_id
@@ -24,6 +24,7 @@ FORMS = [
     pytest.param("000644300da00e40", 0x644300DA00E40, id="Read You: 16 hexadecimal digits"),
     pytest.param("0006443001234567", 0x6443001234567, id="16 hexadecimal digits without a letter"),
     pytest.param("644300da00e40", 0x644300DA00E40, id="Readrops: hexadecimal, not padded"),
+    pytest.param("6612615767442", 0x6612615767442, id="Readrops: hexadecimal, not padded, without a letter"),
     pytest.param("12345", 12345, id="miniflux: decimal"),
     pytest.param("tag:google.com,2005:reader/item/00000000148b9369", 344691561, id="miniflux: long"),
     pytest.param("tag:google.com,2005:reader/item/2f2", 754, id="miniflux: long, not padded"),
@@ -42,6 +43,7 @@ def test_an_id_is_read_in_every_form(text: str, number: int) -> None:
     "text",
     [
         pytest.param("-8357651456789012345", id="RSS Guard, of another server: negative"),
+        pytest.param("-123456789012", id="negative, of 12 digits"),
         pytest.param("0", id="zero"),
         pytest.param("9007199254740992", id="2^53"),
         pytest.param("18446744073709551615", id="2^64 - 1"),
@@ -78,9 +80,10 @@ def test_what_is_no_id_is_refused(text: str) -> None:
     assert refused.value.status == 400
 
 
+@example(0x6612615767442)
 @given(st.integers(10**15, MAX_INTEGER - 1))
 def test_a_number_comes_back_from_all_forms_in_which_it_is_given(number: int) -> None:
-    for form in (str(number), long_id(number), f"{number:016x}", f"{number:016X}"):
+    for form in (str(number), long_id(number), f"{number:x}", f"{number:016x}", f"{number:016X}"):
         assert item_number(form) == number
     assert len(long_id(number).rpartition("/")[2]) == 16
 

@@ -136,8 +136,7 @@ FORMS = {
     "decimal": str,
     "long": long_id,
     "16 hexadecimal digits": lambda number: f"{number:016x}",
-    # Of digits only it would be a decimal number, as some by this clock are.
-    "hexadecimal, not padded": lambda number: f"{number:016x}" if f"{number:x}".isdigit() else f"{number:x}",
+    "hexadecimal, not padded": lambda number: f"{number:x}",
 }
 
 
