@@ -23,6 +23,7 @@ from rss_pipeline.orchestration.jobs import (
     refresh_feeds,
     replay_backups,
 )
+from rss_pipeline.orchestration.looks import Looks
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
 from rss_pipeline.orchestration.topic_assets import stream_items, topics
@@ -51,6 +52,7 @@ def build_definitions(
         **run_resources(settings, clock=clock, progress=progress, synced=synced),
         "cleaning": cleaning_resource(settings, clock=clock),
     }
+    looks = Looks(settings)
     return dg.Definitions(
         assets=[
             *reported_assets(settings),
@@ -68,9 +70,9 @@ def build_definitions(
             build_replay_all(settings.shards),
             check_health,
         ],
-        schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],
+        schedules=[*build_schedules(settings, clock=clock, looks=looks), build_check_schedule()],
         sensors=[
-            *build_sensors(settings, clock=clock),
+            *build_sensors(settings, clock=clock, looks=looks),
             *build_alerts(settings, clock=clock),
             *([] if settings.fleet is None else [build_watch(settings)]),
         ],

@@ -14,10 +14,12 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.models.shard import shards
+from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
+from rss_pipeline.orchestration.looks import Looks
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS, UPKEEP_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs, recent_runs, recent_runs_of_shards
-from rss_pipeline.orchestration.triggers import Decision, Tick, tick, tick_by_database
+from rss_pipeline.orchestration.triggers import Decision, Tick, tick
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.orchestration.upkeep.clean_job import clean_store
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
@@ -31,7 +33,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.images.claims import images_due
 
 
-def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefinition]:
+def build_schedules(settings: Settings, *, clock: Clock, looks: Looks) -> list[dg.ScheduleDefinition]:
     """All schedules but that of the checks; they run from the start."""
     at = settings.clean_at
 
@@ -71,7 +73,10 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         ),
     )
     def retry_images(context: dg.ScheduleEvaluationContext) -> Tick:
-        return tick_by_database(decide_retry, settings, context.instance, now=clock(), tags=DAEMON_TAGS)
+        return looks.tick(
+            "retry_images", DOWNLOAD_IMAGES, decide_retry, context.instance,
+            awaits=awaiting.images, now=clock(), tags=DAEMON_TAGS,
+        )  # fmt: skip
 
     return [
         upkeep(

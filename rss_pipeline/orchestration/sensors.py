@@ -7,6 +7,7 @@ https://docs.dagster.io/guides/automate/sensors
 """
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,8 +17,11 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.plain_text import plain_lines
+from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.models.shard import Shard
+from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.fleet.dead_workers import end_lost_runs
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.jobs import (
@@ -30,10 +34,11 @@ from rss_pipeline.orchestration.jobs import (
     publish_topics,
     refresh_feeds,
 )
+from rss_pipeline.orchestration.looks import Awaits, Looks
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REFRESH_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_runs, recent_runs_of_shards
 from rss_pipeline.orchestration.registry_partitions import register
-from rss_pipeline.orchestration.triggers import Decide, Decision, Tick, tick_by_database
+from rss_pipeline.orchestration.triggers import Decide, Decision, Tick
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.retention.result import Allowance
@@ -54,13 +59,14 @@ from rss_pipeline.storage.images.claims import images_due
 from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline.storage.topics import publications
 
+SYNCED_FOR = timedelta(hours=1)
 BACK_UP_SECONDS = 20.0
 """A tick that takes longer than a minute fails."""
 
 _logger = logging.getLogger(__name__)
 
 
-def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinition]:
+def build_sensors(settings: Settings, *, clock: Clock, looks: Looks) -> list[dg.SensorDefinition]:
     """All sensors but the alerts; they run from the start."""
 
     def starts(
@@ -68,13 +74,14 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         job: Any,
         decide: Decide,
         *,
+        awaits: Awaits,
         concerns: str,
         description: str,
         seconds: int = 60,
         tags: Mapping[str, str] = DAEMON_TAGS,
     ) -> dg.SensorDefinition:
         def evaluate(context: dg.SensorEvaluationContext) -> Tick:
-            return tick_by_database(decide, settings, context.instance, now=clock(), tags=tags)
+            return looks.tick(name, job.name, decide, context.instance, awaits=awaits, now=clock(), tags=tags)
 
         return dg.sensor(
             name=name,
@@ -121,6 +128,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             "poll_feeds_when_due",
             poll_feeds,
             partial(decide_poll, shards=settings.shards),
+            awaits=awaiting.feeds,
             concerns="feeds",
             description=(
                 "Starts a poll when a feed is new, when a feed has been due for 4 minutes, or when 100 feeds"
@@ -132,6 +140,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             "refresh_feeds_when_requested",
             refresh_feeds,
             decide_refreshes,
+            awaits=awaiting.requests,
             concerns="feeds",
             seconds=30,
             tags=REFRESH_TAGS,
@@ -144,6 +153,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             "publish_when_changed",
             publish_topics,
             decide_publish,
+            awaits=awaiting.topics,
             concerns="topics",
             description=(
                 "Starts a publication when topics changed that no poll publishes: by a replay, a repair, a"
@@ -154,6 +164,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             "download_images_when_waiting",
             download_images,
             partial(decide_download, at_once=most_at_once(settings.shards)),
+            awaits=awaiting.images,
             concerns="images",
             description=(
                 "Starts a download when images of new items have waited for 2 minutes, or when 100 images"
@@ -162,7 +173,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         ),
         works(
             "sync_registry",
-            _sync_registry,
+            _Sync(looks),
             concerns="feeds",
             description=(
                 "Applies changes of feeds.yaml: new feeds, changed feeds, and feeds that were removed or came"
@@ -247,11 +258,27 @@ def decide_download(
     return decide_fresh(waiting, recent_runs(instance, DOWNLOAD_IMAGES), now=now, at_once=at_once)
 
 
-def _sync_registry(context: dg.SensorEvaluationContext, settings: Settings, clock: Clock) -> str:
-    with open_database(settings) as database:
-        synced = sync_registry(database, settings, now=clock())
-        register(database, context.instance, synced)
-    return f"{synced}."
+class _Sync:
+    """The sync of the registry as often as its file changes, and now and then without that: a feed that a
+    user brought has its partition key from the poll that visits it, and half a removal can wait."""
+
+    def __init__(self, looks: Looks) -> None:
+        self._looks = looks
+        self._last: tuple[datetime, Registry] | None = None
+
+    def __call__(self, context: dg.SensorEvaluationContext, settings: Settings, clock: Clock) -> str:
+        now, last = clock(), self._last
+        registry = load_registry(settings.feeds_file, environ=os.environ)
+        if last is not None and registry == last[1] and last[0] <= now < last[0] + SYNCED_FOR:
+            return f"{settings.feeds_file.name} has not changed."
+        self._last = None
+        with self._looks.open() as database:
+            synced = sync_registry(database, settings, now=now)
+            register(database, context.instance, synced)
+        if not synced.changes.is_empty:
+            self._looks.forget()
+        self._last = now, registry
+        return f"{synced}."
 
 
 def _end_dead_runs(context: dg.SensorEvaluationContext, settings: Settings, clock: Clock) -> str:

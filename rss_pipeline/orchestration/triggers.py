@@ -1,6 +1,7 @@
 """The common part of the sensors and schedules that start runs: from a decision to a run request.
 
-The decisions are in pipeline/triggers, the sensors and schedules themselves in sensors.py and schedules.py.
+The decisions are in pipeline/triggers, the sensors and schedules themselves in sensors.py and schedules.py;
+when a decision is made anew is looks.py's.
 https://docs.dagster.io/guides/automate
 """
 
@@ -9,12 +10,9 @@ from datetime import datetime
 
 import dagster as dg
 
-from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.queueing import REASON_TAG
 from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
-from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
 
 Tick = dg.RunRequest | list[dg.RunRequest] | dg.SkipReason
@@ -41,19 +39,3 @@ def _request(start: Start, tags: Mapping[str, str]) -> dg.RunRequest:
     return dg.RunRequest(
         tags={**tags, **start.tags, REASON_TAG: start.reason}, run_config={**QUIET, **start.run_config}
     )
-
-
-def tick_by_database(
-    decide: Decide,
-    settings: Settings,
-    instance: dg.DagsterInstance,
-    *,
-    now: datetime,
-    tags: Mapping[str, str],
-) -> Tick:
-    """`tick` of a decision that reads the database; skipped where the database cannot be reached."""
-    try:
-        with open_database(settings) as database:
-            return tick(decide(database, instance, now), tags=tags)
-    except RssPipelineError as error:
-        return dg.SkipReason(f"The database cannot be read: {error}")

@@ -17,7 +17,7 @@ from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.search.index_file import check_fts5, open_to_write
 
 LOOK_SECONDS = 5.0
-REMOTE_LOOK_SECONDS = 30.0
+REMOTE_LOOK_SECONDS = 60.0
 """Interval of looks that are requests over the network."""
 LONGEST_WAIT = 60.0
 

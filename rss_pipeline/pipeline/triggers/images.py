@@ -31,7 +31,7 @@ def decide_fresh(due: ImagesDue, runs: Sequence[JobRun], *, now: datetime, at_on
     Another one, up to `at_once`, where many wait at hosts that no run has: those are the ones that count.
     """
     if due.fresh == due.requested == 0:
-        return Wait(reason="No new image waits.")
+        return Wait(reason="No new image waits.", is_idle=not due.live_run_ids)
     running = [run for run in runs if run.state == "running" and is_alive(run, due.live_run_ids, now)]
     if due.fresh >= MANY_WAITING and len(running) < at_once:
         runs = [run for run in runs if run not in running]
@@ -48,7 +48,7 @@ def decide_fresh(due: ImagesDue, runs: Sequence[JobRun], *, now: datetime, at_on
 def decide_retries(due: ImagesDue, runs: Sequence[JobRun], *, now: datetime) -> Start | Wait:
     """Start a run for images after the back-off of their first or second failed attempt."""
     if due.retries == 0:
-        return Wait(reason="No image is due for another attempt.")
+        return Wait(reason="No image is due for another attempt.", is_idle=not due.live_run_ids)
     if (wait := reason_to_wait(runs, due.live_run_ids, now=now)) is not None:
         return wait
     return Start(reason=f"{due.retries} images are due for another attempt.")

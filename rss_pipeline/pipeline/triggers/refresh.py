@@ -19,8 +19,10 @@ def decide_refresh(
 ) -> Start | Wait:
     """Start a run for requests that nothing on this machine has taken up, or wait. `runs` are the newest runs
     of the job, newest first."""
+    if waiting.count == 0:
+        return Wait(reason="No feed is requested.", is_idle=True)
     if waiting.can_begin == 0 or waiting.oldest_ms is None:
-        return Wait(reason=_others(waiting.count) if waiting.count else "No feed is requested.")
+        return Wait(reason=_others(waiting.count))
     age = now - datetime.fromtimestamp(waiting.oldest_ms / 1000, UTC)
     # One from further in the future was made before the clock was put back.
     if abs(age) < PATIENCE:

@@ -46,6 +46,9 @@ class Wait:
     """No run starts now."""
 
     reason: str
+    is_idle: bool = False
+    """Nothing waits, and no run holds anything that could wait after it: until something becomes due, or
+    another run of the job is made, the decision stays."""
 
 
 def reason_to_wait(runs: Sequence[JobRun], live_run_ids: Collection[str], *, now: datetime) -> Wait | None:

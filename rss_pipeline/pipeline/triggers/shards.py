@@ -43,7 +43,10 @@ def decide_by_shard(
     if starts:
         return starts
     more = f" {len(waits) - _SHARDS_NAMED} more shards wait." if len(waits) > _SHARDS_NAMED else ""
-    return Wait(reason=" ".join(waits[:_SHARDS_NAMED]) + more if waits else "No feed is due.")
+    if not waits:
+        is_idle = not any(counts.live_run_ids for counts in due.values())
+        return Wait(reason="No feed is due.", is_idle=is_idle)
+    return Wait(reason=" ".join(waits[:_SHARDS_NAMED]) + more)
 
 
 def _decide(

@@ -23,7 +23,7 @@ def decide_publication(
     """Start a run for topics that are due (their ids), one at a time. `runs` are the newest publications,
     `polls` the newest polls, newest first: a poll publishes at its end."""
     if not due:
-        return Wait(reason="No topic is due.")
+        return Wait(reason="No topic is due.", is_idle=True)
     if (wait := reason_to_wait(runs, (), now=now)) is not None:
         return wait
     for poll in polls:
