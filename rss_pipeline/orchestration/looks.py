@@ -2,7 +2,7 @@
 
 Where a decision found nothing to begin with, the later ticks look at one row that tells what a minute may
 have brought, which all sensors share, and decide again when that has changed or the job has another run. What
-no look shows is found some hours later.
+no look shows is found a day later.
 """
 
 import threading
@@ -26,7 +26,7 @@ SHARED_FOR = timedelta(seconds=50)
 """One look serves the ticks of a minute. A look at a file costs next to nothing, and is not shared."""
 OVERLAP = timedelta(minutes=2)
 """What another machine wrote has the time of that machine's clock."""
-DECIDED_FOR = timedelta(hours=12)
+DECIDED_FOR = timedelta(hours=24)
 SCHEMA_CHECKED_FOR = 600.0
 """Seconds. Each run checks the schema at its start."""
 

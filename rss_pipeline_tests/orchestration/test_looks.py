@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 
 import dagster as dg
@@ -31,6 +32,12 @@ HELD = "images.example"
 def spent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Requests to D1, and the rows that they read by D1's own count."""
     counts: Counter[str] = Counter()
+    monkeypatch.setattr(D1Database, "_exchange", counting(counts))
+    return counts
+
+
+def counting(counts: Counter[str]) -> Callable[[D1Database, str, bytes], tuple[int, bytes]]:
+    """`D1Database._exchange` that adds up what D1 says of its costs."""
     exchange = D1Database._exchange
 
     def counted(self: D1Database, path: str, body: bytes) -> tuple[int, bytes]:
@@ -41,8 +48,7 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             counts["rows"] += int(each["meta"].get("rows_read") or 0)
         return status, answer
 
-    monkeypatch.setattr(D1Database, "_exchange", counted)
-    return counts
+    return counted
 
 
 def minute(pipeline: DagsterPipeline) -> None:

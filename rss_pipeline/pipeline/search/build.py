@@ -60,12 +60,12 @@ def bring_up_to_date(
         DatabaseUnavailable: the database or the file does not work now; what was done until then stays.
         SearchUnavailable: the file was damaged meanwhile.
     """
-    _check_database(file, database)
     done = Done()
     with ThreadPoolExecutor(1) as thread:
         writer = _Writer(file, database, is_over, progress or NoProgress(), thread)
         while not is_over():
             ends = source.ends(database)
+            _check_database(file, ends.identity)
             while not _is_at(serving := writing.generations(file)[0], ends) and not is_over():
                 done = _added(done, writer.go_on(serving, ends))
             building = writing.generations(file)[1:]
@@ -208,9 +208,8 @@ def _has_versions(at: Generation, ends: Ends) -> bool:
     return (at.version_row, at.version_at) == (ends.version_row, ends.version_at)
 
 
-def _check_database(file: IndexFile, database: Database) -> None:
+def _check_database(file: IndexFile, identity: str) -> None:
     """An index of another database is of no use: its numbers name other items."""
-    identity = source.identity(database)
     known = writing.state(file, _DATABASE)
     if known is not None and known != identity:
         writing.rebuild(file)

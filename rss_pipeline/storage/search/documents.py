@@ -49,22 +49,31 @@ class Ends:
     version_row: int
     """The last row of item_versions; 0 for none."""
     version_at: str
+    identity: str
+    """A mark of this database alone: when it was made."""
 
 
 def ends(database: Database) -> Ends:
-    """Both, of one moment: two rows are read."""
-    number, version = database.batch(
+    """All of one moment: three rows are read."""
+    number, version, birth = database.batch(
         [
             highest_number(),
             Statement(
                 "SELECT rowid AS row, replaced_at FROM item_versions ORDER BY rowid DESC LIMIT 1",
                 name="find the last version of an item",
             ),
+            Statement(
+                "SELECT applied_at FROM schema_migrations WHERE version = 1",
+                name="read birth of the database",
+            ),
         ]
     )
     last: Row = version.rows[0] if version.rows else {"row": 0, "replaced_at": ""}
     return Ends(
-        arrived=int(number.rows[0]["number"]), version_row=int(last["row"]), version_at=last["replaced_at"]
+        arrived=int(number.rows[0]["number"]),
+        version_row=int(last["row"]),
+        version_at=last["replaced_at"],
+        identity=str(birth.rows[0]["applied_at"]),
     )
 
 
@@ -148,14 +157,6 @@ def gone(database: Database, numbers: Sequence[int]) -> list[int]:
         name="find items that are gone",
     ).rows
     return [int(row["arrived"]) for row in rows]
-
-
-def identity(database: Database) -> str:
-    """A mark of this database alone: when it was made."""
-    rows = database.query(
-        "SELECT applied_at FROM schema_migrations WHERE version = 1", name="read birth of the database"
-    ).rows
-    return str(rows[0]["applied_at"])
 
 
 def shown_texts(numbers: Sequence[int]) -> Statement:
