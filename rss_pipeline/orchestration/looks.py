@@ -1,4 +1,4 @@
-"""When the sensors decide anew: D1 is paid by request and by row, and most ticks find nothing.
+"""The looks of the sensors at a database: D1 is paid by request and by row, and most ticks find nothing.
 
 Where a decision found nothing to begin with, the later ticks look at one row that tells what a minute may
 have brought, which all sensors share, and decide again when that has changed or the job has another run. What
@@ -23,15 +23,15 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.reports.waiting import Waiting, waiting
 
 SHARED_FOR = timedelta(seconds=50)
-"""One look serves the ticks of a minute. A look at a file costs next to nothing, and is not shared."""
+"""Time for which one look serves the ticks. A look at a file costs next to nothing, and is not shared."""
 OVERLAP = timedelta(minutes=2)
-"""What another machine wrote has the time of that machine's clock."""
+"""Time by which the clock of another machine, which wrote what waits, may be behind."""
 DECIDED_FOR = timedelta(hours=24)
 SCHEMA_CHECKED_FOR = 600.0
 """Seconds. Each run checks the schema at its start."""
 
 Awaits = Callable[[Waiting, str], bool]
-"""Whether there is something to decide by what waits now, where the last decision was made at an instant."""
+"""A test of what waits: is there something to decide, where the last decision was made at this instant?"""
 
 
 def feeds(found: Waiting, since: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a minute may have brought to the sensors that start runs, in one request that reads a dozen rows.
+"""A look at what waits for the sensors that start runs, in one request that reads a dozen rows.
 
 Each value is the end of an index: what waits already is not read again, however much of it there is. The
 counts and conditions of the runs themselves are read where one of these values has changed.
