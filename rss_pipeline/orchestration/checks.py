@@ -19,7 +19,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMA
 from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.health import verdicts
-from rss_pipeline.pipeline.health.findings import Check, check_d1_size, judge_disk
+from rss_pipeline.pipeline.health.findings import Check, check_d1_size, check_postgres_size, judge_disk
 from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers, what_to_add
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends import probes
@@ -127,6 +127,7 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
             checks.append(check_d1_size(size))
         elif settings.postgres is not None:
             size = probes.query_postgres(settings.postgres).size_bytes
+            checks.append(check_postgres_size(size))
         else:
             size = settings.database_path.stat().st_size if settings.database_path.exists() else None
         if settings.has_embedded_database or settings.s3 is None:

@@ -86,6 +86,11 @@ def check_d1_size(size: int | None) -> Check:
     return Check(name, "ok", f"{found} of 10 GB (500 MB on the free plan)")
 
 
+def check_postgres_size(size: int) -> Check:
+    """The size of a database on a server whose disk cannot be seen from here."""
+    return Check("database size", "ok", f"{size / 1e6:,.1f} MB")
+
+
 def judge_disk(path: Path, free: int) -> Check:
     found = f"{free / 1e9:,.1f} GB free on the disk of {path}"
     fix = "Make room, or move RSS_PIPELINE_HOME to a larger disk."

@@ -17,6 +17,7 @@ from rss_pipeline.pipeline.health.findings import (
     check_clock,
     check_d1_size,
     check_lifecycle,
+    check_postgres_size,
     check_schema,
     judge_disk,
 )
@@ -68,7 +69,7 @@ def usable_database(
         found = f"{settings.database_place}: PostgreSQL {server.version} answers"
         checks.append(Check("database", "ok", found))
         checks.append(check_clock("database clock", server.clock, before=before, after=clock()))
-        checks.append(Check("database size", "ok", f"{server.size_bytes / 1e6:,.1f} MB"))
+        checks.append(check_postgres_size(server.size_bytes))
     elif not settings.database_path.exists():
         checks.append(
             Check(

@@ -1,0 +1,140 @@
+"""Every command and every health check in each pair of stores: what an operator types in a year."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psycopg
+import pytest
+
+from rss_pipeline.cli.main import _COMMANDS
+from rss_pipeline.orchestration.build import build_definitions
+from rss_pipeline.settings import Settings
+from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.services.s3_server import BUCKET, rclone, s3_server
+
+SERVE = {"up", "reader", "worker"}
+"""Commands that run until they are stopped; tests of their own start them."""
+OPML = '<opml version="2.0"><body><outline type="rss" xmlUrl="{}"/></body></opml>'
+
+
+@pytest.fixture(params=["sqlite+folder", "postgres+s3", "d1+r2"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """The name of a pair of stores, and the variables that name it."""
+    if request.param == "sqlite+folder":
+        yield request.param, {}
+    elif request.param == "d1+r2":
+        cloudflare: Cloudflare = request.getfixturevalue("cloudflare")
+        yield request.param, dict(cloudflare.environ)
+    else:
+        program = rclone()
+        if program is None:
+            pytest.skip("rclone is not installed: there is no store with the S3 API besides R2's")
+        url = request.getfixturevalue("postgres_url")
+        with s3_server(program, tmp_path) as server:
+            s3 = server.settings()
+            yield (
+                request.param,
+                {
+                    "DATABASE_URL": url,
+                    "S3_ENDPOINT_URL": s3.endpoint_url,
+                    "S3_REGION": s3.region,
+                    "S3_BUCKET": BUCKET,
+                    "S3_ACCESS_KEY_ID": s3.access_key_id,
+                    "S3_SECRET_ACCESS_KEY": s3.secret_access_key,
+                },
+            )
+
+
+def lose(name: str, home: Path, env: dict[str, str]) -> None:
+    """Lose the database, where that is cheap."""
+    if name == "sqlite+folder":
+        for path in home.glob("rss.sqlite*"):
+            path.unlink()
+    if name == "postgres+s3":
+        with psycopg.connect(env["DATABASE_URL"], autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+
+
+def healthy(home: Path) -> dict[str, bool]:
+    """Each health check of the UI, and whether it passes."""
+    definitions = build_definitions(Settings.from_environ(os.environ, cwd=home))
+    known = {key.name for key in definitions.resolve_asset_graph().asset_check_keys}
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = definitions.resolve_job_def("check_health").execute_in_process(instance=instance)
+        found = {each.check_name: each.passed for each in run.get_asset_check_evaluations()}
+    assert found.keys() == known
+    return found
+
+
+@pytest.mark.slow
+def test_every_command_and_every_check_works_in_each_pair_of_stores(
+    tmp_path: Path,
+    invoke: Callable[..., Any],
+    pair: tuple[str, dict[str, str]],
+    server: FeedServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name, env = pair
+    used = set(SERVE)
+    for variable, value in env.items():
+        monkeypatch.setenv(variable, value)
+
+    def done(*arguments: str, code: int = 0, **options: Any) -> str:
+        used.add(arguments[0])
+        result = invoke(*arguments, **options)
+        assert result.exit_code == code, f"{arguments}: {result.output}"
+        return str(result.output)
+
+    def list_feeds(*ids: str) -> None:
+        feeds = [{"url": urls[id], "id": id, "allow_private": True} for id in ids]
+        topics = {"t": {"title": "T", "of": ["news"], "public": True}}
+        (tmp_path / "feeds.yaml").write_text(json.dumps({"feeds": feeds, "topics": topics}), "utf-8")
+
+    urls = {
+        id: server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"{id}-1", f"{id}-2"), etag=f'"{id}"'))
+        for n, id in enumerate(("news", "old", "added", "imported"), start=2)
+    }
+    list_feeds("news", "old")
+    done("migrate")
+    assert "4 new items" in done("poll")
+    assert json.loads(done("status", "--json"))["items"] == 4
+    assert "Title of news-1" in done("items", "news")
+    lines = [json.loads(line) for line in done("export", "news").splitlines() if line.startswith("{")]
+    assert "Text of news-1" in done("item", next(item["id"] for item in lines if item["guid"] == "news-1"))
+    done("streams", "news")
+    assert "unchanged" in done("publish")
+    assert "rss_items" in done("metrics")
+    assert set(healthy(tmp_path).values()) == {True}
+    done("doctor")
+    done("user", "add", "ada", input="correct horse\n" * 2)
+    assert "1 users backed up" in done("clean")
+    assert json.loads(done("clean", "--dry-run", "--json"))["items_removed"] == 0
+    list_feeds("news")
+    assert "1 feeds and 2 items deleted" in done("forget", "--unlisted", "--yes")
+    assert "1 backups read again" in done("replay", "--all", "--repair")
+    assert "is up to date" in done("search-index", "--update")
+    done("purge", "--days", "1")
+    assert "added" in done("add", "--allow-private", urls["added"])
+    (tmp_path / "list.opml").write_text(OPML.format(urls["imported"]), "utf-8")
+    done("import", "list.opml")
+    assert urls["imported"] in done("export-opml")
+    if env:
+        copied = json.loads(done("copy", "--from", name, "--to", "embedded", "--json"))
+        assert copied["items"]["count"] == 4
+        (tmp_path / "rss.sqlite").unlink()
+    else:
+        done("copy", "--from", "embedded", "--to", "embedded", code=1)
+    list_feeds("news")
+    lose(name, tmp_path, env)
+    done("migrate")
+    done("restore")
+    assert json.loads(done("status", "--json"))["items"] == 6, "backups of a forgotten feed are kept"
+    assert "ada" in done("user", "list")
+    assert used == set(_COMMANDS)
