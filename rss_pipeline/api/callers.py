@@ -4,6 +4,7 @@ An embedded database answers a short read in less time than a thread takes to be
 the lock of a writer or for the network, is done in a thread.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,11 +13,15 @@ from starlette.concurrency import run_in_threadpool
 
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, NoSession
 from rss_pipeline.pipeline.accounts.callers import Caller, SessionKey
+from rss_pipeline.storage.backends.connect import REQUEST_SECONDS
 from rss_pipeline.storage.database import Result, Statement
 
 T = TypeVar("T")
+
+_BESIDE_SECONDS = 0.5
+"""The time that a page gives what it writes by the way. It takes milliseconds."""
 
 _logger = logging.getLogger(__name__)
 
@@ -44,21 +49,58 @@ class AsyncCaller:
 
     async def write(self, *statements: Statement) -> list[Result]:
         """The results of statements that write, all applied or none."""
-        return await self.run(lambda caller: caller.write(*statements))
+        return await self.change(lambda caller: caller.write(*statements))
 
     async def read_by(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that reads for a millisecond at most."""
         if self.stores.is_remote:
             return await self.run(work)
-        caller = Caller(self.key, self.stores.prompt, self.clock)
+        caller = Caller(self.key, self.stores.database, self.clock)
         result = work(caller)
-        if caller.touch_is_due:
-            await run_in_threadpool(self._touch, caller)
+        await self._touch_soon(caller)
         return result
 
     async def run(self, work: Callable[[Caller], T]) -> T:
-        """The result of a function that may take its time."""
-        return await run_in_threadpool(self._run, work)
+        """The result of a function that reads, and may take its time."""
+        caller = Caller(self.key, self.stores.database, self.clock)
+        result = await run_in_threadpool(work, caller)
+        await self._touch_soon(caller)
+        return result
+
+    async def change(self, work: Callable[[Caller], T]) -> T:
+        """The result of a function that writes. Few do at one time: those that wait for the lock of another
+        process leave threads for all that only read.
+
+        Raises DatabaseUnavailable, besides: others have waited in vain for as long as a request may.
+        """
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await self.stores.writing.acquire()
+        except TimeoutError:
+            raise DatabaseUnavailable(
+                f"other requests have waited to write for {REQUEST_SECONDS:g} s; see what holds the lock"
+            ) from None
+        try:
+            return await run_in_threadpool(work, Caller(self.key, self.stores.database, self.clock))
+        finally:
+            self.stores.writing.release()
+
+    async def change_beside(self, work: Callable[[Caller], object], *, what: str) -> asyncio.Task[None]:
+        """Do what a page writes by the way: it is shown at once also while another process holds the lock,
+        and without it if that takes too long. `what` is for the log."""
+
+        async def done() -> None:
+            try:
+                await self.change(work)
+            except (InfrastructureError, NoSession) as error:
+                _logger.warning("%s: %s", what, error)
+
+        task = asyncio.create_task(done())
+        # The loop alone does not keep it.
+        self.stores.unfinished.add(task)
+        task.add_done_callback(self.stores.unfinished.discard)
+        await asyncio.wait([task], timeout=_BESIDE_SECONDS)
+        return task
 
     async def make(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that makes bodies of items. Few do at one time, so that a request for what
@@ -66,16 +108,9 @@ class AsyncCaller:
         async with self.stores.making:
             return await self.run(work)
 
-    def _run(self, work: Callable[[Caller], T]) -> T:
-        caller = Caller(self.key, self.stores.database, self.clock)
-        result = work(caller)
-        if caller.touch_is_due:
-            self._touch(caller)
-        return result
-
-    def _touch(self, caller: Caller) -> None:
-        """The answer is there already: it does not wait for a lock that another process has for long."""
-        try:
-            Caller(caller.key, self.stores.database, self.clock).touch()
-        except InfrastructureError as error:
-            _logger.warning("the last use of a session was not written: %s", error)
+    async def _touch_soon(self, caller: Caller) -> None:
+        touched = self.stores.touched
+        if caller.touch_is_due and self.key.session_id not in touched:
+            touched.add(self.key.session_id)
+            task = await self.change_beside(Caller.touch, what="the last use of a session was not written")
+            task.add_done_callback(lambda _: touched.discard(self.key.session_id))

@@ -11,7 +11,7 @@ from functools import partial
 
 from rss_pipeline.pipeline.accounts.secret import reader_secret
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
+from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.search.readers import IndexReaders
@@ -19,7 +19,9 @@ from rss_pipeline.storage.search.readers import IndexReaders
 MAKERS = 2
 """Requests that make bodies at one time. More would not be faster, and all others would wait for them."""
 
-
+WRITERS = 12
+"""Requests that write at one time. They may all wait for one lock: then threads, and connections over the
+network, are left for those that read."""
 _TOTALS_LAST = 3600.0
 """Seconds; meanwhile retention removes some."""
 _TOTALS_LAST_WHERE_READS_COST = 600.0
@@ -71,18 +73,23 @@ class ItemTotals:
 class Stores:
     """The stores that the routes work with.
 
-    `prompt` answers on the event loop and `database` in threads; where every statement is a request over the
-    network, they are the same and both are used in threads.
+    `database` answers short reads on the event loop and all else in threads; where every statement is a
+    request over the network, everything in threads.
     """
 
     settings: Settings
     database: Database
-    prompt: Database
     objects: ObjectStore
     search: IndexReaders
     secret: bytes = field(repr=False)
     making: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, MAKERS), repr=False)
     """The places of requests that make bodies, given in the order of arrival."""
+    writing: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, WRITERS), repr=False)
+    """The places of requests that write."""
+    unfinished: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
+    """Writes whose requests may be answered already."""
+    touched: set[str] = field(default_factory=set, repr=False)
+    """Sessions with a last use that is being written: no other request waits for it as well."""
     totals: ItemTotals = field(default_factory=ItemTotals, repr=False)
     """The numbers of items that pages show."""
 
@@ -100,19 +107,15 @@ def open_stores(settings: Settings) -> Iterator[Stores]:
         DatabaseUnavailable: the database cannot be reached, or its schema is not this code's.
         SettingsError, InfrastructureError: there is no key for tokens.
     """
-    with open_database(settings) as database:
-        # A connection of its own: a short read never waits for what a thread reads or writes.
-        prompt = connect(settings) if settings.has_embedded_database else database
+    with open_database(settings, for_requests=True) as database:
         search = IndexReaders(settings.search_path)
         try:
             yield Stores(
                 settings=settings,
                 database=database,
-                prompt=prompt,
                 objects=open_objects(settings),
                 search=search,
                 secret=reader_secret(settings),
             )
         finally:
-            prompt.close()
             search.close()

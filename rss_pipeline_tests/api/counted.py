@@ -51,7 +51,7 @@ class Failing(Counted):
 def failing(reader: Reader) -> tuple[Reader, Failing]:
     """A reader on the same stores whose database can fail."""
     database = Failing(reader.database)
-    return Reader(replace(reader.stores, database=database, prompt=database), reader.loop), database
+    return Reader(replace(reader.stores, database=database), reader.loop), database
 
 
 def as_on_d1(reader: Reader) -> tuple[Reader, Counted]:
@@ -59,5 +59,5 @@ def as_on_d1(reader: Reader) -> tuple[Reader, Counted]:
     database = Counted(reader.database)
     d1 = D1Settings(url="http://127.0.0.1:9", token="x")
     settings = replace(reader.settings, d1=d1)
-    stores = replace(reader.stores, database=database, prompt=database, settings=settings)
+    stores = replace(reader.stores, database=database, settings=settings)
     return Reader(stores, reader.loop), database

@@ -2,7 +2,6 @@
 pipeline/accounts'."""
 
 import logging
-import sqlite3
 from contextlib import closing
 from ipaddress import ip_network
 from pathlib import Path
@@ -19,7 +18,6 @@ from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.reader import HOST, SECRET, Reader, reader_settings
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
-from rss_pipeline_tests.support.waiting import PROMPT
 
 PASSWORD = "correct-horse-battery"
 OWN_PAGE = {"Origin": f"http://{HOST}", "Sec-Fetch-Site": "same-origin"}
@@ -371,15 +369,6 @@ def test_the_last_use_of_a_session_is_written_and_lets_it_live_on(reader: Reader
         token = forged(reader, {"sub": ada.id, "jti": ada.key.session_id})
         assert reader.client(authorization=f"Bearer {token}").get(SESSIONS).status_code == 200
         assert reader.database.query("SELECT expires_at, last_used_at FROM sessions").rows != fresh
-
-
-def test_a_read_waits_for_no_writer(reader: Reader) -> None:
-    """The daemon writes while people read; a read that waits on the event loop would stop all others."""
-    ada = reader.user("ada")
-    with closing(sqlite3.connect(reader.settings.database_path, isolation_level=None)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        assert ada.client.get(SESSIONS, timeout=PROMPT).status_code == 200
-        writer.execute("ROLLBACK")
 
 
 @pytest.mark.slow

@@ -92,9 +92,14 @@ class SignedIn:
             return await self.caller.write(*statements)
 
     async def run(self, work: Callable[[Caller], T]) -> T:
-        """The result of a function that may take its time, in a thread."""
+        """The result of a function that reads, and may take its time, in a thread."""
         with self._or_refused():
             return await self.caller.run(work)
+
+    async def change(self, work: Callable[[Caller], T]) -> T:
+        """The result of a function that writes, in a thread."""
+        with self._or_refused():
+            return await self.caller.change(work)
 
     async def make(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that makes bodies of items, in a thread."""

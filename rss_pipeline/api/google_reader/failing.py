@@ -106,7 +106,7 @@ async def mark(session: SignedIn, failing: Failing, numbers: Iterable[int], *, i
     before = failing.marked((), is_read=is_read)
     after = failing.marked(numbers, is_read=is_read)
     if before != after:
-        await session.run(lambda caller: mark_failures(caller, after))
+        await session.change(lambda caller: mark_failures(caller, after))
 
 
 def _numbered(feeds: Iterable[FailingFeed]) -> Mapping[int, FailingFeed]:

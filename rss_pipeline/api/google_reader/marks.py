@@ -46,7 +46,7 @@ async def edit_tag(call: Call) -> Response:
     if marks == Marks():
         await session.read()
         return ok()
-    await session.run(lambda caller: mark.mark_numbers(caller, numbers, marks))
+    await session.change(lambda caller: mark.mark_numbers(caller, numbers, marks))
     if edit.is_read is not None and failing.may_be_entries(numbers):
         await failing.mark(session, await failing.read_failing(session), numbers, is_read=edit.is_read)
     return ok()
@@ -71,7 +71,7 @@ async def mark_all_as_read(call: Call) -> Response:
         return ok()
     feeds = await read_feeds(session) if _needs_feeds(session, stream) else None
     shown = _shown(session, stream, feeds, time)
-    marked = await session.run(lambda caller: mark.mark_shown(caller, shown))
+    marked = await session.change(lambda caller: mark.mark_shown(caller, shown))
     if stream == READING_LIST and marked.preferences is not None:
         await _mark_failing(session, await failing.failing_of(session, marked.preferences), time)
     return ok()

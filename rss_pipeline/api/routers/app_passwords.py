@@ -68,7 +68,7 @@ async def list_app_passwords(caller: SignedIn) -> AppPasswords:
 async def add_app_password(caller: SignedIn, given: NewName) -> NewAppPassword:
     """Add an app password. It opens the Google Reader API only."""
     try:
-        new = await caller.run(lambda one: app_passwords.create(one, given.name))
+        new = await caller.change(lambda one: app_passwords.create(one, given.name))
     except AppPasswordRefused as error:
         raise ApiError("conflict", f"This app password cannot be added: {error}.") from error
     return NewAppPassword(id=new.id, name=new.name, password=new.secret)
@@ -77,6 +77,6 @@ async def add_app_password(caller: SignedIn, given: NewName) -> NewAppPassword:
 @router.delete("/{id}", status_code=204, responses=documented("not_signed_in", "foreign_origin", "not_found"))
 async def revoke_app_password(caller: SignedIn, id: str) -> Response:
     """Revoke an app password: the app that has it is logged out at once."""
-    if not await caller.run(lambda one: app_passwords.revoke(one, id)):
+    if not await caller.change(lambda one: app_passwords.revoke(one, id)):
         raise ApiError("not_found", "You have no app password of this id.")
     return Response(status_code=204)

@@ -128,7 +128,7 @@ class Marked(BaseModel):
 async def mark_feed(caller: SignedIn, id: str, seen: SeenFeed) -> Response:
     """Mark a feed read up to what the client has seen; answers the feed. The same again changes nothing."""
     shown = Shown(scope=Scope(feed_id=id), up_to=seen.up_to)
-    found = await caller.run(lambda one: mark.mark_shown(one, shown))
+    found = await caller.change(lambda one: mark.mark_shown(one, shown))
     if found.feed is None:
         raise no_feed()
     return json_of({**feed_json(found.feed), "undo": _undo(found.undoable)})
@@ -139,7 +139,7 @@ async def mark_all(caller: SignedIn, seen: SeenItems) -> Response:
     """Mark the feeds of a folder, or all, read up to what the client has seen. The same again changes
     nothing."""
     shown = Shown(scope=Scope(folder=seen.folder), up_to=seen.up_to)
-    found = await caller.run(lambda one: mark.mark_shown(one, shown))
+    found = await caller.change(lambda one: mark.mark_shown(one, shown))
     return json_of({"undo": _undo(found.undoable)})
 
 
@@ -160,7 +160,7 @@ async def undoable(request: Request, caller: SignedIn) -> Response:
 async def undo(caller: SignedIn, id: str) -> Response:
     """Make the items unread again that a mark made read. What was read before it stays read, and so does what
     was marked or opened since."""
-    items = await caller.run(lambda one: mark.undo_mark(one, id))
+    items = await caller.change(lambda one: mark.undo_mark(one, id))
     if not items:
         raise ApiError(
             "not_found",
@@ -175,7 +175,7 @@ async def mark_items(caller: SignedIn, marks: Marks) -> Response:
     """Mark items read, unread, with a star or without. Other ids are left out; 404 if no id is known."""
     ids = list(dict.fromkeys(marks.ids))
     wanted = mark.Marks(is_read=marks.is_read, is_starred=marks.is_starred)
-    known = await caller.run(lambda one: mark.mark_items(one, ids, wanted))
+    known = await caller.change(lambda one: mark.mark_items(one, ids, wanted))
     if not known:
         raise no_item()
     return json_of({"marked": len(known), "unknown": [id for id in ids if id not in known]})

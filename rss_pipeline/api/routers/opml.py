@@ -71,7 +71,7 @@ async def import_opml(request: Request, caller: SignedIn) -> Imported:
     body = await request.body()
     settings = caller.stores.settings
     try:
-        done = await caller.run(lambda own: import_list(own, body, settings=settings))
+        done = await caller.change(lambda own: import_list(own, body, settings=settings))
     except OpmlRefused as refused:
         raise _problem(refused) from None
     return Imported(added=done.added, known=done.known, merged=done.merged)

@@ -29,11 +29,11 @@ async def preferences(request: Request, caller: SignedIn) -> Response:
 @router.put("", response_model=Preferences, responses=_WRITES)
 async def put_preferences(caller: SignedIn, given: Preferences) -> Preferences:
     """Replace all preferences; one that is left out has its default again."""
-    await caller.run(lambda one: write_preferences(one, given))
+    await caller.change(lambda one: write_preferences(one, given))
     return given
 
 
 @router.patch("", response_model=Preferences, responses=_WRITES)
 async def patch_preferences(caller: SignedIn, given: SomePreferences) -> Preferences:
     """Set the preferences that are given; the others stay as they are."""
-    return await caller.run(lambda one: change_preferences(one, given))
+    return await caller.change(lambda one: change_preferences(one, given))

@@ -94,7 +94,7 @@ async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
     whether there is a feed. Feeds that you subscribe to already stay as they are."""
     wishes = Wishes(title=given.title, folder=given.folder, wished_interval=given.interval)
     settings = caller.stores.settings
-    answer = await caller.run(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))
+    answer = await caller.change(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))
     found = _answer(answer)
     return json_of(found, status=200 if found["status"] == "known" else 202)
 

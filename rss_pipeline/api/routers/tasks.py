@@ -113,7 +113,9 @@ async def refresh(caller: SignedIn, id: str) -> Response:
     409 and `until` says how long."""
     wanted = new_request(caller.user_id, id, now=caller.clock())
     settings = caller.stores.settings
-    answer = await caller.run(lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings))
+    answer = await caller.change(
+        lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings)
+    )
     return json_of(_refresh(answer, wanted.now.timestamp()), status=202)
 
 

@@ -24,15 +24,20 @@ from rss_pipeline.storage.schema import (
     schema_version,
 )
 
+REQUEST_SECONDS = 10.0
+"""The longest wait of a request of the reader that writes. One that only reads waits for no writer."""
+
 
 @contextmanager
-def open_database(settings: Settings) -> Iterator[Database]:
+def open_database(settings: Settings, *, for_requests: bool = False) -> Iterator[Database]:
     """The database, its schema checked: the embedded one is brought up to date, a server's must be.
+
+    `for_requests`: for many people at once, none of whom waits for long.
 
     Raises:
         DatabaseUnavailable: it cannot be reached, or its schema is not this code's.
     """
-    database = connect(settings)
+    database = connect(settings, for_requests=for_requests)
     try:
         if settings.has_embedded_database:
             migrate(database)
@@ -73,8 +78,8 @@ def _may_write(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def connect(settings: Settings) -> Database:
-    """The database as it is, whatever its schema."""
+def connect(settings: Settings, *, for_requests: bool = False) -> Database:
+    """The database as it is, whatever its schema; `for_requests` as of `open_database`."""
     if settings.d1 is not None:
         from rss_pipeline.storage.backends.d1 import D1Database
 
@@ -83,6 +88,8 @@ def connect(settings: Settings) -> Database:
         return connect_postgres(settings.postgres)
     from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 
+    if for_requests:
+        return SqliteDatabase(settings.database_path, busy_timeout=REQUEST_SECONDS, for_requests=True)
     return SqliteDatabase(settings.database_path)
 
 

@@ -1,14 +1,17 @@
 """The embedded Database: one SQLite file in WAL mode.
 
-Only the connection, the binding and the mapping of errors; limits are in database.py, SQL elsewhere.
+Only the connections, the binding and the mapping of errors; limits are in database.py, SQL elsewhere.
 """
 
 import contextlib
 import re
 import sqlite3
 import threading
-from collections.abc import Sequence
-from functools import lru_cache
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +30,8 @@ from rss_pipeline.storage.database import (
 )
 
 BUSY_TIMEOUT_SECONDS = 20.0
+_IDLE_READERS = 8
+"""Connections that are kept for the next reads; each has a cache of 2 MB."""
 OLDEST_SQLITE = (3, 35, 0)
 """RETURNING."""
 
@@ -52,7 +57,11 @@ _LIMIT_ERRORS = re.compile(
 
 
 class SqliteDatabase:
-    """A `Database` over one file, with one connection behind a lock.
+    """A `Database` over one file: a connection behind a lock, which alone writes, and others that only read.
+
+    A read never waits for a write: while the first connection is in use, it takes another one. With
+    `for_requests` it always does, so that no write waits for a long read either, and a write waits for at
+    most `busy_timeout` seconds until those of other threads are done.
 
     `synchronous=NORMAL`: after a loss of power the newest transactions may be gone, but always a suffix of
     them: items and the validators that would hide them go together, and the feeds are due again.
@@ -60,7 +69,9 @@ class SqliteDatabase:
 
     item_bytes = LARGE_ITEM_BYTES
 
-    def __init__(self, path: Path, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, path: Path, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS, for_requests: bool = False
+    ) -> None:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise DatabaseUnavailable(
                 f"this Python carries SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed"
@@ -69,9 +80,8 @@ class SqliteDatabase:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
-        self._open(
-            path, str(path), ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"), busy_timeout
-        )
+        settings = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
+        self._open(path, str(path), settings, busy_timeout, for_requests=for_requests)
 
     @classmethod
     def to_read(cls, path: Path, *, is_beside_writable: bool) -> Self:
@@ -84,12 +94,86 @@ class SqliteDatabase:
         is_alone = not is_beside_writable and not wal.exists()
         uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_alone else ''}"
         database = cls.__new__(cls)
-        database._open(path, uri, ("query_only=ON",), BUSY_TIMEOUT_SECONDS)
+        database._open(path, uri, ("query_only=ON",), BUSY_TIMEOUT_SECONDS, for_requests=False)
         return database
 
-    def _open(self, path: Path, uri: str, settings: Sequence[str], busy_timeout: float) -> None:
+    def _open(
+        self, path: Path, uri: str, settings: Sequence[str], busy_timeout: float, *, for_requests: bool
+    ) -> None:
         self.path = path
+        self._busy_timeout = busy_timeout
+        self._for_requests = for_requests
         self._lock = threading.RLock()
+        self._is_closed = False
+        self._connect = partial(_Connection, path, uri, busy_timeout)
+        self._writer = self._connect(settings)
+        # LIFO: what was used last has the most in its cache.
+        self._idle_readers: deque[_Connection] = deque()
+
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        return self.batch([Statement(sql, params, name=name)])[0]
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        check_batch(statements, item_bytes=self.item_bytes)
+        if all(only_reads(statement.sql) for statement in statements):
+            with self._reading() as connection:
+                # Several see one moment.
+                return connection.run(statements, begin=None if len(statements) == 1 else "BEGIN")
+        with self._writing(statements[0]) as connection:
+            return connection.run(statements, begin="BEGIN IMMEDIATE")
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._writer.close()
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle_readers.pop().close()
+
+    @contextmanager
+    def _reading(self) -> Iterator["_Connection"]:
+        if self._is_closed:
+            yield self._writer  # It says so by itself.
+            return
+        if not self._for_requests and self._lock.acquire(blocking=False):
+            try:
+                yield self._writer
+            finally:
+                self._lock.release()
+            return
+        try:
+            connection = self._idle_readers.pop()
+        except IndexError:
+            connection = self._connect(("query_only=ON",))
+        try:
+            yield connection
+        finally:
+            if self._is_closed or len(self._idle_readers) >= _IDLE_READERS:
+                connection.close()
+            else:
+                self._idle_readers.append(connection)
+
+    @contextmanager
+    def _writing(self, statement: Statement) -> Iterator["_Connection"]:
+        began = time.monotonic()
+        if not self._lock.acquire(timeout=self._busy_timeout if self._for_requests else -1):
+            raise DatabaseUnavailable(
+                f"{self.path}: other requests have waited to write for {self._busy_timeout:g} s;"
+                f" {_ADVICE[sqlite3.SQLITE_BUSY]}. Statement: {described(statement, characters=200)}"
+            )
+        try:
+            if self._for_requests:
+                self._writer.wait_for(max(0.0, self._busy_timeout - (time.monotonic() - began)))
+            yield self._writer
+        finally:
+            self._lock.release()
+
+
+class _Connection:
+    """One connection with D1's limits. Used by one thread at a time."""
+
+    def __init__(self, path: Path, uri: str, busy_timeout: float, settings: Sequence[str]) -> None:
+        self._path = path
         try:
             self._connection = sqlite3.connect(
                 uri,
@@ -103,6 +187,7 @@ class SqliteDatabase:
         for limit, most in _D1_LIMITS.items():
             self._connection.setlimit(limit, most)
         self._value_bytes = MAX_VALUE_BYTES
+        self._waits = round(busy_timeout, 1)
         try:
             for setting in settings:
                 self._command(f"PRAGMA {setting}")
@@ -110,32 +195,30 @@ class SqliteDatabase:
             self._connection.close()
             raise
 
-    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
-        return self.batch([Statement(sql, params, name=name)])[0]
+    def run(self, statements: Sequence[Statement], *, begin: str | None) -> list[Result]:
+        """The results of statements, in a transaction that begins so; None: of one, without."""
+        if begin is None:
+            return [self._execute(statement) for statement in statements]
+        self._command(begin)
+        try:
+            results = [self._execute(statement) for statement in statements]
+            self._command("COMMIT")
+        except BaseException:
+            # The first error says what went wrong, not a second one of the ROLLBACK.
+            with contextlib.suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            raise
+        return results
 
-    def batch(self, statements: Sequence[Statement]) -> list[Result]:
-        check_batch(statements, item_bytes=self.item_bytes)
-        if len(statements) == 1 and only_reads(statements[0].sql):
-            with self._lock:
-                return [self._execute(statements[0])]
-        # Statements that only read see one moment, and wait for no writer.
-        reads = all(only_reads(statement.sql) for statement in statements)
-        with self._lock:
-            self._command("BEGIN" if reads else "BEGIN IMMEDIATE")
-            try:
-                results = [self._execute(statement) for statement in statements]
-                self._command("COMMIT")
-            except BaseException:
-                # The first error says what went wrong, not a second one of the ROLLBACK.
-                with contextlib.suppress(sqlite3.Error):
-                    if self._connection.in_transaction:
-                        self._connection.execute("ROLLBACK")
-                raise
-            return results
+    def wait_for(self, seconds: float) -> None:
+        """Wait so long, at most, for a lock of another process."""
+        if (rounded := round(seconds, 1)) != self._waits:
+            self._command(f"PRAGMA busy_timeout = {round(rounded * 1_000)}")
+            self._waits = rounded
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        self._connection.close()
 
     def _command(self, sql: str) -> None:
         try:
@@ -166,13 +249,13 @@ class SqliteDatabase:
 
     def _unavailable(self, error: sqlite3.Error, statement: Statement) -> DatabaseUnavailable:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
-        if disk_is_full(error, at=self.path.parent):
-            where = disk_full(self.path.parent)
+        if disk_is_full(error, at=self._path.parent):
+            where = disk_full(self._path.parent)
             brief = described(statement, characters=200)
-            return DatabaseUnavailable(f"{where}. {self.path}: {error} ({name}). Statement: {brief}")
+            return DatabaseUnavailable(f"{where}. {self._path}: {error} ({name}). Statement: {brief}")
         advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "see the message")
         brief = described(statement, characters=200)
-        return DatabaseUnavailable(f"{self.path}: {error} ({name}): {advice}. Statement: {brief}")
+        return DatabaseUnavailable(f"{self._path}: {error} ({name}): {advice}. Statement: {brief}")
 
 
 @lru_cache(maxsize=1_000)

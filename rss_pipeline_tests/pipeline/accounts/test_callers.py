@@ -140,16 +140,6 @@ def test_the_last_use_is_written_every_ten_minutes_at_most(database: Database, t
     assert not caller.touch_is_due
 
 
-def test_a_read_waits_for_nobody_who_writes(sqlite: SqliteDatabase, time: Time) -> None:
-    signed_in(sqlite, "ada", clock=time)
-    caller = signed_in(sqlite, "ben", clock=time)
-    reader = SqliteDatabase(sqlite.path, busy_timeout=0)
-    with contextlib.closing(reader):
-        sqlite._command("BEGIN IMMEDIATE")
-        assert Caller(caller.key, reader, time).read(READ, READ)[1].rows == [{"n": 7}]
-        sqlite._command("ROLLBACK")
-
-
 @pytest.mark.slow
 def test_what_is_written_while_its_session_ends_is_written_before_or_not_at_all(
     sqlite: SqliteDatabase, time: Time

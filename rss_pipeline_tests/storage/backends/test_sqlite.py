@@ -2,8 +2,10 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.storage.conftest import nobody
+from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT, soon
 
 
 @pytest.fixture
@@ -58,6 +61,43 @@ def test_a_lock_held_elsewhere_is_named(notes: SqliteDatabase, path: Path) -> No
     assert str(path) in text
     assert "another process holds the write lock; end it or wait" in text
     assert notes.query("INSERT INTO notes (id) VALUES ('1')").changes == 1
+
+
+@pytest.mark.parametrize("for_requests", [False, True])
+def test_a_read_waits_for_no_write_of_another_thread(path: Path, for_requests: bool) -> None:
+    """The write waits for the lock of another process. It ends in time all the same."""
+    with (
+        closing(SqliteDatabase(path, busy_timeout=PROMPT, for_requests=for_requests)) as notes,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        notes.query("CREATE TABLE notes (id TEXT PRIMARY KEY)")
+        other.execute("BEGIN IMMEDIATE")
+        writes = [threads.submit(notes.query, f"INSERT INTO notes VALUES ('{n}')") for n in range(2)]
+        began = time.monotonic()
+        soon(lambda: any(write.running() for write in writes))
+        two = [Statement("SELECT count(*) AS n FROM notes"), Statement("SELECT 1 AS n")]
+        for _ in range(100):
+            assert notes.query("SELECT count(*) AS n FROM notes").rows == [{"n": 0}]
+            assert [one.rows for one in notes.batch(two)] == [[{"n": 0}], [{"n": 1}]]
+        assert time.monotonic() - began < PROMPT
+        other.execute("ROLLBACK")
+        assert [write.result(PATIENCE).changes for write in writes] == [1, 1]
+        assert notes.query("SELECT count(*) AS n FROM notes").rows == [{"n": 2}]
+
+
+def test_a_request_waits_for_all_who_write_before_it_only_as_long_as_it_may(path: Path) -> None:
+    with (
+        closing(SqliteDatabase(path, busy_timeout=0.2, for_requests=True)) as notes,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+        ThreadPoolExecutor(5) as threads,
+    ):
+        notes.query("CREATE TABLE notes (id TEXT PRIMARY KEY)")
+        other.execute("BEGIN IMMEDIATE")
+        writes = [threads.submit(trouble, notes, "INSERT INTO notes VALUES ('1')") for n in range(5)]
+        assert all("holds the write lock; end it or wait" in write.result(PATIENCE) for write in writes)
+        other.execute("ROLLBACK")
+        assert notes.query("INSERT INTO notes VALUES ('1')").changes == 1
 
 
 def test_a_batch_that_reads_before_it_writes_waits_for_its_turn(notes: SqliteDatabase, path: Path) -> None:

@@ -48,7 +48,7 @@ async def subscribe_feed(
     else:
         wishes = Wishes(title=title, folder=folder)
         settings = session.service.stores.settings
-        answer = await session.run(
+        answer = await session.change(
             lambda caller: subscribe_address(caller, settings, feed.url, wishes=wishes)
         )
         match answer:

@@ -175,7 +175,7 @@ async def import_opml(call: Call) -> Response:
     settings = call.service.stores.settings
     body = _list_in(call)
     try:
-        await session.run(lambda caller: import_list(caller, body, settings=settings))
+        await session.change(lambda caller: import_list(caller, body, settings=settings))
     except OpmlRefused as refused:
         lines = str(refused).splitlines()
         more = [] if len(lines) <= _MOST_MISTAKES else [f"... and {len(lines) - _MOST_MISTAKES} more"]

@@ -34,7 +34,7 @@ async def add(request: Request, caller: SignedIn) -> Response:
     """Add an app password and show it. It is in this answer and nowhere else: no redirect follows."""
     name = (await form_fields(request)).get("name", "")
     try:
-        new = await caller.run(lambda own: create(own, name))
+        new = await caller.change(lambda own: create(own, name))
     except AppPasswordRefused as refused:
         return await _page(request, caller, error=sentence(refused), name=name[:_NAME_CHARACTERS])
     answer = await _page(request, caller, new=new)
@@ -45,7 +45,7 @@ async def add(request: Request, caller: SignedIn) -> Response:
 @router.post("/{id}/revoke")
 async def end(caller: SignedIn, id: str) -> Response:
     """Revoke an app password: the app that has it is logged out at once."""
-    if not await caller.run(lambda own: revoke(own, id)):
+    if not await caller.change(lambda own: revoke(own, id)):
         raise ApiError("not_found", "You have no such app password, or no longer.")
     return see_other(f"{PATH}?done=revoked")
 

@@ -40,7 +40,7 @@ async def take_in(request: Request, caller: SignedIn) -> Response:
         return await _page(request, caller, error="Choose a file first: nothing was sent, or it is empty.")
     settings = caller.stores.settings
     try:
-        done = await caller.run(lambda own: import_list(own, body, settings=settings))
+        done = await caller.change(lambda own: import_list(own, body, settings=settings))
     except OpmlRefused as refused:
         return await _page(request, caller, refused=refused)
     return see_other(f"{PATH}?added={done.added}&known={done.known}&merged={done.merged}")

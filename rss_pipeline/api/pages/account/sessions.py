@@ -58,7 +58,7 @@ async def change_password(request: Request, caller: SignedIn) -> Response:
     if new != fields.get("again", ""):
         return await _page(request, caller, error="The two new passwords are not the same. Type them again.")
     try:
-        refused = await caller.run(
+        refused = await caller.change(
             lambda own: change_own_password(
                 own,
                 current=current,

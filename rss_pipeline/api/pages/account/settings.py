@@ -73,7 +73,7 @@ async def save(request: Request, caller: SignedIn) -> Response:
         changes = SomePreferences.model_validate(given)
     except ValidationError as error:
         return await _page(request, caller, mistakes=[_label(str(one["loc"][0])) for one in error.errors()])
-    await caller.run(lambda own: change_preferences(own, changes))
+    await caller.change(lambda own: change_preferences(own, changes))
     return see_other(f"{PATH}?saved=yes")
 
 

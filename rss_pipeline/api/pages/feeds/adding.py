@@ -38,7 +38,7 @@ async def add(request: Request, caller: SignedIn) -> Response:
     if isinstance(wishes, FormMistake):
         return await _form(request, caller, fields, error=wishes.message, status=422)
     settings, chosen = caller.stores.settings, wishes
-    answer = await caller.run(lambda one: subscribe_address(one, settings, address, wishes=chosen))
+    answer = await caller.change(lambda one: subscribe_address(one, settings, address, wishes=chosen))
     match answer:
         case Known(feed_id=feed_id, first=None):
             return see_other(f"{edit_url(feed_id)}?subscribed=yes")

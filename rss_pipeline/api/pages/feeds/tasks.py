@@ -110,7 +110,9 @@ async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
     fields = await form_fields(request)
     wanted = new_request(caller.user_id, id, now=caller.clock())
     settings = caller.stores.settings
-    answer = await caller.run(lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings))
+    answer = await caller.change(
+        lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings)
+    )
     match answer:
         case Queued(task_id=task_id) | VisitRunning(task_id=task_id):
             return see_other(task_url(task_id))

@@ -98,7 +98,9 @@ async def item(
     is_marked = opens and not row.is_read
     # An item that a mark of many made read stays read, once it was opened, when that mark is undone.
     if is_marked or (opens and undoable.rows):
-        await caller.run(lambda one: mark_items(one, [id], Marks(is_read=True)))
+        await caller.change_beside(
+            lambda one: mark_items(one, [id], Marks(is_read=True)), what="an opened item was not marked read"
+        )
     if is_marked:
         frame = frame.after_reading(row.feed_id)
     bodies: Bodies = request.app.state.bodies

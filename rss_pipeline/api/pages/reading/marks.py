@@ -35,7 +35,7 @@ _HIGHEST = 2**53
 async def mark_item(request: Request, caller: SignedIn, id: str, mark: Mark) -> Response:
     """Mark one item, and go back to where it is in the list."""
     fields = await form_fields(request)
-    if not await caller.run(lambda one: marking.mark_items(one, [id], _MARKS[mark])):
+    if not await caller.change(lambda one: marking.mark_items(one, [id], _MARKS[mark])):
         raise ApiError("not_found", "Your feeds have no such item.")
     back = local(fields.get("back"))
     is_list = not back.startswith("/items/") and "#" not in back
@@ -48,7 +48,7 @@ async def mark_list(request: Request, caller: SignedIn) -> Response:
     fields = await form_fields(request)
     scope = Scope(feed_id=fields.get("feed") or None, folder=fields.get("folder") or None)
     shown = Shown(scope=scope, up_to=_seen(fields))
-    await caller.run(lambda one: marking.mark_shown(one, shown))
+    await caller.change(lambda one: marking.mark_shown(one, shown))
     return see_other(local(fields.get("back")))
 
 
@@ -56,7 +56,7 @@ async def mark_list(request: Request, caller: SignedIn) -> Response:
 async def undo(request: Request, caller: SignedIn) -> Response:
     """Take such a mark back."""
     fields = await form_fields(request)
-    if not await caller.run(lambda one: marking.undo_mark(one, fields.get("id", ""))):
+    if not await caller.change(lambda one: marking.undo_mark(one, fields.get("id", ""))):
         raise ApiError(
             "not_found",
             "There is nothing to undo.",

@@ -1,6 +1,10 @@
 """The page of one item, what opens inside a list, and the forms that mark."""
 
 import re
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import httpx
 
@@ -11,6 +15,7 @@ from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe, unread
 from rss_pipeline_tests.storage.values import item, register, spec, visit
 from rss_pipeline_tests.support.reader import Reader, User
+from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT, soon
 
 
 def ids(reader: Reader) -> list[str]:
@@ -41,6 +46,40 @@ def test_an_item_that_is_opened_is_read_unless_the_user_prefers_otherwise(reader
     assert "Mark unread" in page
     assert "<title>Title 1 - rss_pipeline</title>" in page
     assert unread(reader.database, user.id) == {"a": 0}
+
+
+def test_no_page_waits_for_a_lock_and_what_it_writes_by_the_way_is_written_after_it(
+    reader: Reader,
+) -> None:
+    """Another process holds the lock; so many wait for it that no thread would be left."""
+    user, client, id = reading(reader)
+    reader.clock.pass_(days=1)
+
+    def used() -> object:
+        return reader.database.query("SELECT max(last_used_at) AS at FROM sessions").rows
+
+    before = used()
+    with (
+        closing(sqlite3.connect(reader.settings.database_path, isolation_level=None)) as other,
+        ThreadPoolExecutor(50) as threads,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        opened = client.get(f"/items/{id}")
+        assert (opened.status_code, "Mark unread" in opened.text) == (200, True)
+        assert (unread(reader.database, user.id), used()) == ({"a": 1}, before)
+        other.execute("ROLLBACK")
+        soon(lambda: unread(reader.database, user.id) == {"a": 0} and used() != before)
+        other.execute("BEGIN IMMEDIATE")
+        marks = [threads.submit(client.post, f"/items/{id}/star") for _ in range(50)]
+        soon(lambda: reader.stores.writing.locked())
+        for path in ("/unread", "/all", f"/items/{id}", f"/items/{id}/body", "/statistics", "/search?q=x"):
+            assert client.get(path).status_code == 200
+        assert client.get("/api/feeds").status_code == 200
+        assert time.monotonic() - began < PROMPT
+        other.execute("ROLLBACK")
+        assert {mark.result(PATIENCE).status_code for mark in marks} <= {303, 503}
+    assert client.post(f"/items/{id}/star").status_code == 303
 
 
 def test_an_item_leads_to_its_neighbours_in_the_list_it_was_opened_from_and_back(reader: Reader) -> None:
