@@ -6,18 +6,22 @@ from pydantic import BaseModel, Field
 
 from rss_pipeline.pipeline.reading.advice import shown_error
 from rss_pipeline.storage.feeds.predicates import Health as HealthWord
+from rss_pipeline.storage.feeds.subscribed import shown_url
+from rss_pipeline.storage.subscriptions.item_lists import FeedOfPage
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
 EXAMPLE: dict[str, Any] = {
     "id": "daily-planet",
     "title": "The Daily Planet",
     "own_title": None,
+    "description": "News of the city, every morning",
     "url": "https://planet.example/feed.xml",
     "site_url": "https://planet.example/",
     "folder": "News",
     "position": 1,
     "interval": None,
     "added_at": "2026-11-20T08:00:00Z",
+    "last_read_at": "2026-11-22T08:15:00Z",
     "is_unread": True,
     "unread": 3,
     "version": 1795339112000017,
@@ -61,24 +65,43 @@ class Visit(BaseModel):
     summary: str = Field(description="Both in a sentence.")
 
 
+class NamedFeed(BaseModel):
+    """A feed as a page of its items names it."""
+
+    id: str
+    title: str | None = Field(description="The user's own title, or else the feed's.")
+    own_title: str | None = Field(description="The user's own title.")
+    description: str | None = Field(description="The feed's description, as plain text.")
+    url: str
+    site_url: str | None = Field(description="The feed's web page.")
+    folder: str | None
+
+
 class Feed(BaseModel):
     """A feed as its subscriber sees it. Instants are UTC: `2026-11-22T12:00:00Z`."""
 
     id: str
     title: str | None = Field(description="The user's own title, or else the feed's.")
     own_title: str | None = Field(description="The user's own title.")
+    description: str | None = Field(description="The feed's description, as plain text.")
     url: str
     site_url: str | None = Field(description="The feed's web page.")
     folder: str | None
     position: int = Field(description="The place in the user's order.")
     interval: int | None = Field(description="Wished seconds between visits; null for what suits the feed.")
     added_at: str
+    last_read_at: str | None = Field(
+        description="The last time that the user marked an item of it as read; null for none."
+    )
     is_unread: bool = Field(description="True if an item is unread.")
     unread: int = Field(description="The number of unread items, exact.")
     version: int = Field(
         description="The number of its newest item, 0 for none: pass it to mark-read as `up_to`."
     )
-    updated_at: str | None = Field(description="Time of the last document that brought an item.")
+    updated_at: str | None = Field(
+        description="Time of the last visit with news: new items, or the first answer after a failure;"
+        " without any, of one visit a week."
+    )
     health: Health
     next_visit: Visit | None = Field(description="Null for a feed that is not visited.")
 
@@ -91,18 +114,38 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
         "id": row.feed_id,
         "title": row.title,
         "own_title": row.own_title,
+        "description": row.description,
         "url": row.url,
         "site_url": row.link,
         "folder": row.folder,
         "position": row.position,
         "interval": row.wished_interval,
         "added_at": row.added,
+        "last_read_at": row.read_at,
         "is_unread": row.unread > 0,
         "unread": row.unread,
         "version": row.version,
         "updated_at": row.changed,
         "health": _health(row),
         "next_visit": _next_visit(row),
+    }
+
+
+def page_of_feed_json(feed: FeedOfPage) -> dict[str, Any]:
+    """The members that a page of the items of one feed has beside the items."""
+    return {
+        "feed": {
+            "id": feed.feed_id,
+            "title": feed.title,
+            "own_title": feed.own_title,
+            "description": feed.description,
+            "url": shown_url(feed.stored_url),
+            "site_url": feed.link,
+            "folder": feed.folder,
+        },
+        "total": int(feed.total),
+        "has_unread": bool(feed.unread),
+        "last_read_at": feed.read_at,
     }
 
 

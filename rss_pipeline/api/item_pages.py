@@ -16,13 +16,14 @@ import orjson
 from rss_pipeline.api.answers import gzipped
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import version_tag
+from rss_pipeline.api.feed_json import page_of_feed_json
 from rss_pipeline.api.item_json import item_json
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.reading.bodies import Bodies, Body
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Items, Page, PageVersion
+from rss_pipeline.storage.subscriptions.item_lists import FeedOfPage, Filter, Items, Page, PageVersion
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
 MOST_PAGES_BYTES = 16_000_000
@@ -57,6 +58,8 @@ class _Listed:
     key: object
     tag: str
     items: Items
+    feed: FeedOfPage | None
+    """For a page of one feed."""
 
 
 class ItemPages:
@@ -90,11 +93,11 @@ class ItemPages:
         """A page; None where its feed is not the caller's. `has` says of a tag if the client has its page."""
         key = (caller.user_id, filter, page)
         if not caller.stores.is_remote:
-            [found] = await caller.read(item_lists.page_version(caller.user_id, filter, page))
-            version = item_lists.page_version_of(found)
+            found = await caller.read(*_version(caller.user_id, filter, page))
+            version = item_lists.page_version_of(found[0])
             if version is None:
                 return None
-            tag = _tag(key, version)
+            tag = _tag(key, version, _feed(found[1:]))
             if has(tag):
                 return ReadPage(tag=tag, json=None)
             kept = self._known(key, tag)
@@ -122,27 +125,27 @@ class ItemPages:
         takes_gzip: bool,
     ) -> ReadPage | _Listed | None:
         key = (caller.user_id, filter, page)
-        version_found, items_found = caller.read(
-            item_lists.page_version(caller.user_id, filter, page),
+        items_found, version_found, *feed_found = caller.read(
             item_lists.list_items(caller.user_id, filter, page),
+            *_version(caller.user_id, filter, page),
         )
-        version = item_lists.page_version_of(version_found)
+        version, feed = item_lists.page_version_of(version_found), _feed(feed_found)
         if version is None:
             return None
-        tag = _tag(key, version)
+        tag = _tag(key, version, feed)
         if has(tag):
             return ReadPage(tag=tag, json=None)
         kept = self._known(key, tag)
         if kept is not None:
             return self._sent(key, kept, takes_gzip=takes_gzip)
-        listed = _Listed(key, tag, item_lists.items_of(items_found, page))
+        listed = _Listed(key, tag, item_lists.items_of(items_found, page), feed)
         versions = {row.id: row.body_version for row in listed.items.items}
         if len(self._bodies.known(versions)) < len(versions):
             return listed
         return self._made(caller.database, listed, takes_gzip=takes_gzip)
 
     def _made(self, database: Database, listed: _Listed, *, takes_gzip: bool) -> ReadPage:
-        read = ReadPage(tag=listed.tag, json=self._json(database, listed.items))
+        read = ReadPage(tag=listed.tag, json=self._json(database, listed))
         return self._sent(listed.key, read, takes_gzip=takes_gzip)
 
     def _sent(self, key: object, read: ReadPage, *, takes_gzip: bool) -> ReadPage:
@@ -151,11 +154,13 @@ class ItemPages:
         self._keep(key, read)
         return read if takes_gzip else replace(read, gzip=None)
 
-    def _json(self, database: Database, items: Items) -> bytes:
+    def _json(self, database: Database, listed: _Listed) -> bytes:
+        items = listed.items
         rows, bodies = self._within(database, items.items)
         next_key = items.keys[len(rows) - 1] if len(rows) < len(items.items) else items.next_key
         shown = [item_json(row, bodies[row.id]) for row in rows if row.id in bodies]
-        return orjson.dumps({"items": shown, "next_cursor": next_key and next_key.as_json})
+        about = {} if listed.feed is None else page_of_feed_json(listed.feed)
+        return orjson.dumps({**about, "items": shown, "next_cursor": next_key and next_key.as_json})
 
     def _within(
         self, database: Database, rows: Sequence[ItemRow]
@@ -198,5 +203,16 @@ class ItemPages:
                 self._size -= gone.size
 
 
-def _tag(key: object, version: PageVersion) -> str:
-    return version_tag(repr(key), version.state, version.items)
+def _version(user_id: str, filter: Filter, page: Page) -> list[Statement]:
+    """Queries for the version of a page, and for what a page of one feed says of the feed."""
+    feed_id = filter.scope.feed_id
+    about = [] if feed_id is None else [item_lists.read_feed_of_page(user_id, feed_id, filter)]
+    return [item_lists.page_version(user_id, filter, page), *about]
+
+
+def _feed(found: Sequence[Result]) -> FeedOfPage | None:
+    return item_lists.feed_of_page(found[0]) if found else None
+
+
+def _tag(key: object, version: PageVersion, feed: FeedOfPage | None) -> str:
+    return version_tag(repr(key), version.state, version.items, *(() if feed is None else map(str, feed)))

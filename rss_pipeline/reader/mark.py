@@ -61,6 +61,7 @@ def mark_shown(caller: Caller, shown: Shown) -> MarkedRead:
     feed_id = shown.scope.feed_id
     *_, listed, beside = caller.write(
         *undo.remember(user_id, id, shown, until=now + UNDONE_WITHIN, now=now),
+        states.note_reading_of_shown(user_id, shown, at=now),
         *states.mark_shown(user_id, shown),
         undo.list_undoable(user_id, now=now),
         users.preferences(user_id) if feed_id is None else list_feeds(user_id, feed_id),
@@ -92,6 +93,8 @@ def mark_failures(caller: Caller, read: Sequence[int]) -> None:
 
 def _statements(caller: Caller, chosen: Chosen, marks: Marks) -> list[Statement]:
     user_id, found = caller.user_id, list[Statement]()
+    if marks.is_read:
+        found.append(states.note_reading(user_id, chosen, at=caller.clock()))
     if marks.is_read is not None:
         found += states.mark_items(user_id, chosen, is_read=marks.is_read)
     if marks.is_read:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.reading.advice import PRIVATE
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe
-from rss_pipeline_tests.storage.values import NOW, change, claim_one, failed, feed_row
+from rss_pipeline_tests.storage.values import NOW, change, claim_one, failed, feed_row, visit
 from rss_pipeline_tests.support.reader import Reader, User
 
 FEEDS = "/api/feeds"
@@ -25,9 +26,13 @@ def feed(user: User, id: str = "a") -> dict[str, Any]:
 def test_a_feed_is_listed_with_title_folder_unread_items_and_version(reader: Reader) -> None:
     user = ann(reader, a=3)
     subscribe(reader.database, reader.user("bob").id, "a")
+    visit(reader.database, description="Of towns")
     found = feed(user)
-    assert {name: found[name] for name in ("title", "folder", "unread", "is_unread", "site_url")} == {
+    names = ("title", "description", "folder", "unread", "is_unread", "site_url", "last_read_at")
+    assert {name: found[name] for name in names} == {
         "title": "A feed",
+        "description": "Of towns",
+        "last_read_at": None,
         "folder": None,
         "unread": 3,
         "is_unread": True,
@@ -112,6 +117,50 @@ def test_updated_feeds_are_those_with_items_that_came_since(reader: Reader) -> N
     arrive(reader.database, "b", "new")
     assert updated(seen) == ["b"]
     assert updated(feed(user, "b")["version"]) == []
+
+
+def test_updated_feeds_without_a_version_are_those_with_unread_items_the_newest_first(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1, c=1)
+    arrive(reader.database, "a", "new")
+
+    def updated() -> list[str]:
+        found = user.client.get(f"{FEEDS}/updated").json()
+        assert found["version"] == user.client.get(FEEDS).json()["version"]
+        return [each["id"] for each in found["feeds"]]
+
+    assert updated() == ["a", "c", "b"]
+    user.client.post(f"{FEEDS}/c/mark-read", json={"up_to": feed(user, "c")["version"]})
+    assert updated() == ["a", "b"]
+    user.client.post("/api/mark-read", json={"up_to": feed(user)["version"]})
+    assert updated() == []
+
+
+def test_a_feed_says_when_an_item_of_it_was_last_marked_read(reader: Reader) -> None:
+    user = ann(reader, a=3, b=1)
+
+    def last_read() -> tuple[str | None, str | None]:
+        return feed(user)["last_read_at"], feed(user, "b")["last_read_at"]
+
+    def marked(path: str, **values: object) -> str:
+        reader.clock.pass_(minutes=1)
+        user.client.post(path, json=values).raise_for_status()
+        return instant(reader.clock())
+
+    items = user.client.get(f"{FEEDS}/a/items").json()["items"]
+    one = {"ids": [items[0]["id"]]}
+    marked("/api/items/mark", **one, is_starred=True)
+    marked("/api/items/mark", **one, is_read=False)
+    assert last_read() == (None, None)
+    by_item = marked("/api/items/mark", **one, is_read=True)
+    marked("/api/items/mark", **one, is_read=True)
+    assert last_read() == (by_item, None), "what was read is not read again"
+    marked("/api/items/mark", **one, is_read=False)
+    assert last_read() == (by_item, None)
+    by_feed = marked(f"{FEEDS}/a/mark-read", up_to=feed(user)["version"])
+    marked(f"{FEEDS}/a/mark-read", up_to=feed(user)["version"])
+    assert last_read() == (by_feed, None)
+    by_all = marked("/api/mark-read", up_to=feed(user, "b")["version"])
+    assert last_read() == (by_feed, by_all)
 
 
 def test_a_feed_gets_a_title_a_folder_a_place_and_an_interval_of_the_user(reader: Reader) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.api.item_pages import KEPT_SECONDS, ItemPages
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.reading.bodies import Bodies
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
@@ -74,6 +75,43 @@ def test_lists_are_of_unread_items_of_starred_ones_and_of_a_folder(reader: Reade
     assert listed(folder="None of the user's") == set()
     (starred,) = page(user, "/api/feeds/a/items", starred_only=True)["items"]
     assert (starred["id"], starred["is_read"], starred["is_starred"]) == (items["a1"], True, True)
+
+
+def test_a_page_of_a_feed_says_which_feed_it_is_and_how_much_of_it_there_is(reader: Reader) -> None:
+    user = ann(reader, a=5, b=1)
+    path = "/api/feeds/a/items"
+    visit(reader.database, description="Of towns")
+    first = page(user, path, limit=2)
+    assert first["feed"] == {
+        "id": "a",
+        "title": "A feed",
+        "own_title": None,
+        "description": "Of towns",
+        "url": "https://a.example/a",
+        "site_url": "https://a.example/",
+        "folder": None,
+    }
+    told = ("total", "has_unread", "last_read_at")
+    assert [first[name] for name in told] == [5, True, None]
+    assert page(user, path, limit=2, cursor=first["next_cursor"])["total"] == 5
+    assert not {*told, "feed"} & page(user).keys()
+
+    ids = [each["id"] for each in first["items"]]
+    user.client.post(f"{ITEMS}/mark", json={"ids": ids, "is_starred": True, "is_read": True})
+    assert page(user, path, limit=1, unread_only=True)["total"] == 3
+    assert page(user, path, limit=1, starred_only=True)["total"] == 2
+    assert page(user, path, limit=1, starred_only=True, unread_only=True)["total"] == 0
+    last = page(user, path, limit=2, order="oldest")
+    user.client.post("/api/feeds/a/mark-read", json={"up_to": 2**52})
+    read = page(user, path, limit=2, unread_only=True)
+    assert [read[name] for name in told] == [0, False, instant(reader.clock())]
+    assert (read["items"], read["feed"]["id"]) == ([], "a")
+    arrive(reader.database, "a", "new")
+    visit(reader.database, title="Another")
+    changed = page(user, path, limit=2, order="oldest")
+    assert titles(changed) == titles(last), "the same items, of which more is said"
+    assert [changed[name] for name in told] == [6, True, instant(reader.clock())]
+    assert changed["feed"]["title"] == "Another"
 
 
 def test_an_item_has_what_the_feed_said_and_sanitized_html(reader: Reader) -> None:

@@ -61,6 +61,9 @@ def test_a_new_address_is_queued_and_its_task_is_followed(reader: Reader) -> Non
     assert (task(user.client, id)["state"], task(user.client, id)["result"]) == ("queued", None)
     assert claimed(reader) == [id]
     assert task(user.client, id)["state"] == "running"
+    running = user.client.post(FEEDS, json={"url": "https://new.example/feed"})
+    assert running.status_code == 202
+    assert running.json() == first.json() | {"status": "already_running", "delay_seconds": 0}
     reader.clock.pass_(seconds=3)
     failed = {"outcome": "failed", "error_kind": "not_a_feed", "error": "No feed.", "milliseconds": 3000}
     answer = open_requests.Answer(id=id, result=failed)

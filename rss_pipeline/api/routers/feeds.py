@@ -9,7 +9,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.feed_json import EXAMPLE, Feed, feed_json
-from rss_pipeline.api.fields import Folder, Interval, Number, Position, Title
+from rss_pipeline.api.fields import Folder, Interval, NeverNull, Number, Position, Title
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import CHANGES, NOT_CHANGED, READS, changed_feed, no_feed
 from rss_pipeline.storage.accounts import users
@@ -27,7 +27,7 @@ class Feeds(BaseModel):
     state_version: int = Field(description="It grows with every change the user makes.")
     version: int = Field(description="The highest version of a feed: pass it as `since` to feeds/updated.")
     folders: list[str] = Field(description="All folders, empty ones too, sorted.")
-    feeds: list[Feed] = Field(description="In the user's order.")
+    feeds: list[Feed] = Field(description="In the user's order, unless the call names another one.")
 
     model_config = {
         "json_schema_extra": {
@@ -76,15 +76,22 @@ async def list_all(request: Request, caller: SignedIn) -> Response:
 async def list_updated(
     request: Request,
     caller: SignedIn,
-    since: Annotated[Number, Query(description="The `version` of an earlier answer.")] = 0,
+    since: Annotated[
+        Number | None, NeverNull(), Query(description="The `version` of an earlier answer.")
+    ] = None,
 ) -> Response:
-    """The feeds with items that came after `since`. Without it, all that have an item."""
+    """The feeds with items that came after `since`, in the user's order. Without it, the feeds with unread
+    items, those with the newest item first."""
     found = await caller.read(
         users.preferences(caller.user_id),
         list_folders(caller.user_id),
         list_feeds(caller.user_id, newer_than=since),
     )
-    return json_answer(request, _feeds(found, since=since))
+    answer = _feeds(found, since=since or 0)
+    if since is None:
+        unread = (feed for feed in answer["feeds"] if feed["is_unread"])
+        answer["feeds"] = sorted(unread, key=lambda feed: feed["version"], reverse=True)
+    return json_answer(request, answer)
 
 
 @router.patch("/{id}", operation_id="change_feed", response_model=Feed, responses=CHANGES)

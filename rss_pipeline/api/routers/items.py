@@ -10,6 +10,8 @@ from rss_pipeline.api.answers import takes_gzip
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, unchanged
+from rss_pipeline.api.feed_json import EXAMPLE as FEED
+from rss_pipeline.api.feed_json import NamedFeed
 from rss_pipeline.api.fields import Folder, NeverNull, PageKey
 from rss_pipeline.api.item_json import EXAMPLE, Item
 from rss_pipeline.api.item_pages import ItemPages
@@ -51,10 +53,34 @@ class ItemsPage(BaseModel):
     model_config = {"json_schema_extra": {"example": {"items": [EXAMPLE], "next_cursor": EXAMPLE["cursor"]}}}
 
 
+class ItemsPageOfFeed(ItemsPage):
+    """A page of items of one feed, and the feed."""
+
+    feed: NamedFeed
+    total: int = Field(description="The number of items over all pages: with a filter, of those it lists.")
+    has_unread: bool = Field(description="True if an item of the feed is unread.")
+    last_read_at: str | None = Field(
+        description="The last time that the user marked an item of the feed as read; null for none."
+    )
+
+    model_config = {
+        "json_schema_extra": {
+            "example": {
+                "feed": {name: FEED[name] for name in NamedFeed.model_fields},
+                "total": 131,
+                "has_unread": True,
+                "last_read_at": FEED["last_read_at"],
+                "items": [EXAMPLE],
+                "next_cursor": EXAMPLE["cursor"],
+            }
+        }
+    }
+
+
 @router.get(
     "/feeds/{id}/items",
     operation_id="list_items_of_feed",
-    response_model=ItemsPage,
+    response_model=ItemsPageOfFeed,
     responses=_LISTS | documented("not_found"),
 )
 async def list_of_feed(

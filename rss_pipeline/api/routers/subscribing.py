@@ -111,6 +111,8 @@ def _answer(answer: SubscribeAnswer) -> dict[str, Any]:
             return _subscribed("already_running", feed_id, id, delay)
         case Queued(task_id=id, delay_seconds=delay):
             return _subscribed("queued", None, id, delay)
+        case VisitRunning(task_id=id, delay_seconds=delay):
+            return _subscribed("already_running", None, id, delay)
         case AddressRefused(message=message):
             raise ApiError("address_refused", message)
         case TooMany(retry_after=seconds):

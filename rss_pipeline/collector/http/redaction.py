@@ -138,6 +138,7 @@ def without_secrets(parsed: ParsedFeed, secrets: Secrets) -> ParsedFeed:
             header,
             title=_maybe(header.title, secrets),
             link=_maybe(header.link, secrets),
+            description=_maybe(header.description, secrets),
             language=_maybe(header.language, secrets),
             repairs=tuple(map(secrets.removed, header.repairs)),
         ),

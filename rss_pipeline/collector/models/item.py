@@ -67,6 +67,8 @@ class FeedHeader:
     """rss20, rss10, rss091, atom10, atom03, json11, cdf ... (feedparser's names; json* are ours)."""
     title: str | None
     link: str | None
+    description: str | None = None
+    """Plain text."""
     language: str | None = None
     charset: str
     """The Python codec that decoded the document."""

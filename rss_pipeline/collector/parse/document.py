@@ -44,6 +44,7 @@ from rss_pipeline.errors import NotAFeed
 
 MAX_FEED_TITLE_CHARACTERS = 1_000
 """Length of a feed's own title, which is used in events and tables; an item's is stored as published."""
+_MAX_DESCRIPTION_CHARACTERS = 2_000
 _MAX_LANGUAGE_CHARACTERS = 100
 _UPDATES_KEPT = 20
 _NO_TAGS = Sections((r"<!\[CDATA\[", "]]>"), ("<!--", "-->"))
@@ -92,6 +93,7 @@ def parse_feed(
         format=raw.format,
         title=raw.title and raw.title[:MAX_FEED_TITLE_CHARACTERS],
         link=raw.link,
+        description=raw.description and raw.description[:_MAX_DESCRIPTION_CHARACTERS],
         language=raw.language and raw.language[:_MAX_LANGUAGE_CHARACTERS],
         charset=decoded.charset,
         charset_rule=decoded.rule,

@@ -122,6 +122,7 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
         format=parsed.version or ("cdf" if _CDF.match(text) else "unknown"),
         title=_plain_title(feed, atom) or feed.text("title"),
         link=link,
+        description=_description(feed, atom),
         language=feed.text("language"),
         items=tuple(_item(entry, atom, base, (base, link, web_base(url)), inherited) for entry in chosen),
         dropped_items=len(entries) - len(chosen),
@@ -275,6 +276,14 @@ def _plain_title(values: Values, atom: bool) -> str | None:
         html_title(published) if atom and kind in HTML_TYPES else published if atom else rss_title(published)
     )
     return None if plain == published else plain
+
+
+def _description(feed: Values, atom: bool) -> str | None:
+    kind = next((detail.raw("type") for detail in feed.each("subtitle_detail")), None)
+    if atom and kind not in HTML_TYPES and (plain := feed.text("subtitle")):
+        return plain
+    names = ("subtitle", "summary", *map(_own_name, ("dc:description", "itunes:summary", "itunes:subtitle")))
+    return next(filter(None, (html_title(feed.text(name)) for name in names)), None)
 
 
 def _as_html(detail: Values, text: str | None, atom: bool) -> str | None:

@@ -67,6 +67,7 @@ def read_json_feed(text: str, url: str | None, *, now: datetime) -> RawFeed:
         format="json11" if named and str(version).rstrip("/").endswith("1.1") else "json10",
         title=trimmed(_text(document, "title")),
         link=link,
+        description=trimmed(_text(document, "description")),
         language=trimmed(_text(document, "language")),
         items=tuple(_item(item, bases, inherited) for item in read),
         dropped_items=len(objects) - len(read),

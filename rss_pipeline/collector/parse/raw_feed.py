@@ -59,6 +59,8 @@ class RawFeed:
     format: str
     title: str | None = None
     link: str | None = None
+    description: str | None = None
+    """Plain text."""
     language: str | None = None
     items: tuple[RawItem, ...] = ()
     dropped_items: int = 0

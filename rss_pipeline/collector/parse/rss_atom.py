@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
@@ -40,7 +41,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     distinct,
     trimmed,
 )
-from rss_pipeline.collector.parse.titles import atom_title, rss_title
+from rss_pipeline.collector.parse.titles import atom_title, html_title, rss_title
 from rss_pipeline.collector.parse.xml.fields import (
     XML_BASE,
     Fields,
@@ -51,11 +52,13 @@ from rss_pipeline.collector.parse.xml.fields import (
     texts,
 )
 from rss_pipeline.collector.parse.xml.namespaces import ATOM_03, XML
-from rss_pipeline.collector.parse.xml.tree import Tree, attribute, text_of
+from rss_pipeline.collector.parse.xml.tree import Tree, attribute, inner_html, text_of
 
 _LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
 _TITLES = ("title", "atom:title", "dc:title")
+_RSS_DESCRIPTIONS = ("description", "dc:description", "itunes:summary", "itunes:subtitle")
+_ATOM_DESCRIPTIONS = ("subtitle", "tagline", "atom:subtitle")
 _ITEM_NAMES = ("item", "entry")
 _Attribute = Callable[[Element, str], str | None]
 """The reader of an attribute. A link is part of an identity as `Element.get` gives it: earlier versions read
@@ -108,6 +111,7 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
         format=_format(local, uri, root.get("version"), tree),
         title=_plain_title(fields, vocabulary, atom=atom) or _title(fields),
         link=link,
+        description=_description(fields),
         language=first_text(fields, "language", "dc:language")
         or trimmed(channel.get(_LANG) if channel is not None else None)
         or trimmed(root.get(_LANG)),
@@ -333,6 +337,17 @@ def _plain_title(fields: Fields, vocabulary: Vocabulary, *, atom: bool) -> str |
     is_construct = atom or attribute(element, "type") or attribute(element, "mode")
     plain = atom_title(element) if is_construct else rss_title(trimmed_around(published))
     return None if plain == published.strip() else plain
+
+
+def _description(fields: Fields) -> str | None:
+    """The feed's description as plain text. In RSS it is HTML where it looks so."""
+    found = (atom_title(each) for name in _ATOM_DESCRIPTIONS for each in fields.get(name, ()))
+    others = (
+        html_title(inner_html(each) if len(each) else text_of(each))
+        for name in _RSS_DESCRIPTIONS
+        for each in fields.get(name, ())
+    )
+    return next(filter(None, chain(found, others)), None)
 
 
 def _is(link: Element, relation: re.Pattern[str]) -> bool:

@@ -41,7 +41,7 @@ class Queued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitRunning:
-    """The feed is being visited; the task is done when that visit is."""
+    """The feed, or the address, is being visited; the task is done when that visit is."""
 
     task_id: str
     delay_seconds: int = 0
@@ -108,6 +108,8 @@ class Task:
     requested_at: datetime
     finished_at: datetime | None
     result: TaskResult | None
+    wishes: Wishes
+    """Of a search: the user's for the subscription."""
 
 
 def new_request(
@@ -145,12 +147,14 @@ def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Sett
     return Held(until=request.now + FEED_SPAN, reason=reason)
 
 
-def search_answer(results: Sequence[Result], settings: Settings) -> Queued | TooMany:
+def search_answer(results: Sequence[Result], settings: Settings) -> Queued | VisitRunning | TooMany:
     """The answer by the results of `search_request_statements`, as `answer_to`."""
     row = one(results[-1])
     if row is None:
         return TooMany(retry_after=int(USER_SPAN.total_seconds()))
     set_mark(settings)
+    if row["state"] == "running":
+        return VisitRunning(task_id=row["task_id"])
     return Queued(task_id=row["task_id"], delay_seconds=_delay(settings))
 
 
@@ -172,6 +176,7 @@ def task_of(row: Row | None) -> Task | None:
         requested_at=datetime.fromisoformat(row["requested_at"]),
         finished_at=from_instant(row["finished_at"]),
         result=None if result is None else _result_of(result),
+        wishes=Wishes(**json.loads(row.get("wishes") or "{}")),
     )
 
 

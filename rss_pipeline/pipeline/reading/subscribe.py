@@ -53,7 +53,7 @@ class TooManyFeeds:
     """The user has as many subscriptions as one may have."""
 
 
-SubscribeAnswer = Known | Queued | AddressRefused | TooMany | TooManyFeeds
+SubscribeAnswer = Known | Queued | VisitRunning | AddressRefused | TooMany | TooManyFeeds
 
 
 def subscribe_address(

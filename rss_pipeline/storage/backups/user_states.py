@@ -69,6 +69,7 @@ class KeptSubscription:
     known_until: str
     """The last visit; "" where there was none."""
     rest_is_read: bool
+    last_read_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,7 @@ def _part(line: dict[str, Any]) -> Part:
             added_at=_instant(line["added_at"]),
             known_until="" if line["known_until"] == "" else _instant(line["known_until"]),
             rest_is_read=bool(line["rest_is_read"]),
+            last_read_at=None if line.get("last_read_at") is None else _instant(line["last_read_at"]),
         )
     if "stars" in line:
         return KeptStars(tuple((_matching(_ITEM_ID, id), _instant(at)) for id, at in line["stars"]))

@@ -153,9 +153,10 @@ def search_request_statements(request: SearchRequest) -> list[Statement]:
 
 
 def task_statement(user_id: str, id: str, *, now: datetime) -> Statement:
-    """A query for a task of this user, or one that this user joined: one row of `task_of`, or none."""
+    """A query for a task of this user, or one that this user joined: one row for `task_of`, or none."""
     return Statement(
-        f"""SELECT id, kind, feed_id, address, state, requested_at, finished_at, result FROM refresh_requests
+        f"""SELECT id, kind, feed_id, address, wishes, state, requested_at, finished_at, result
+        FROM refresh_requests
         WHERE id = ? AND (user_id = ? OR {HAS_JOINED}) AND (finished_at IS NULL OR finished_at > ?)""",
         [id, user_id, user_id, instant(now - KEPT)],
         name="read task",

@@ -19,6 +19,7 @@ from rss_pipeline.storage.database import Result, Statement, Value, one
 from rss_pipeline.storage.items.bodies import body_text, body_version
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
+from rss_pipeline.storage.subscriptions.counts import UNREAD
 from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_rows
 
 _HAS_FEED = "EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id = ?)"
@@ -121,6 +122,25 @@ class Numbers:
     """None where this is the last page."""
 
 
+class FeedOfPage(NamedTuple):
+    """The feed of a page of items, with what a filter lists of it over all pages."""
+
+    feed_id: str
+    title: str | None
+    """The user's own, or else the feed's."""
+    own_title: str | None
+    description: str | None
+    stored_url: str
+    link: str | None
+    folder: str | None
+    total: int
+    """The items that the filter lists."""
+    unread: int
+    """1 if an item of the feed is unread."""
+    read_at: str | None
+    """The last time that the user marked an item of it as read."""
+
+
 def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int = 0) -> Statement:
     """A query for a page of items without their contents, for `items_of`; with so many characters of the
     start of their texts, for `texts_of`."""
@@ -176,6 +196,25 @@ def page_version_of(result: Result) -> PageVersion | None:
     """The result of `page_version`; None if its scope is a feed that the user does not subscribe to."""
     row = one(result)
     return None if row is None else PageVersion(state=int(row["state_version"]), items=row["items"] or "")
+
+
+def read_feed_of_page(user_id: str, feed_id: str, filter: Filter) -> Statement:
+    """A query for what a page of a feed says of the feed, for `feed_of_page`."""
+    counted, params = _count(user_id, filter)
+    return Statement(
+        f"""SELECT s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.description,
+          f.url AS stored_url, f.link, s.folder, ({counted}) AS total, {number(f"{UNREAD} > 0")} AS unread,
+          s.last_read_at AS read_at
+        FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
+        WHERE s.user_id = ? AND s.feed_id = ?""",
+        [*params, user_id, feed_id],
+        name="read feed of a page of items",
+    )
+
+
+def feed_of_page(result: Result) -> FeedOfPage | None:
+    """The result of `read_feed_of_page`; None if the user does not subscribe to the feed."""
+    return next(map(FeedOfPage._make, result.columns(*FeedOfPage._fields)), None)
 
 
 def known_ids(user_id: str, ids: Sequence[str]) -> Statement:
@@ -331,6 +370,17 @@ def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
         bindings += params + scope_params * part.more.count("{scope}")
     by = f"1 {way}" if page.order == "arrived" else f"1 {way}, 2 {way}"
     return f"{' UNION ALL '.join(found)} ORDER BY {by} {most}", bindings
+
+
+def _count(user_id: str, filter: Filter) -> tuple[str, list[Value]]:
+    """A query for the number of items of a filter without bounds, with its parameters."""
+    scope, params = filter.scope.of(user_id)
+    counts = [
+        (f"SELECT count(*) AS n FROM {part.tables} WHERE {scope}{part.more.format(scope=scope)}", part.more)
+        for part in _parts(filter, "arrived")
+    ]
+    bindings = [value for _, more in counts for value in params * (1 + more.count("{scope}"))]
+    return f"SELECT sum(n) FROM ({' UNION ALL '.join(sql for sql, _ in counts)}) AS counted", bindings
 
 
 _EARLIEST, _LATEST = -62_135_596_800, 253_402_300_799

@@ -72,6 +72,7 @@ class _Counted:
             added_at=row["added_at"],
             known_until=row["last_success_at"] or "",
             rest_is_read=rest_is_read,
+            last_read_at=row["last_read_at"],
         )
         return cls(kept, unread if rest_is_read or read is None else read)
 

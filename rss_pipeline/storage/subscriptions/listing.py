@@ -24,16 +24,20 @@ class FeedRow(NamedTuple):
     stored_url: str
     link: str | None
     """The feed's web page."""
+    description: str | None
+    """The feed's, as plain text."""
     folder: str | None
     position: int
     wished_interval: int | None
     """Seconds; None for what the schedule finds."""
     added: str
+    read_at: str | None
+    """The last time that the user marked an item of it as read."""
     unread: int
     version: int
     """The arrival number of its newest item, 0 for none."""
     changed: str | None
-    """Time of the last document that brought an item."""
+    """Time of the last visit with news: new items, the first answer after a failure, or a week without."""
     health: Health
     error_kind: str | None
     error: str | None
@@ -82,7 +86,8 @@ class FeedRow(NamedTuple):
 
 _VISIT_AT = free_since("f")
 _COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
-  f.link, s.folder, s.position, s.wished_interval, s.added_at AS added, {UNREAD} AS unread,
+  f.link, f.description, s.folder, s.position, s.wished_interval, s.added_at AS added,
+  s.last_read_at AS read_at, {UNREAD} AS unread,
   {NEWEST} AS version,
   f.changed_at AS changed, {HEALTH} AS health, f.last_error_kind AS error_kind, f.last_error AS error,
   CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since, {_VISIT_AT} AS visit_at,

@@ -13,6 +13,8 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Shown
 
+_STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id"
+
 
 def mark_items(user_id: str, chosen: Chosen, *, is_read: bool) -> list[Statement]:
     """Mark these items read, or unread."""
@@ -54,6 +56,37 @@ def mark_shown(user_id: str, shown: Shown) -> list[Statement]:
     return [kept, moved, *settle(user_id, feeds, scope_params, advance=True)]
 
 
+def note_reading(user_id: str, chosen: Chosen, *, at: datetime) -> Statement:
+    """Note the time in the feeds of these items that are unread: goes before `mark_items` into the batch."""
+    return Statement(
+        f"""UPDATE subscriptions SET last_read_at = ? WHERE user_id = ? AND feed_id IN (
+          SELECT i.feed_id FROM {chosen.rows} CROSS JOIN subscriptions AS s
+            ON s.user_id = ? AND s.feed_id = i.feed_id
+          LEFT JOIN item_states AS t ON {_STATE} AND t.arrived = i.arrived
+          WHERE coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) = 0)""",
+        [instant(at), user_id, chosen.names, user_id],
+        name="note when items are read",
+    )
+
+
+def note_reading_of_shown(user_id: str, shown: Shown, *, at: datetime) -> Statement:
+    """The same for the feeds with unread items among these; goes before `mark_shown` into the batch."""
+    table, params = shown.of(user_id)
+    state = "t.user_id = subscriptions.user_id AND t.feed_id = shown.feed_id"
+    return Statement(
+        f"""{table} UPDATE subscriptions SET last_read_at = ? FROM shown
+        WHERE subscriptions.user_id = ? AND subscriptions.feed_id = shown.feed_id AND (
+          EXISTS (SELECT 1 FROM item_states AS t
+            WHERE {state} AND t.arrived <= shown.number AND t.is_read = 0)
+          OR EXISTS (SELECT 1 FROM items AS i INDEXED BY items_of_feed
+            WHERE i.feed_id = shown.feed_id AND i.arrived > shown.read_up_to AND i.arrived <= shown.number
+              AND NOT EXISTS (SELECT 1 FROM item_states AS t
+                WHERE {state} AND t.arrived = i.arrived AND t.is_read = 1)))""",
+        [*params, instant(at), user_id],
+        name="note when feeds are read",
+    )
+
+
 def star_items(user_id: str, chosen: Chosen, *, at: datetime) -> list[Statement]:
     """Give these items a star; one that has a star keeps the time of it."""
     return [
@@ -86,7 +119,6 @@ def _feeds_of(chosen: Chosen) -> tuple[str, list[Value]]:
     return f"SELECT DISTINCT i.feed_id FROM {chosen.rows}", [chosen.names]
 
 
-_STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id"
 _FIRST_UNREAD = f"""SELECT i.arrived FROM items AS i
   WHERE i.feed_id = s.feed_id AND i.arrived > s.read_up_to AND NOT EXISTS (
     SELECT 1 FROM item_states AS t WHERE {_STATE} AND t.arrived = i.arrived AND t.is_read = 1)

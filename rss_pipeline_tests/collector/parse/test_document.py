@@ -1,5 +1,6 @@
 """The contract of collector.parse: dates, links, the feed itself, and what is no feed."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -264,6 +265,44 @@ def test_what_the_feed_says_of_itself() -> None:
     assert slow.header.hints.ttl == timedelta(hours=12)
 
 
+DESCRIPTION = "Notes &amp;amp; &lt;b&gt;news&lt;/b&gt; of  the\n  town"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        rss("", f"<title>T</title><description>{DESCRIPTION}</description>"),
+        rss(
+            "", f"<title>T</title><description> </description><itunes:summary>{DESCRIPTION}</itunes:summary>"
+        ),
+        rss(
+            "",
+            "<description><![CDATA[<p>Notes &amp; <b>news</b> of the town</p>]]></description>",
+        ),
+        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
+        f"<channel><title>T</title><description>{DESCRIPTION}</description></channel></rdf:RDF>",
+        atom(f'<subtitle type="html">{DESCRIPTION}</subtitle>'),
+        atom("<subtitle>Notes &amp; news of the town</subtitle>"),
+        '<feed version="0.3" xmlns="http://purl.org/atom/ns#"><title>T</title>'
+        f'<tagline type="text/html" mode="escaped">{DESCRIPTION}</tagline></feed>',
+        json.dumps(
+            {
+                "version": "https://jsonfeed.org/version/1.1",
+                "items": [],
+                "description": "Notes & news of the town ",
+            }
+        ),
+        # Read by feedparser.
+        rss("<item><title>a</title><b></item>", f"<title>T</title><description>{DESCRIPTION}</description>"),
+        atom(f'<subtitle type="html">{DESCRIPTION}</subtitle><entry><id>1</id><title>a</title><b></entry>'),
+    ],
+)
+def test_a_feed_s_description_is_plain_text_in_each_format(document: str) -> None:
+    assert parsed(document).header.description == "Notes & news of the town"
+    without = document.replace("escription", "otes").replace("summary", "notes").replace("subtitle", "notes")
+    assert parsed(without.replace("tagline", "notes")).header.description is None
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -294,9 +333,9 @@ def test_a_url_of_more_than_8000_characters_is_none_and_costs_no_item() -> None:
     assert [(item.guid, item.link) for item in feed.items] == [("1", f"{base}a"), ("2", None)]
 
 
-def test_a_feeds_title_is_cut_at_a_thousand_characters() -> None:
-    feed = parse_feed(f"<rss><channel><title>{'t' * 2000}</title></channel></rss>".encode())
-    assert feed.header.title == "t" * 1000
+def test_a_feeds_title_is_cut_at_a_thousand_characters_and_its_description_at_two() -> None:
+    feed = parsed(rss("", f"<title>{'t' * 9_000}</title><description>{'d' * 9_000}</description>"))
+    assert (feed.header.title, feed.header.description) == ("t" * 1_000, "d" * 2_000)
 
 
 def test_an_empty_document_says_so() -> None:

@@ -8,6 +8,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     RefreshAnswer,
     Task,
     TooMany,
+    VisitRunning,
     answer_to,
     new_request,
     new_search,
@@ -46,7 +47,7 @@ def request_search(
     address: str,
     clock: Clock,
     wishes: Wishes | None = None,
-) -> Queued | TooMany:
+) -> Queued | VisitRunning | TooMany:
     request = new_search(user_id, address, now=clock(), wishes=wishes)
     return search_answer(database.batch(search_request_statements(request)), settings)
 

@@ -16,7 +16,7 @@ from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.folders import add_folders
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
+from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, note_reading, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import Edit, Wanted, edit, subscribe, unsubscribe
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -78,7 +78,7 @@ def act(pipeline: Pipeline, user: str, chance: random.Random) -> None:
     title, folder = chance.choice((None, "Mine")), chance.choice((None, "News", "日本"))
     wish = chance.choice((None, 900, 7_200))
     options: Sequence[list[Statement]] = (
-        mark_items(user, some, is_read=True),
+        [note_reading(user, some, at=at), *mark_items(user, some, is_read=True)],
         mark_items(user, some, is_read=False),
         mark_shown(user, Shown(scope=Scope(feed_id=feed), up_to=up_to)),
         star_items(user, some, at=at),
@@ -116,7 +116,7 @@ def seen(pipeline: Pipeline) -> dict[str, Any]:
         "folders": pipeline.rows("SELECT * FROM folders ORDER BY 1, 2"),
         "subscriptions": pipeline.rows(
             """SELECT user_id, feed_id, url, s.title, s.folder, position, s.wished_interval, added_at,
-              registered
+              s.last_read_at, registered
             FROM subscriptions AS s JOIN feeds ON feeds.id = feed_id ORDER BY 1, 2"""
         ),
         "items": pipeline.rows(

@@ -158,17 +158,20 @@ def test_a_stored_document_leaves_what_it_said_of_the_feed(known: Database) -> N
         content_hash="second",
         title="Title",
         link="https://a.example/home",
+        description="Notes",
         language="ja",
         charset="cp932",
         hints=hints,
     )
     feed = feeds.feeds_by_id(known, ["a", "unknown"])["a"]
     assert (feed.title, feed.link, feed.language) == ("Title", "https://a.example/home", "ja")
+    assert feed_row(known)["description"] == "Notes"
     assert (feed.http.content_hash, feed.http.charset, feed.schedule.hints) == ("second", "cp932", hints)
     assert feed.http.last_body_at == feed.schedule.last_fetched_at == feed.schedule.last_success_at == NOW
     visit(known, [item("3")], title=None, link=None, language=None)
     feed = feeds.feeds_by_id(known, ["a"])["a"]
     assert (feed.title, feed.link, feed.language) == ("Title", None, None)
+    assert feed_row(known)["description"] is None
 
 
 def test_a_title_that_looks_like_a_number_stays_text(known: Database) -> None:

@@ -12,7 +12,7 @@ from rss_pipeline.api.google_reader.refused import Refused, not_understood
 from rss_pipeline.api.google_reader.streams import Feed, FeedStream
 from rss_pipeline.api.google_reader.subscriptions.feeds import read_feeds
 from rss_pipeline.pipeline.reading.addresses import AddressRefused
-from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany, task_of
+from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany, VisitRunning, task_of
 from rss_pipeline.pipeline.reading.subscribe import Known, TooManyFeeds, subscribe_address
 from rss_pipeline.storage.database import one
 from rss_pipeline.storage.refresh.refresh_requests import Wishes, task_statement
@@ -54,7 +54,7 @@ async def subscribe_feed(
         match answer:
             case Known():
                 feed_id = answer.feed_id
-            case Queued():
+            case Queued() | VisitRunning():
                 return await _searched(session, answer.task_id) if waits else Searching()
             case AddressRefused():
                 raise not_understood(answer.message)

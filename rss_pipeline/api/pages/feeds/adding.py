@@ -22,9 +22,16 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/feeds/add")
-async def form(request: Request, caller: SignedIn, url: str = "", folder: str = "") -> Response:
-    """The form; `url` is filled in, for bookmarks and for another attempt."""
-    return await _form(request, caller, {"url": url, "folder": folder})
+async def form(
+    request: Request,
+    caller: SignedIn,
+    url: str = "",
+    folder: str = "",
+    title: str = "",
+    interval: str = "",
+) -> Response:
+    """The form; what is given is filled in, for bookmarks and for another attempt."""
+    return await _form(request, caller, {"url": url, "folder": folder, "title": title, "interval": interval})
 
 
 @router.post("/feeds/add")
@@ -48,7 +55,11 @@ async def add(request: Request, caller: SignedIn) -> Response:
             return page(
                 request, "held.html", frame=frame, title=title, feed_id=feed_id, until=until, reason=reason
             )
-        case Known(first=Queued(task_id=id) | VisitRunning(task_id=id)) | Queued(task_id=id):
+        case (
+            Known(first=Queued(task_id=id) | VisitRunning(task_id=id))
+            | Queued(task_id=id)
+            | VisitRunning(task_id=id)
+        ):
             return see_other(task_url(id))
         case AddressRefused(message=message):
             advice = "Type the public address of a feed or of its page, without a password."

@@ -58,9 +58,25 @@ async def task(request: Request, caller: SignedIn, id: str) -> Response:
             what_to_do="Visits that you requested are shown for a day.",
         )
     feed = next((each for each in frame.feeds if each.feed_id == task.feed_id), None)
+    again = {"url": task.address or ""} | {
+        name: str(value)
+        for name, value in (
+            ("title", task.wishes.title),
+            ("folder", task.wishes.folder),
+            ("interval", task.wishes.wished_interval),
+        )
+        if value is not None
+    }
     is_late = task.state == "queued" and now - task.requested_at > _LATE
     return page(
-        request, "task.html", frame=frame, title=_title(task.state), task=task, feed=feed, is_late=is_late
+        request,
+        "task.html",
+        frame=frame,
+        title=_title(task.state),
+        task=task,
+        feed=feed,
+        is_late=is_late,
+        again=with_query("/feeds/add", again),
     )
 
 

@@ -58,14 +58,22 @@ def _with_contents_read(feed: ParsedFeed, document: str) -> ParsedFeed:
 
 
 def _with_titles_read(feed: ParsedFeed, document: str) -> ParsedFeed:
-    texts = [feed.header.title or "", *chain.from_iterable(map(_texts, feed.items))]
+    texts = [
+        feed.header.title or "",
+        feed.header.description or "",
+        *chain.from_iterable(map(_texts, feed.items)),
+    ]
     found = [text for text in texts if _C1.search(text)]
     if not found:
         return feed
     read = _windows_1252 if _is_sane(found, document) else _without_nel_around
     return replace(
         feed,
-        header=replace(feed.header, title=feed.header.title and read(feed.header.title)),
+        header=replace(
+            feed.header,
+            title=feed.header.title and read(feed.header.title),
+            description=feed.header.description and read(feed.header.description),
+        ),
         items=tuple(_read(item, read) if any(map(_C1.search, _texts(item))) else item for item in feed.items),
     )
 

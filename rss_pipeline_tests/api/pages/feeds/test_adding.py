@@ -68,7 +68,9 @@ def test_a_known_feed_is_subscribed_at_once_and_the_page_says_so(reader: Reader)
 
 def test_a_new_address_leads_to_its_task_which_is_shown_until_it_is_done(reader: Reader) -> None:
     client = browser(reader, ann(reader))
-    place = add(client, "new.example/blog").headers["location"]
+    wishes = {"folder": "News & more", "title": "Mine", "interval": "3600"}
+    place = add(client, "new.example/blog", **wishes).headers["location"]
+    assert add(client, "new.example/blog").headers["location"] == place
     waiting = client.get(place)
     assert REFRESH in waiting.text
     assert "https://new.example/blog" in words(waiting)
@@ -80,7 +82,12 @@ def test_a_new_address_leads_to_its_task_which_is_shown_until_it_is_done(reader:
     done = client.get(place)
     assert REFRESH not in done.text
     assert "The page names no feed. What to do: Look for the feed's address" in words(done)
-    assert "/feeds/add?url=https%3A//new.example/blog" in done.text
+    [again] = re.findall(r'href="(/feeds/add\?url=https%3A%2F%2Fnew.example%2Fblog[^"]*)"', done.text)
+    form = client.get(unescape(again)).text
+    assert 'name="folder" value="News &amp; more"' in form
+    assert 'name="title" value="Mine"' in form
+    assert '<option value="3600" selected>' in form
+    assert "<details" not in form.partition("<main")[2].partition("</main")[0], "each field is seen at once"
 
 
 def test_a_found_feed_is_shown_with_its_items_and_a_link_to_it(reader: Reader) -> None:
