@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rss_pipeline.cli.arguments import as_json
+from rss_pipeline.cli.arguments import as_json, subscribe_reader
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.collector.registry.variables import shown
@@ -37,12 +37,13 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
     (/feed/, /rss.xml ...). feeds.yaml keeps its comments and its layout. Exit code 1 if a URL could not be
     added; the others are.
     """
-    from rss_pipeline.pipeline.adding.add import NotAdded, prepare
+    from rss_pipeline.pipeline.adding.add import Added, NotAdded, prepare
     from rss_pipeline.pipeline.adding.add import add as add_one
     from rss_pipeline.pipeline.session.session import Session
 
     failed = False
     results = []
+    added = []
     with (
         open_database(settings) as database,
         Session(
@@ -58,9 +59,14 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
         for text in url:
             result = add_one(session, text, environ=os.environ, allow_private=allow_private)
             failed |= isinstance(result, NotAdded)
+            if isinstance(result, Added):
+                added.append(result.id)
             results.append(_as_json(text, result))
             if not as_json:
                 _show(text, result)
+        sentence = subscribe_reader(settings, database, added) if added else None
+    if sentence is not None and not as_json:
+        terminal.say(sentence)
     if as_json:
         terminal.say_json(results)
     if failed:

@@ -1,18 +1,27 @@
-"""Options and arguments that several commands share: `--json`, and FEED as a stored feed.
+"""Options and arguments that several commands share: `--json`, FEED as a stored feed, and the user who reads
+what a command adds.
 
 The commands are in the modules beside this one.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
 
+from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.stream import streams_of_json
 from rss_pipeline.collector.models.topic import Member
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.reports import overview
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+CLOSED = (
+    "users can subscribe to feeds with a password, headers or allow_private if the file says `shared: true`."
+)
 
 
 class Instant(click.ParamType[datetime]):
@@ -59,3 +68,22 @@ def one_member(database: Database, text: str) -> Member:
         known = f"it has {', '.join(streams)}" if streams else "it has none"
         raise click.ClickException(f"the feed {feed['id']} has no stream {name!r}; {known}")
     return Member(feed["id"], name)
+
+
+def subscribe_reader(settings: Settings, database: Database, ids: Sequence[str]) -> str | None:
+    """Subscribe the user of an installation that has just one to feeds that were added to feeds.yaml; return
+    a sentence on who reads them, None where there is no user."""
+    from rss_pipeline.pipeline.reading.listed_feeds import only_user, read_list, subscribe_listed
+    from rss_pipeline.storage.accounts import users
+
+    now = utc_now()
+    if (reader := only_user(database, at=now)) is None:
+        one = ids[0] if len(ids) == 1 else "--all"
+        hint = f"To read {'it' if len(ids) == 1 else 'them'}: `rss-pipeline user subscribe NAME {one}`."
+        return hint if users.accounts(database, now=now) else None
+    id, name = reader
+    read_list(database, settings, now=now)
+    count = subscribe_listed(database, id, at=now, only=frozenset(ids))
+    if count == len(ids):
+        return f"{name} is subscribed to {'it' if count == 1 else 'them'}."
+    return f"{name} is subscribed to {count} of {len(ids)}; {CLOSED}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from rss_pipeline.atomic_file import replace_file
-from rss_pipeline.cli.arguments import as_json
+from rss_pipeline.cli.arguments import as_json, subscribe_reader
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import file_error
@@ -35,6 +35,7 @@ def import_(settings: Settings, file: Path, as_json: bool) -> None:
         imported = import_opml(
             file.read_bytes(), path=file, database=database, settings=settings, environ=os.environ
         )
+        sentence = subscribe_reader(settings, database, imported.ids) if imported.ids else None
     if as_json:
         terminal.say_json(
             {
@@ -52,6 +53,8 @@ def import_(settings: Settings, file: Path, as_json: bool) -> None:
         f"{settings.feeds_file}: {imported.added} feeds added, {imported.known} were there already"
         + (f"; {imported.merged} doubles merged." if imported.merged else ".")
     )
+    if sentence is not None:
+        terminal.say(sentence)
     for url, kept, other in imported.in_several[:_LISTED]:
         terminal.say(f"{url} is in two folders: kept in {kept}, not in {other}.")
     if len(imported.in_several) > _LISTED:

@@ -1,4 +1,4 @@
-"""The commands `user add`, `list`, `password`, `app` and `remove`: who may log in to the reader.
+"""The commands `user add`, `subscribe`, `list`, `password`, `app` and `remove`: who may log in to the reader.
 
 A password is never an argument: other users of the machine see those in the list of processes.
 """
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rss_pipeline.cli.arguments import as_json
+from rss_pipeline.cli.arguments import CLOSED, as_json, one_feed
 from rss_pipeline.cli.output.terminal import say, say_json, show_table
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.settings import Settings
@@ -16,6 +16,7 @@ from rss_pipeline.storage.backends.connect import open_database, open_database_t
 
 if TYPE_CHECKING:
     from rss_pipeline.storage.accounts.users import Account
+    from rss_pipeline.storage.database import Database
 
 _MOST_BYTES = 10_000
 """Size of a password from a pipe; one that is longer than a password may be is refused as such."""
@@ -41,27 +42,42 @@ def user() -> None:
 def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> None:
     """Add a user NAME, and prompt for a password."""
     from rss_pipeline.pipeline.accounts.users import add_user, check_new_name, find_user
-    from rss_pipeline.pipeline.reading.listed_feeds import left_out, subscribe_listed
-    from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
     check_new_name(name)
     password = _password(from_stdin)
     with open_database(settings) as database:
         stored = add_user(database, name=name, password=password, clock=utc_now)
         if subscribe:
-            count = subscribe_listed(database, find_user(database, stored), at=utc_now())
-            say(f"{stored} subscribes to {count} feeds of {settings.feeds_file}, as the last poll read it.")
-            others = left_out(database)
-            if others.too_many:
-                say(
-                    f"Left out: {others.too_many} feeds; a user can subscribe to at most {MAX_SUBSCRIPTIONS}."
-                )
-            if others.closed:
-                say(
-                    f"Left out: {others.closed} with a password, headers or allow_private; users can"
-                    " subscribe to those if the file says `shared: true`."
-                )
+            _subscribe_all(settings, database, find_user(database, stored), stored)
     say(f"{stored} can log in now. `rss-pipeline user app {stored} phone` makes the password for an app.")
+
+
+@user.command()
+@click.argument("name")
+@click.argument("feed", nargs=-1)
+@click.option("--all", "all_feeds", is_flag=True, help="Subscribe to all feeds of feeds.yaml.")
+@click.pass_obj
+def subscribe(settings: Settings, name: str, feed: tuple[str, ...], all_feeds: bool) -> None:
+    """Subscribe the user NAME to each FEED, an id or URL or a part of one, or to all feeds of feeds.yaml."""
+    from rss_pipeline.pipeline.accounts.users import find_user
+    from rss_pipeline.pipeline.reading.listed_feeds import read_list, subscribe_named
+
+    if all_feeds == bool(feed):
+        raise click.UsageError("name feeds, or give --all")
+    with open_database(settings) as database:
+        user_id = find_user(database, name)
+        if all_feeds:
+            _subscribe_all(settings, database, user_id, name.lower())
+            return
+        read_list(database, settings, now=utc_now())
+        ids = list(dict.fromkeys(one_feed(database, text)["id"] for text in feed))
+        joinable, new = subscribe_named(database, user_id, ids, at=utc_now())
+    say(
+        f"{name.lower()} subscribes to {new} more feed{'' if new == 1 else 's'}"
+        + (f", and had {joinable - new}." if joinable > new else ".")
+    )
+    if joinable < len(ids):
+        raise click.ClickException(f"{len(ids) - joinable} of {len(ids)} feeds were left out: {CLOSED}")
 
 
 @user.command("list")
@@ -133,6 +149,20 @@ def remove(settings: Settings, name: str, yes: bool) -> None:
             click.confirm(f"Remove {name} with all subscriptions, read states and stars?", abort=True)
         remove_user(database, open_objects(settings), name=name, clock=utc_now)
     say(f"{name} is removed.")
+
+
+def _subscribe_all(settings: Settings, database: "Database", user_id: str, name: str) -> None:
+    from rss_pipeline.pipeline.reading.listed_feeds import left_out, read_list, subscribe_listed
+    from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
+
+    read_list(database, settings, now=utc_now())
+    count = subscribe_listed(database, user_id, at=utc_now())
+    say(f"{name} subscribes to {count} feeds of {settings.feeds_file}.")
+    others = left_out(database)
+    if others.too_many:
+        say(f"Left out: {others.too_many} feeds; a user can subscribe to at most {MAX_SUBSCRIPTIONS}.")
+    if others.closed:
+        say(f"Left out: {others.closed} with a password, headers or allow_private; {CLOSED}")
 
 
 def _password(from_stdin: bool) -> str:

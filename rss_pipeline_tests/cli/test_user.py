@@ -196,6 +196,53 @@ def test_a_new_user_may_subscribe_the_feeds_of_the_file(run: Run) -> None:
     assert rows == [{"feed_id": "a", "folder": None}, {"feed_id": "b", "folder": "News"}]
 
 
+def test_a_user_who_exists_is_subscribed_to_what_the_file_gets_and_to_feeds_by_name(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "feeds.yaml").write_text("feeds:\n  - {url: https://a.example/, id: a, folder: News}\n")
+    settings = Settings.from_environ(os.environ, cwd=Path.cwd())
+
+    def subscribed() -> dict[str, list[str]]:
+        with open_database(settings) as database:
+            rows = database.query(
+                """SELECT u.name, s.feed_id FROM users AS u JOIN subscriptions AS s ON s.user_id = u.id
+                ORDER BY s.feed_id"""
+            ).rows
+        return {name: [row["feed_id"][0] for row in rows if row["name"] == name] for name in ("ada", "bob")}
+
+    added = run("add", "ada", "--password-stdin", "--subscribe", input=f"{PASSWORD}\n")
+    assert added.output.startswith("ada subscribes to 1 feeds of "), "the file is read before the first poll"
+    (tmp_path / "x.opml").write_text(
+        '<opml version="2.0"><body><outline xmlUrl="https://b.example/"/></body></opml>'
+    )
+    imported = CliRunner().invoke(main, ["import", "x.opml"])
+    assert "ada is subscribed to it." in imported.output
+    assert subscribed() == {"ada": ["a", "b"], "bob": []}
+
+    run("add", "bob", "--password-stdin", input=f"{PASSWORD}\n")
+    (tmp_path / "x.opml").write_text(
+        '<opml version="2.0"><body><outline xmlUrl="https://c.example/"/></body></opml>'
+    )
+    imported = CliRunner().invoke(main, ["import", "x.opml"])
+    assert "To read it: `rss-pipeline user subscribe NAME c" in imported.output
+    with (tmp_path / "feeds.yaml").open("a") as file:
+        file.write("  - {url: https://d.example/, id: d, allow_private: true}\n")
+    chosen = run("subscribe", "Bob", "a", "c.example", "a")
+    assert chosen.output == "bob subscribes to 2 more feeds.\n"
+    again = run("subscribe", "bob", "a", "b.example")
+    assert again.output == "bob subscribes to 1 more feed, and had 1.\n"
+    closed = run("subscribe", "bob", "d")
+    assert (closed.exit_code, "1 of 1 feeds were left out: users can" in closed.output) == (1, True)
+    assert subscribed()["bob"] == ["a", "b", "c"]
+    assert run("subscribe", "ada", "--all").output.startswith("ada subscribes to 3 feeds of ")
+    for wrong in (("bob",), ("bob", "a", "--all"), ("bob", "nothing-like-it"), ("eve", "a")):
+        assert run("subscribe", *wrong).exit_code != 0
+    assert subscribed() == {name: ["a", "b", "c"] for name in ("ada", "bob")}
+    with open_database(settings) as database:
+        rows = database.query("SELECT origin FROM subscriptions GROUP BY origin").rows
+        assert sorted(str(row["origin"]) for row in rows) == ["None", "list"]
+
+
 def test_a_new_user_learns_how_many_feeds_are_beyond_the_most(run: Run) -> None:
     settings = Settings.from_environ(os.environ, cwd=Path.cwd())
     with open_database(settings) as database:

@@ -9,7 +9,8 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.accounts.passwords import hash_password
 from rss_pipeline.pipeline.accounts.users import check_new_name
-from rss_pipeline.pipeline.reading.listed_feeds import wanted_listed
+from rss_pipeline.pipeline.reading.listed_feeds import read_list, wanted_listed
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.subscriptions.subscriptions import joinable_listed, subscribe
@@ -22,10 +23,17 @@ def has_users(database: Database) -> bool:
 
 
 def add_first_user(
-    database: Database, *, name: str, password: str, with_listed: bool, clock: Clock
+    database: Database,
+    *,
+    name: str,
+    password: str,
+    with_listed: bool,
+    clock: Clock,
+    settings: Settings | None = None,
 ) -> str | None:
     """Add a user while there is none; with `with_listed` also the user's subscriptions of all feeds of
-    feeds.yaml, in the same transaction.
+    feeds.yaml, in the same transaction. With `settings`, the file is read where it was not read before: a
+    person may be faster than the first run.
 
     Return the name as it is stored; None where there is a user, even one that was added just now.
 
@@ -42,6 +50,9 @@ def add_first_user(
     statements: list[Statement] = [users.insert_first(id=id, name=stored, password_hash=hashed, now=now)]
     if with_listed:
         [listed] = database.batch([joinable_listed()])
+        if settings is not None and not listed.rows:
+            read_list(database, settings, now=now)
+            [listed] = database.batch([joinable_listed()])
         if wanted := wanted_listed(listed):
             statements += subscribe(id, wanted, at=now)
     try:

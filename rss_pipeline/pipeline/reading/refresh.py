@@ -109,7 +109,7 @@ class Task:
     finished_at: datetime | None
     result: TaskResult | None
     wishes: Wishes
-    """Of a search: the user's for the subscription."""
+    """The user's for the subscription, of a search."""
 
 
 def new_request(

@@ -15,7 +15,8 @@ from rss_pipeline.pipeline.reading.opml_import import plan_import
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, UploadedList
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visits
-from rss_pipeline.storage.database import Row, Statement
+from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.holds import known_holds, known_statement
 from rss_pipeline.storage.feeds.subscribed import add_feeds
 from rss_pipeline.storage.refresh.open_requests import OpenRequest
@@ -71,11 +72,7 @@ def _subscribed(session: Session, request: OpenRequest, found: Found) -> tuple[R
             [
                 *add_feeds(plan.new, now=now),
                 *subscribe(user_id, [wanted], at=now),
-                Statement(
-                    "UPDATE users SET state_version = state_version + 1 WHERE id = ?",
-                    [user_id],
-                    name="note a found feed",
-                ),
+                users.note_change(user_id),
             ]
         )
     except StorageRejected:

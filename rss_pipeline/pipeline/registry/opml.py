@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.opml.outline import OpmlFeed
 from rss_pipeline.collector.opml.read import read_opml
 from rss_pipeline.collector.opml.write import write_opml
@@ -24,15 +25,18 @@ from rss_pipeline.storage.feeds.registered import registry_rows
 class Imported:
     """The feeds of an OPML file: what became of them."""
 
-    added: int
+    ids: tuple[str, ...]
+    """The added feeds."""
     known: int
     """Already in feeds.yaml, where their entries stay as they are."""
     merged: int
     """Further outlines of a feed that the file lists more than once."""
-    folders: int
-    """Folders of the added feeds."""
     in_several: tuple[tuple[str, str, str], ...]
     """URL, folder kept and other folder of feeds that the file lists in more than one."""
+
+    @property
+    def added(self) -> int:
+        return len(self.ids)
 
 
 def import_opml(
@@ -58,14 +62,14 @@ def import_opml(
             first, title=first.title or feed.title, folder=first.folder or feed.folder
         )
     new = [feed for key, feed in feeds.items() if key not in known]
+    written: tuple[FeedSpec, ...] = ()
     if new:
         entries = [NewEntry(url=literal(each.url), title=each.title, folder=each.folder) for each in new]
-        write_feeds(settings.feeds_file, entries, environ=environ, rows=registry_rows(database))
+        written = write_feeds(settings.feeds_file, entries, environ=environ, rows=registry_rows(database))
     return Imported(
-        added=len(new),
+        ids=tuple(spec.id for spec in written),
         known=len(feeds) - len(new),
         merged=len(listed) - len(feeds),
-        folders=len({feed.folder for feed in new if feed.folder}),
         in_several=tuple(in_several),
     )
 

@@ -134,6 +134,13 @@ def preferences(user_id: str) -> Statement:
     )
 
 
+def note_change(user_id: str) -> Statement:
+    """A statement after which clients see that something of this user has changed."""
+    return Statement(
+        "UPDATE users SET state_version = state_version + 1 WHERE id = ?", [user_id], name="note a change"
+    )
+
+
 def put_preferences(user_id: str, preferences: str) -> Statement:
     """Replace a user's preferences, and nothing that is beside them."""
     beside = f"json_object('{READ_FAILURES}', json(json_extract(preferences, '$.{READ_FAILURES}')))"

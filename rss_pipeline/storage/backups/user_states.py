@@ -70,6 +70,7 @@ class KeptSubscription:
     """The last visit; "" where there was none."""
     rest_is_read: bool
     last_read_at: str | None = None
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,7 @@ def _part(line: dict[str, Any]) -> Part:
             known_until="" if line["known_until"] == "" else _instant(line["known_until"]),
             rest_is_read=bool(line["rest_is_read"]),
             last_read_at=None if line.get("last_read_at") is None else _instant(line["last_read_at"]),
+            origin=None if line.get("origin") is None else _text(line["origin"]),
         )
     if "stars" in line:
         return KeptStars(tuple((_matching(_ITEM_ID, id), _instant(at)) for id, at in line["stars"]))

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.models.registry import EXAMPLE_URLS
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.collector.models.stream import streams_to_json
 from rss_pipeline.errors import RegistryError
@@ -45,6 +46,9 @@ class RegistryChanges:
     """No longer listed; those that users subscribe to stay scheduled."""
     registered_before: int = 0
     """Number of feeds that were listed."""
+    examples_before: int = 0
+    """The number of these that came with the program."""
+    examples_unregistered: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -52,8 +56,14 @@ class RegistryChanges:
 
     @property
     def is_suspicious(self) -> bool:
-        """More than half of three feeds or more would go: the wrong file, or the wrong database."""
-        return self.registered_before >= _MANY and 2 * len(self.unregistered) > self.registered_before
+        """More than half of three feeds or more would go: the wrong file, or the wrong database. To replace
+        the examples is neither: then more than half of the other feeds have to go, too."""
+        gone, own = len(self.unregistered), self.registered_before - self.examples_before
+        return (
+            self.registered_before >= _MANY
+            and 2 * gone > self.registered_before
+            and 2 * (gone - self.examples_unregistered) > own
+        )
 
 
 def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: str) -> RegistryChanges:
@@ -72,13 +82,18 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
     ]
     if clashes:
         raise RegistryError(path, clashes)
+    listed = [row for row in known.values() if row["listed"]]
+    examples = {row["id"] for row in listed if row["url"] in EXAMPLE_URLS}
+    unregistered = tuple(sorted(row["id"] for row in listed if row["id"] not in ids))
     return RegistryChanges(
         added=tuple(spec for spec in specs if spec.id not in known),
         updated=tuple(
             spec for spec in specs if spec.id in known and _wanted_row(spec) != _stored_row(known[spec.id])
         ),
-        unregistered=tuple(sorted(id for id, row in known.items() if row["listed"] and id not in ids)),
-        registered_before=sum(bool(row["listed"]) for row in known.values()),
+        unregistered=unregistered,
+        registered_before=len(listed),
+        examples_before=len(examples),
+        examples_unregistered=len(examples.intersection(unregistered)),
     )
 
 

@@ -65,14 +65,37 @@ def _row(feed: NewFeed) -> Row:
     return {**asdict(feed), "bucket": bucket_of(feed.host)}
 
 
+_CHOSEN_BY_NOBODY = """SELECT f.id FROM json_each(?) AS j
+  CROSS JOIN feeds AS f ON f.id = j.value
+  WHERE NOT EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.feed_id = f.id AND NOT (
+    coalesce(s.origin, '') = 'list' AND s.title IS NULL AND s.wished_interval IS NULL
+    AND coalesce(s.folder, '') IN ('', coalesce(f.folder, ''))
+    AND NOT EXISTS (SELECT 1 FROM item_states AS t
+      WHERE t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.starred_at IS NOT NULL)))"""
+"""The feeds, among a JSON list of ids, without a subscription that a user has made an own one."""
+
+
 def take_out(ids: str, *, now: datetime) -> list[Statement]:
     """Statements after which these feeds, a JSON list of ids, are no longer listed.
 
-    One that users subscribe to stays scheduled, without the options that only the list has: its interval, its
+    Subscriptions that came with the list end with it, unless one of the feed's users has chosen the feed:
+    subscribed to it by address, or given it a star, a folder, a title or an interval. A feed that users
+    subscribe to stays scheduled, without the options that only the list has: its interval, its
     streams, its title and folder there. How its items are identified and kept stays, else they came twice.
     """
     listed = "id IN (SELECT value FROM json_each(?))"
     return [
+        Statement(
+            f"""UPDATE users SET state_version = state_version + 1 WHERE id IN (
+              SELECT user_id FROM subscriptions WHERE feed_id IN ({_CHOSEN_BY_NOBODY}))""",
+            [ids],
+            name="note ended subscriptions",
+        ),
+        Statement(
+            f"DELETE FROM subscriptions WHERE feed_id IN ({_CHOSEN_BY_NOBODY})",
+            [ids],
+            name="end subscriptions of the list",
+        ),
         Statement(
             f"UPDATE feeds SET listed = 0, shared = 0, registered = {number(SUBSCRIBED)} WHERE {listed}",
             [ids],

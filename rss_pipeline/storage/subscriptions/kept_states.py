@@ -73,6 +73,7 @@ class _Counted:
             known_until=row["last_success_at"] or "",
             rest_is_read=rest_is_read,
             last_read_at=row["last_read_at"],
+            origin=row["origin"],
         )
         return cls(kept, unread if rest_is_read or read is None else read)
 

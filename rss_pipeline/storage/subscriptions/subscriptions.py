@@ -28,12 +28,14 @@ headers or into a private network is for no one else unless it says so."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A known feed to subscribe. `wished_interval` is in seconds; None is what the schedule finds."""
+    """A known feed to subscribe. `wished_interval` is in seconds; None is what the schedule finds. `origin`
+    is `list` where it comes with feeds.yaml and the user has not chosen it."""
 
     feed_id: str
     title: str | None = None
     folder: str | None = None
     wished_interval: int | None = None
+    origin: Literal["list"] | None = None
 
 
 # The document that has the first item too many counts as read; of its items, `_KEEP_FRESH` keeps some unread.
@@ -43,12 +45,12 @@ _READ_UP_TO = f"""coalesce((SELECT max(i.arrived) FROM items AS i INDEXED BY ite
     WHERE n.feed_id = new.feed_id ORDER BY n.arrived DESC LIMIT 1 OFFSET {FRESH_ITEMS})), 0)"""
 # Below zero, the number shows the next two statements that the subscription is new. The last one ends that.
 _SUBSCRIBE = f"""INSERT INTO subscriptions
-    (user_id, feed_id, title, folder, wished_interval, position, read_up_to, added_at)
-  SELECT ?, new.feed_id, new.title, new.folder, new.wished_interval,
+    (user_id, feed_id, title, folder, wished_interval, origin, position, read_up_to, added_at)
+  SELECT ?, new.feed_id, new.title, new.folder, new.wished_interval, new.origin,
     (SELECT coalesce(max(position), 0) FROM subscriptions WHERE user_id = ?) + new.n,
     -1 - {_READ_UP_TO}, ?
   FROM (SELECT feeds.id AS feed_id, {FIELD.format("title")} AS title, {FIELD.format("folder")} AS folder,
-      {NUMBER_FIELD.format("wished_interval")} AS wished_interval,
+      {NUMBER_FIELD.format("wished_interval")} AS wished_interval, {FIELD.format("origin")} AS origin,
       row_number() OVER (ORDER BY {number("v.key")}) AS n
     FROM json_each(?) AS v CROSS JOIN feeds ON feeds.id = {FIELD.format("feed_id")}
     WHERE {JOINABLE} AND NOT EXISTS (
@@ -68,6 +70,8 @@ _KEEP_FRESH = f"""INSERT INTO item_states (user_id, feed_id, arrived, item_id, i
   WHERE fresh.nth <= {FRESH_ITEMS} - (SELECT count(*) FROM items AS a INDEXED BY items_of_feed
     WHERE a.feed_id = fresh.feed_id AND a.arrived > -1 - fresh.read_up_to)
   ON CONFLICT DO NOTHING"""
+_CHOOSE = f"""UPDATE subscriptions SET origin = NULL WHERE user_id = ? AND origin = 'list' AND feed_id IN (
+  SELECT {FIELD.format("feed_id")} FROM json_each(?) AS v WHERE {FIELD.format("origin")} IS NULL)"""
 _BEGIN = "UPDATE subscriptions SET read_up_to = -1 - read_up_to WHERE user_id = ? AND read_up_to < 0"
 
 
@@ -76,6 +80,16 @@ def joinable_listed() -> Statement:
     return Statement(
         f"SELECT id, folder FROM feeds WHERE listed = 1 AND {JOINABLE} ORDER BY id LIMIT {MAX_SUBSCRIPTIONS}",
         name="find listed feeds to subscribe",
+    )
+
+
+def joinable_named(feed_ids: Sequence[str]) -> Statement:
+    """A query for `id` and `folder` of those of these feeds that any user may subscribe."""
+    return Statement(
+        f"""SELECT id, folder FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND {JOINABLE}
+        ORDER BY id""",
+        [compact(list(feed_ids))],
+        name="find named feeds to subscribe",
     )
 
 
@@ -90,7 +104,8 @@ def count_listed() -> Statement:
 
 
 def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[Statement]:
-    """Subscribe known feeds. Those that are subscribed already stay as they are; feeds that are unknown or
+    """Subscribe known feeds. Those that are subscribed already stay as they are, but for their origin: a feed
+    that came with feeds.yaml and is chosen now is the user's own. Feeds that are unknown or
     private, and those beyond MAX_SUBSCRIPTIONS, are left out.
 
     The newest FRESH_ITEMS of a feed are unread, older ones are read.
@@ -101,6 +116,7 @@ def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[S
             "title": one.title,
             "folder": one.folder,
             "wished_interval": one.wished_interval,
+            "origin": one.origin,
         }
         for one in wanted
     ]
@@ -112,6 +128,7 @@ def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[S
             ),
             Statement(_KEEP_FRESH, [user_id], name="keep new items unread"),
             Statement(_BEGIN, [user_id], name="begin subscriptions"),
+            Statement(_CHOOSE, [user_id, chunk], name="note chosen feeds"),
         ]
     return [*statements, *recount([one.feed_id for one in wanted], at=at)]
 

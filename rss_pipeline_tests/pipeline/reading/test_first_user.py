@@ -1,6 +1,7 @@
 """The first user: one of all that are wanted at once, with all subscriptions or none."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from rss_pipeline.errors import PasswordRefused, UserRefused
 from rss_pipeline.pipeline.accounts.users import add_user
 from rss_pipeline.pipeline.reading.first_user import add_first_user, has_users
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.pipeline.accounts.conftest import (
     Time,
@@ -53,6 +55,16 @@ def test_the_first_user_subscribes_the_feeds_of_the_file(database: Database, tim
     assert add(database, time, " Ada ") == "ada"
     assert has_users(database)
     assert subscriptions(database) == [("ada", "one"), ("ada", "two")]
+
+
+def test_the_first_user_is_not_too_fast_for_the_list_of_feeds(
+    sqlite: Database, time: Time, tmp_path: Path
+) -> None:
+    (tmp_path / "feeds.yaml").write_text("feeds: [{url: https://a.example/, id: a}]\n")
+    settings = Settings.from_environ({}, cwd=tmp_path)
+    add_first_user(sqlite, name="ada", password=PASSWORD, with_listed=True, clock=time, settings=settings)
+    assert subscriptions(sqlite) == [("ada", "a")]
+    assert found(sqlite, "SELECT origin FROM subscriptions") == [("list",)]
 
 
 def test_the_first_user_may_begin_with_no_feed(database: Database, time: Time) -> None:

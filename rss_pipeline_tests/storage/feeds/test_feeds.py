@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import HostHold
+from rss_pipeline.collector.models.registry import EXAMPLE_URLS
 from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
+from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError, StorageRejected
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.feeds import feeds, forget
@@ -236,6 +239,21 @@ def test_to_lose_more_than_half_of_three_feeds_or_more_is_suspicious(
 ) -> None:
     unregistered = tuple(f"f{n}" for n in range(gone))
     assert RegistryChanges(unregistered=unregistered, registered_before=before).is_suspicious is suspicious
+
+
+def test_to_replace_the_examples_is_not_suspicious(database: Database) -> None:
+    shipped = load_registry(Path(__file__).parents[3] / "feeds.yaml", environ={}).feeds
+    assert {feed.url for feed in shipped} == EXAMPLE_URLS
+    own = [spec("a"), spec("b"), spec("c")]
+    register(database, *shipped, *own)
+
+    def suspicious(*left: FeedSpec) -> bool:
+        return registry_changes(left, registry_rows(database), path="").is_suspicious
+
+    assert not suspicious(*own)
+    assert not suspicious(spec("new"), *own[:2])
+    assert suspicious(spec("new"), own[0])
+    assert suspicious(spec("new"))
 
 
 def test_feeds_that_were_gone_before_are_not_lost_again(database: Database) -> None:

@@ -18,6 +18,8 @@ from rss_pipeline.storage.feeds.registered import registry_changes, registry_row
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds, shown_url
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline.storage.subscriptions import subscriptions as subscribing
+from rss_pipeline.storage.subscriptions.chosen import Chosen
+from rss_pipeline.storage.subscriptions.states import mark_items, note_reading, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import Edit, Wanted, edit
 from rss_pipeline_tests.storage.values import (
     DAY,
@@ -217,6 +219,45 @@ def test_a_feed_that_is_subscribed_first_and_listed_then_takes_the_files_options
     assert subscriptions(database) == {("ada", "a")}
     leave(database, "ada", "a")
     assert (feed_row(database)["registered"], feed_row(database)["unused_since"]) == (1, None)
+
+
+def test_a_subscription_that_came_with_the_list_goes_with_it_unless_somebody_has_chosen_the_feed(
+    database: Database,
+) -> None:
+    user(database, "ada", "bob")
+    own = ("starred", "titled", "moved", "wished", "by address", "of bob", "of before")
+    listed = {name: f"f{n}" for n, name in enumerate((*own, "read", "in its folder", "without a folder"))}
+    specs = [spec(id, folder="News" if "folder" in name else None) for name, id in listed.items()]
+    register(database, spec("stays"), *specs)
+    rows = database.query("SELECT id, folder FROM feeds").rows
+    came = [Wanted(feed_id=row["id"], folder=row["folder"], origin="list") for row in rows]
+    for name in ("ada", "bob"):
+        database.batch(subscribing.subscribe(name, came, at=NOW))
+    for id in listed.values():
+        visit(database, [item("1")], id=id)
+    arrived = {row["feed_id"]: int(row["arrived"]) for row in database.query("SELECT * FROM items").rows}
+    changes = {"titled": Edit(title="x"), "moved": Edit(folder="Mine"), "wished": Edit(wished_interval=3600)}
+    changes |= {"without a folder": Edit(folder=None), "read": Edit(position=7)}
+    for name, change in changes.items():
+        database.batch(edit("ada", listed[name], change, at=NOW))
+    for name, marks in (("starred", star_items), ("read", note_reading)):
+        done = marks("ada", Chosen.by_numbers([arrived[listed[name]]]), at=NOW)
+        database.batch(done if isinstance(done, list) else [done])
+    database.batch(mark_items("ada", Chosen.by_numbers([arrived[listed["read"]]]), is_read=True))
+    subscribe(database, "ada", listed["by address"])
+    database.batch(subscribing.subscribe("bob", [Wanted(feed_id=listed["of bob"])], at=NOW))
+    database.query("UPDATE subscriptions SET origin = NULL WHERE feed_id = ?", [listed["of before"]])
+    before = {row["id"]: row["state_version"] for row in database.query("SELECT * FROM users").rows}
+
+    registered.apply(database, registry_changes([spec("stays")], registry_rows(database), path=""), now=LATER)
+
+    kept = {listed[name] for name in own}
+    assert {feed for _, feed in subscriptions(database)} == {"stays", *kept}
+    assert {name for name, feed in subscriptions(database) if feed in kept} == {"ada", "bob"}
+    visited = {row["id"] for row in database.query("SELECT id FROM feeds WHERE registered = 1").rows}
+    assert visited == {"stays", *kept}
+    after = {row["id"]: row["state_version"] for row in database.query("SELECT * FROM users").rows}
+    assert all(after[name] > before[name] for name in before), "clients see that feeds went"
 
 
 def test_what_users_subscribe_to_is_not_lost_by_a_wrong_file(database: Database) -> None:

@@ -60,6 +60,7 @@ async def make(request: Request) -> Response:
             password=password,
             with_listed=subscribe,
             clock=state.clock,
+            settings=state.stores.settings,
         )
     except UserRefused as refused:
         return await _form(request, name=name, subscribe=subscribe, name_error=sentence(refused))
