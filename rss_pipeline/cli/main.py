@@ -19,6 +19,7 @@ from rss_pipeline.settings import Settings, unknown_settings
 _COMMANDS = {
     "up": "poll.up",
     "poll": "poll.poll",
+    "images": "images.images",
     "reader": "reader.reader",
     "status": "status.status",
     "items": "status.items",

@@ -6,6 +6,7 @@ The feeds are found by storage.reports.diagnostics.
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, FeedSpec
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.health.findings import Check, listing
@@ -15,7 +16,10 @@ from rss_pipeline.storage.feeds.registered import registry_changes, registry_row
 from rss_pipeline.storage.reports import diagnostics
 
 _USE = "feeds.yaml in use"
+_IMAGES = "waiting images"
 UNREPORTED_AFTER = timedelta(hours=1)
+IMAGES_LATE_AFTER = timedelta(hours=1)
+"""The daemon begins to download new images after two minutes."""
 
 
 def check_use(database: Database, specs: Sequence[FeedSpec], *, path: str) -> Check:
@@ -29,6 +33,22 @@ def check_use(database: Database, specs: Sequence[FeedSpec], *, path: str) -> Ch
     if changes.is_empty:
         return Check(_USE, "ok", "its feeds are in use")
     return Check(_USE, "ok", "it was changed; the next poll uses it")
+
+
+def check_images(waiting: diagnostics.ImagesWaiting, now: datetime) -> Check:
+    """The images that wait. It is a warning once the oldest has waited for longer than a daemon lets it."""
+    if waiting.due_since is None:
+        return Check(_IMAGES, "ok", "none waits")
+    many = "at least " if waiting.images == diagnostics.COUNTED_IMAGES else ""
+    found = f"{many}{waiting.images:,} to download"
+    if now - waiting.due_since < IMAGES_LATE_AFTER:
+        return Check(_IMAGES, "ok", found)
+    return Check(
+        _IMAGES,
+        "warning",
+        f"{found}, one since {instant(waiting.due_since)}",
+        "Is the daemon running? Where feeds are polled by cron, `rss-pipeline images` downloads them.",
+    )
 
 
 def feed_checks(database: Database, specs: Sequence[FeedSpec] | None, now: datetime) -> Iterator[Check]:
@@ -105,3 +125,4 @@ def feed_checks(database: Database, specs: Sequence[FeedSpec] | None, now: datet
         "none",
         "The next poll claims them when they are due; if this happens again, look for killed runs in the UI.",
     )
+    yield check_images(diagnostics.images_waiting(database), now)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.predicates import GONE, MOVED, NOT_ANSWERING, REDIRECTING, WARNED
@@ -63,6 +63,32 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         need_access=ids("need_access"),
         keep_unknown=ids("keep_unknown"),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagesWaiting:
+    """The images that are still to be downloaded, of feeds that archive them."""
+
+    images: int
+    """At most COUNTED_IMAGES: more are not counted."""
+    due_since: datetime | None
+    """The earliest time at which one could have been requested; None where there is none."""
+
+
+COUNTED_IMAGES = 10_000
+
+
+def images_waiting(database: Database) -> ImagesWaiting:
+    """Count the images without an attempt that was the last."""
+    row = database.query(
+        f"""SELECT count(*) AS n, min(due) AS due FROM (
+          SELECT coalesce(t.next_attempt_at, t.created_at) AS due
+          FROM image_tasks AS t CROSS JOIN items AS i ON i.id = t.item_id
+            CROSS JOIN feeds AS f ON f.id = i.feed_id AND f.images = 1
+          WHERE t.status = 'pending' ORDER BY due LIMIT {COUNTED_IMAGES}) AS waiting""",
+        name="count waiting images",
+    ).rows[0]
+    return ImagesWaiting(images=int(row["n"]), due_since=from_instant(row["due"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -287,8 +287,9 @@ def put_image(home: Path, key: str, *, hours_ago: float, size: int = 1_000_000) 
 def test_objects_without_a_row_are_told_and_left(home: Path) -> None:
     change(
         home,
-        """INSERT INTO image_tasks (id, item_id, original_url, created_at, updated_at, host, position, r2_key)
-        VALUES ('t', 'i', 'u', 'x', 'x', 'h', 0, 'images/news/aaaaaaaa/0.png')""",
+        """INSERT INTO image_tasks
+          (id, item_id, original_url, created_at, updated_at, host, position, r2_key, status)
+        VALUES ('t', 'i', 'u', 'x', 'x', 'h', 0, 'images/news/aaaaaaaa/0.png', 'success')""",
     )
     put_image(home, "images/news/aaaaaaaa/0.png", hours_ago=9)
     put_image(home, "images/news/aaaaaaaa/1.png", hours_ago=0.5)
@@ -310,8 +311,9 @@ def test_objects_without_a_row_are_told_and_left(home: Path) -> None:
 def test_archived_images_that_are_gone_are_told(home: Path, others: int) -> None:
     change(
         home,
-        """INSERT INTO image_tasks (id, item_id, original_url, created_at, updated_at, host, position, r2_key)
-        VALUES ('t', 'i', 'u', 'x', 'x', 'h', 0, 'images/news/aaaaaaaa/0.png')""",
+        """INSERT INTO image_tasks
+          (id, item_id, original_url, created_at, updated_at, host, position, r2_key, status)
+        VALUES ('t', 'i', 'u', 'x', 'x', 'h', 0, 'images/news/aaaaaaaa/0.png', 'success')""",
     )
     for _ in range(others):
         put_image(home, "images/news/aaaaaaaa/1.png", hours_ago=0.5)
