@@ -17,6 +17,7 @@ RssPipelineError
  ├ NoSession                no user is logged in with this token
  ├ UserRefused              a user that cannot be added, or that there is not
  ├ PasswordRefused          a text that cannot be a password
+ ├ CodeRefused              a text that is not the code for the first user
  ├ AppPasswordRefused       an app password that cannot be added
  ├ HashingBusy              too many passwords are being checked at once
  ├ StorageRejected          one statement's or object's data is refused by the store
@@ -135,6 +136,14 @@ class UserRefused(RssPipelineError):
 
 class PasswordRefused(RssPipelineError):
     """A text cannot be a user's password."""
+
+
+class CodeRefused(RssPipelineError):
+    """A text is not the code that makes the first user. `retry_after`: seconds in which none is looked at."""
+
+    def __init__(self, message: str, *, retry_after: int | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class AppPasswordRefused(RssPipelineError):

@@ -4,6 +4,7 @@ What a route does is in routers/, google_reader/ and pages/; what the server its
 """
 
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
@@ -12,6 +13,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from rss_pipeline.api import problems
 from rss_pipeline.api.answers import Answers
+from rss_pipeline.api.asgi import Scope
+from rss_pipeline.api.direct import is_passed_on
 from rss_pipeline.api.document import complete
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, own_hosts
@@ -73,8 +76,10 @@ programs. Answers with an `ETag` can be requested again with `If-None-Match`.
 """
 
 
-def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
-    """The application on these stores."""
+def create_app(
+    stores: Stores, *, clock: Clock = utc_now, is_passed_on: Callable[[Scope], bool] = is_passed_on
+) -> FastAPI:
+    """The application on these stores. `is_passed_on` looks at the sender of a request from this machine."""
     settings = stores.settings
     proxies = [str(each) for each in settings.reader_proxies]
     app = FastAPI(
@@ -101,6 +106,7 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
     )
     app.state.stores = stores
     app.state.clock = clock
+    app.state.is_passed_on = is_passed_on
     app.state.bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=MOST_BODIES_BYTES)
     app.state.item_pages = ItemPages(app.state.bodies, seconds=time.monotonic)
     # An embedded store reads for nothing; a remote one counts the rows.

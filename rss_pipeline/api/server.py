@@ -17,7 +17,7 @@ from rss_pipeline.api.connections import Connection
 from rss_pipeline.api.hosts import EVERY_ADDRESS, own_url
 from rss_pipeline.api.stores import open_stores
 from rss_pipeline.errors import SettingMistake, SettingsError
-from rss_pipeline.pipeline.reading.first_user import has_users
+from rss_pipeline.pipeline.reading.first_user import code_of_first_user
 from rss_pipeline.settings import Settings
 
 KEEP_ALIVE_SECONDS = 75
@@ -45,8 +45,10 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
         open_stores(settings) as stores,
     ):
         say(f"The reader is at {own_url(settings)}")
-        if not has_users(stores.database):
+        code = code_of_first_user(stores.database)
+        if code is not None:
             say(f"There is no user yet. {_first_user(settings)}")
+            say(f"From elsewhere the page asks for the code {code}; `rss-pipeline user code` prints it again")
         # uvicorn raises a signal again after it has stopped.
         with suppress(KeyboardInterrupt):
             server(create_app(stores)).run(sockets=[listener])

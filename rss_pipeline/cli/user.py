@@ -1,4 +1,5 @@
-"""The commands `user add`, `subscribe`, `list`, `password`, `app` and `remove`: who may log in to the reader.
+"""The commands `user add`, `subscribe`, `code`, `list`, `password`, `app` and `remove`: who may log in to the
+reader.
 
 A password is never an argument: other users of the machine see those in the list of processes.
 """
@@ -78,6 +79,23 @@ def subscribe(settings: Settings, name: str, feed: tuple[str, ...], all_feeds: b
     )
     if joinable < len(ids):
         raise click.ClickException(f"{len(ids) - joinable} of {len(ids)} feeds were left out: {CLOSED}")
+
+
+@user.command()
+@click.pass_obj
+def code(settings: Settings) -> None:
+    """Print the code that the reader's page asks for before it makes the first user."""
+    from rss_pipeline.api.hosts import places
+    from rss_pipeline.errors import UserRefused
+    from rss_pipeline.pipeline.reading.first_user import code_of_first_user
+
+    with open_database(settings) as database:
+        found = code_of_first_user(database)
+    if found is None:
+        raise UserRefused(
+            "there is a user already, and the page makes no other; `rss-pipeline user add NAME` does"
+        )
+    say(f"{found} is the code for the first user. Type it at {' or '.join(places(settings))}")
 
 
 @user.command("list")

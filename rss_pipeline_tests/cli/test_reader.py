@@ -42,6 +42,14 @@ def test_it_says_where_it_is_and_serves_until_it_is_stopped_with_the_index_besid
             f"There is no user yet. Open {url}/ in a browser on this machine, or add one:"
             " `rss-pipeline user add NAME --subscribe`\n"
         )
+        line = process.stdout.readline().decode()
+        printed = subprocess.run(
+            [PROGRAM, "user", "code"], cwd=tmp_path, env=environment(tmp_path, port), capture_output=True
+        )
+        assert line == (
+            f"From elsewhere the page asks for the code {printed.stdout[:9].decode()}; `rss-pipeline user"
+            " code` prints it again\n"
+        )
         assert "/first-user" in httpx.get(url, follow_redirects=True, timeout=PATIENCE).url.path
         assert httpx.get(f"{url}/api/about", timeout=PATIENCE).json()["name"] == "rss_pipeline"
         assert (tmp_path / "home" / "rss.sqlite").exists()

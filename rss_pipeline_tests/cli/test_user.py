@@ -56,7 +56,11 @@ def logs_in(name: str, password: str) -> bool:
 
 def test_a_user_is_added_listed_given_another_password_and_removed(run: Run) -> None:
     assert run("list").output == "There are no users: add one with `rss-pipeline user add NAME`.\n"
+    code = run("code").output
+    assert "is the code for the first user. Type it at http://127.0.0.1:3001" in code
+    assert run("code").output == code
     added = run("add", "Ada", input=f"{PASSWORD}\n{PASSWORD}\n")
+    assert (run("code").exit_code, "there is a user already" in run("code").output) == (1, True)
     assert "ada can log in now. `rss-pipeline user app ada phone`" in added.output
     assert PASSWORD not in added.output
     assert logs_in("ada", PASSWORD)

@@ -107,7 +107,8 @@ class Reader:
         self.database = stores.database
         self.settings = stores.settings
         self.clock = Time()
-        self.app: FastAPI = create_app(stores, clock=self.clock)
+        # Requests on the loop have no sender that could be looked at.
+        self.app: FastAPI = create_app(stores, clock=self.clock, is_passed_on=lambda _: False)
         _share_built_routes(self.app)
         self.loop = loop
 

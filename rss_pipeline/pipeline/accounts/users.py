@@ -6,7 +6,7 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import UserRefused
 from rss_pipeline.pipeline.accounts.passwords import hash_password
 from rss_pipeline.pipeline.accounts.throttle import account_key
-from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
+from rss_pipeline.storage.accounts import app_passwords, first_user_code, login_failures, sessions, users
 from rss_pipeline.storage.backups.user_states import delete_state
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -89,6 +89,8 @@ def remove_user(database: Database, objects: ObjectStore, *, name: str, clock: C
             *unsubscribe_all(user_id, at=clock()),
             users.remove(user_id),
             login_failures.forget([account_key(as_name(name))]),
+            # Where this was the last one, another code makes the next: the old one is in old logs.
+            first_user_code.forget(),
         ]
     )
     # The daemon may have written another one meanwhile.

@@ -6,9 +6,9 @@ from threading import Barrier
 
 import pytest
 
-from rss_pipeline.errors import PasswordRefused, UserRefused
+from rss_pipeline.errors import CodeRefused, PasswordRefused, UserRefused
 from rss_pipeline.pipeline.accounts.users import add_user
-from rss_pipeline.pipeline.reading.first_user import add_first_user, has_users
+from rss_pipeline.pipeline.reading.first_user import add_first_user, check_code, code_of_first_user, has_users
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.pipeline.accounts.conftest import (
@@ -69,8 +69,14 @@ def test_the_first_user_is_not_too_fast_for_the_list_of_feeds(
 
 def test_the_first_user_may_begin_with_no_feed(database: Database, time: Time) -> None:
     register(database, spec("one"), now=time())
+    code = code_of_first_user(database)
+    assert code is not None
+    with pytest.raises(CodeRefused):
+        check_code(database, "WRONG-23", now=time())
+    check_code(database, code, now=time())
     assert add(database, time, with_listed=False) == "ada"
     assert subscriptions(database) == []
+    assert code_of_first_user(database) is None
 
 
 @pytest.mark.slow

@@ -1,15 +1,22 @@
-"""The first user, made on the page: from this machine only, while there is none, subscribed and logged in."""
+"""The first user, made on the page while there is none, subscribed and logged in: from this machine, or by
+whoever knows the code."""
 
+import subprocess
+import sys
 from typing import Any
 
 import httpx
 import pytest
 
+from rss_pipeline.api.app import create_app
 from rss_pipeline.api.auth import COOKIE
+from rss_pipeline.pipeline.accounts.users import remove_user
+from rss_pipeline.pipeline.reading.first_user import code_of_first_user
+from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
 from rss_pipeline_tests.storage.values import register, spec
-from rss_pipeline_tests.support.reader import HOST, URL, Reader
+from rss_pipeline_tests.support.reader import HOST, URL, Reader, served
 
 PASSWORD = "correct horse battery"
 GIVEN = {"name": "Ada", "password": PASSWORD, "again": PASSWORD, "subscribe": "on"}
@@ -78,30 +85,101 @@ def test_what_cannot_be_a_user_is_said_and_nothing_is_made(
     assert users(reader) == []
 
 
-@pytest.mark.parametrize(
-    "elsewhere",
-    [
-        pytest.param({"address": "192.0.2.7"}, id="another machine"),
-        pytest.param({"address": "2001:db8::1"}, id="another machine by IPv6"),
-        pytest.param({"x_forwarded_for": "192.0.2.7"}, id="X-Forwarded-For"),
-        pytest.param({"x_forwarded_for": "127.0.0.1"}, id="a proxy on this machine"),
-        pytest.param({"x_forwarded_proto": "http"}, id="X-Forwarded-Proto"),
-        pytest.param({"x_forwarded_host": HOST}, id="X-Forwarded-Host"),
-        pytest.param({"forwarded": "for=127.0.0.1"}, id="Forwarded"),
-        pytest.param({"x_real_ip": "127.0.0.1"}, id="X-Real-IP"),
-        pytest.param({"via": "1.1 proxy"}, id="Via"),
-        pytest.param({"cf_connecting_ip": "127.0.0.1"}, id="Cloudflare"),
-    ],
+ELSEWHERE: tuple[dict[str, Any], ...] = (
+    {"address": "192.0.2.7"},
+    {"address": "2001:db8::1"},
+    # A proxy on this machine: it has a loopback address too.
+    {"x_forwarded_for": "192.0.2.7"},
+    {"x_forwarded_for": "127.0.0.1"},
+    {"x_forwarded_proto": "http"},
+    {"x_forwarded_host": HOST},
+    {"forwarded": "for=127.0.0.1"},
+    {"x_real_ip": "127.0.0.1"},
+    {"via": "1.1 proxy"},
+    {"cf_connecting_ip": "127.0.0.1"},
+    {"x_amzn_trace_id": "Root=1-2"},
+    {"fastly_client_ip": "127.0.0.1"},
 )
-def test_from_elsewhere_the_page_names_the_command_and_makes_nobody(
-    reader: Reader, elsewhere: dict[str, Any]
-) -> None:
-    client = reader.client(**elsewhere, **OWN_PAGE)
-    for answer in (client.get("/first-user"), client.post("/first-user", data=GIVEN)):
-        assert answer.status_code == 403
-        assert "rss-pipeline user add NAME --subscribe" in answer.text
-        assert "<form" not in answer.text
+
+
+def test_from_elsewhere_the_code_makes_the_user_and_nothing_else_does(reader: Reader) -> None:
+    register(reader.database, spec("own", allow_private=True))
+    for elsewhere in ELSEWHERE:
+        client = reader.client(**elsewhere, **OWN_PAGE)
+        form = client.get("/first-user").text
+        assert 'name="code"' in form, elsewhere
+        assert "rss-pipeline user code" in form
+        assert "Left out" not in form
+        assert client.post("/first-user", data=GIVEN).status_code == 403
+    for wrong in ("", "WRONG-23"):
+        refused = client.post("/first-user", data={**GIVEN, "code": wrong})
+        assert (refused.status_code, "set-cookie" in refused.headers) == (403, False)
     assert users(reader) == []
+    code = code_of_first_user(reader.database)
+    assert code is not None
+    assert client.post("/first-user", data={**GIVEN, "code": f" {code.lower()}"}).status_code == 303
+    assert users(reader) == ["ada"]
+
+
+def test_ten_wrong_codes_an_hour_are_looked_at_and_the_code_stays(reader: Reader) -> None:
+    code = code_of_first_user(reader.database)
+    client = reader.client(address="192.0.2.7", **OWN_PAGE)
+    assert client.post("/first-user", data={**GIVEN, "code": code, "again": "another"}).status_code == 422
+    for _ in range(10):
+        assert client.post("/first-user", data={**GIVEN, "code": "WRONG-23"}).status_code == 403
+    reader.clock.pass_(minutes=18)
+    # From any address: a stranger has many.
+    late = reader.client(address="192.0.2.8", **OWN_PAGE).post("/first-user", data={**GIVEN, "code": code})
+    assert (late.status_code, late.headers["retry-after"]) == (429, str(42 * 60))
+    assert users(reader) == []
+    # Another process, after a restart, has the same one, and whoever sits here needs none.
+    with open_database(reader.settings) as database:
+        assert code_of_first_user(database) == code
+    assert 'name="code"' not in browser(reader).get("/first-user").text
+    reader.clock.pass_(minutes=42)
+    assert client.post("/first-user", data={**GIVEN, "code": "WRONG-23"}).status_code == 403
+    assert client.post("/first-user", data={**GIVEN, "code": code}).status_code == 303
+    assert code_of_first_user(reader.database) is None
+    remove_user(reader.database, reader.stores.objects, name="ada", clock=reader.clock)
+    assert code_of_first_user(reader.database) not in (None, code)
+
+
+RELAY = """
+import socket, sys, threading
+def pipe(one, other):
+    while data := one.recv(65_536):
+        other.sendall(data)
+with socket.create_server(("127.0.0.1", 0)) as door:
+    print(door.getsockname()[1], flush=True)
+    while True:
+        client, server = door.accept()[0], socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+        for ends in ((client, server), (server, client)):
+            threading.Thread(target=pipe, args=ends, daemon=True).start()
+"""
+"""A proxy that adds nothing: our own address as Host, HTTP/1.1, no header more."""
+
+
+@pytest.mark.slow
+def test_a_proxy_that_adds_nothing_makes_nobody_and_who_sits_here_needs_no_code(reader: Reader) -> None:
+    with (
+        served(create_app(reader.stores)) as found,
+        subprocess.Popen([sys.executable, "-c", RELAY, str(found.port)], stdout=subprocess.PIPE) as relay,
+    ):
+        assert relay.stdout is not None
+        headers = {"Host": HOST, "Origin": URL}
+        try:
+            door = f"http://127.0.0.1:{int(relay.stdout.readline())}/first-user"
+            with httpx.Client(headers=headers) as stranger:
+                assert 'name="code"' in stranger.get(door).text
+                assert stranger.post(door, data=GIVEN).status_code == 403
+        finally:
+            relay.kill()
+        assert users(reader) == []
+        with httpx.Client(headers=headers) as own:
+            page = f"http://127.0.0.1:{found.port}/first-user"
+            assert 'name="code"' not in own.get(page).text
+            assert own.post(page, data=GIVEN).status_code == 303
+    assert users(reader) == ["ada"]
 
 
 def test_another_site_s_page_makes_nobody(reader: Reader) -> None:
