@@ -35,6 +35,8 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._head_bytes = 0
+        self._framing_bytes = 0
+        """Bytes since the last ones of the body."""
         self._is_in_head = True
         self._is_refused = False
         self._since = self.loop.time()
@@ -56,7 +58,11 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         while data and not self._is_refused and not self.transport.is_closing():
             if not self._is_in_head:
+                self._framing_bytes += len(data)
                 super().data_received(data)
+                if self._framing_bytes > HEAD_BYTES and not self._is_in_head:
+                    # httptools keeps a trailer as long as it comes.
+                    self._refuse(ApiError("head_too_large", f"More than {HEAD_BYTES:,} bytes are no body."))
                 return
             if self._deadline is None:
                 self._expect(self.head_seconds)
@@ -70,6 +76,15 @@ class Connection(HttpToolsProtocol):
                     ApiError("head_too_large", f"The head of the request has more than {HEAD_BYTES:,} bytes.")
                 )
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Behind a chunked body it is a trailer, which no proxy has looked at (RFC 9110 6.5.1).
+        if self._is_in_head:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._framing_bytes = 0
+        super().on_body(body)
+
     def on_message_begin(self) -> None:
         # Here as well: what follows a request in one packet is not seen by data_received.
         self._expect(self.head_seconds)
@@ -77,6 +92,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
+        self._framing_bytes = 0
         self._expect(None)
         super().on_headers_complete()
 

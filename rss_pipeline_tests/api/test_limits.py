@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -128,6 +128,30 @@ def test_a_chunked_body_without_end_is_refused_at_its_limit(port: int) -> None:
     head = f"POST /api/about HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     assert exchange(port, head + chunk * 20)[0] == 413
+
+
+def test_what_comes_behind_a_body_is_no_header(port: int, tmp_path: Any) -> None:
+    """A proxy in front passes trailers on as they are: none may name a host, a client or a login."""
+    heads: list[list[bytes]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+        heads.append([name for name, _ in scope["headers"]])
+        await JSONResponse({})(scope, receive, send)
+
+    head = f"POST /api/about HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    trailers = b"0\r\nHost: evil.example\r\nAuthorization: Bearer x\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n"
+    with served(app) as found, socket.create_connection(("127.0.0.1", found.port), PATIENCE) as connection:
+        connection.sendall(head + b"1\r\nx\r\n" + trailers)
+        assert answer_of(connection)[0] == 200
+        # The next request has its own headers again.
+        connection.sendall(GET)
+        assert answer_of(connection)[0] == 200
+    assert heads == [[b"host", b"transfer-encoding"], [b"host"]]
+    assert exchange(port, head + b"1\r\nx\r\n" + trailers)[0] == 405
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection, suppress(ConnectionError):
+        connection.sendall(head + b"0\r\nX-Long: " + b"x" * 2_000_000)
+        assert is_closed(connection), "one without an end is not kept"
 
 
 @contextmanager

@@ -86,6 +86,8 @@ class Subscription:
     failures: int = 0
     last_at: datetime = NEVER
     leads_to: str | None = None
+    led_by: str | None = None
+    """The first host of this visit, where it has redirected."""
     interval_until: datetime = NEVER
     stale_at: datetime = NEVER
     backoff_until: datetime = NEVER
@@ -216,8 +218,10 @@ class Scorer:
 
     def _note(self, feed: Subscription, url: Url, said: Said, at: datetime, *, conditional: bool) -> None:
         feed.last_at, feed.leads_to = at, None
+        led_by, feed.led_by = feed.led_by, None
         if said.status in (301, 302, 303, 307, 308):
             feed.leads_to = said.headers["location"]
+            feed.led_by = led_by or url[0]
             if "set-cookie" in said.headers:
                 feed.cookies[url[0]] = said.headers["set-cookie"].partition(";")[0]
         elif said.status == 304 and conditional:
@@ -231,7 +235,7 @@ class Scorer:
             self._note_current(feed, url, said, at)
         else:
             feed.bodies += said.status == 200
-            self._note_failure(feed, url[0], said, at)
+            self._note_failure(feed, url[0], said, at, is_led=led_by not in (None, url[0]))
 
     def _note_current(self, feed: Subscription, url: Url, said: Said, at: datetime) -> None:
         feed.not_modified += said.status == 304
@@ -246,7 +250,7 @@ class Scorer:
         feed.stale_at = at + min(fresh, DAY)
         feed.backoff_until = feed.held_until = NEVER
 
-    def _note_failure(self, feed: Subscription, host: str, said: Said, at: datetime) -> None:
+    def _note_failure(self, feed: Subscription, host: str, said: Said, at: datetime, *, is_led: bool) -> None:
         feed.failures += 1
         pause = min(FIRST_BACKOFF * 2 ** min(feed.failures - 1, 6), DAY)
         if said.status == 410:
@@ -259,13 +263,14 @@ class Scorer:
             asked = rate_limit_reset(said.headers)
         feed.backoff_until = at + max(pause, asked or timedelta(0))
         if said.status == 429:
-            self._hold(host, at + min(asked or BARE_429, LONGEST_HOST_HOLD))
+            if not is_led:
+                self._hold(host, at + min(asked or BARE_429, LONGEST_HOST_HOLD))
             feed.held_until = at + (asked or BARE_429)
         elif said.status == 503 and asked:
             feed.held_until = at + asked
             others = self._unavailable.setdefault(host, {})
             others[feed.id] = at + asked
-            if sum(until > at for until in others.values()) > 1:
+            if not is_led and sum(until > at for until in others.values()) > 1:
                 self._hold(host, at + min(asked, LONGEST_HOST_HOLD))
 
     def _hold(self, host: str, until: datetime) -> None:

@@ -5,6 +5,7 @@ the content type. Bytes are bounded by the layer that reads the body.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import parse_qsl
@@ -105,21 +106,21 @@ def _parts(boundary: bytes | None, body: bytes) -> list[tuple[str, str]]:
         add(part.field_name, part.file_object.read())
         part.close()
 
-    parser = python_multipart.FormParser(
-        "multipart/form-data",
-        on_field,
-        on_file,
-        boundary=boundary,
-        # A file on the disk would be one that a stranger wrote.
-        config={"MAX_MEMORY_FILE_SIZE": MAX_BODY_BYTES + 1},
-    )
     try:
-        parser.write(body)
-        parser.finalize()
+        # A boundary that is too long is refused before there is a parser.
+        parser = python_multipart.FormParser(
+            "multipart/form-data",
+            on_field,
+            on_file,
+            boundary=boundary,
+            # A file on the disk would be one that a stranger wrote.
+            config={"MAX_MEMORY_FILE_SIZE": MAX_BODY_BYTES + 1},
+        )
+        with closing(parser):
+            parser.write(body)
+            parser.finalize()
     except FormParserError:
         raise not_understood("The multipart form is broken.") from None
-    finally:
-        parser.close()
     return found
 
 

@@ -7,6 +7,7 @@ from rss_pipeline.api.fields import has_controls
 
 HOME = "/unread"
 _MOST_CHARACTERS = 2_000
+_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 _API = ("api", "reader", "accounts", "greader", "greader.php")
 """First parts of addresses that programs request."""
 
@@ -46,10 +47,10 @@ def with_query(path: str, query: Mapping[str, str]) -> str:
 def local(address: str | None, default: str = HOME) -> str:
     """The address if it is one of this server without its origin (`/unread?show=all`), else the default.
 
-    Browsers read `//host` and `/\\host` as other servers.
+    Browsers read `//host` and `/\\host` as other servers. What is not ASCII is escaped: no header takes it.
     """
     if not address or len(address) > _MOST_CHARACTERS or not address.startswith("/"):
         return default
     if address[1:2] in ("/", "\\") or has_controls(address) or "\\" in unquote(address.partition("?")[0]):
         return default
-    return address
+    return quote(address, safe=_ASCII)

@@ -100,7 +100,7 @@ def _page(request: Request, status: int, problem: Mapping[str, Any]) -> Response
 
 def _login(request: Request) -> str:
     query = request.url.query
-    here = request.url.path + (f"?{query}" if query else "")
+    here = quote(request.url.path) + (f"?{query}" if query else "")
     return "/login" if request.method != "GET" or here == "/" else f"/login?next={quote(here, safe='/')}"
 
 

@@ -21,6 +21,7 @@ An error is an `ApiError`, as in the JSON API: errors.py makes a page of it.
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
@@ -86,7 +87,8 @@ def see_other(address: str) -> Response:
 def _here(request: Request) -> str:
     """The address of the page, to come back to."""
     query = request.url.query
-    return request.url.path + (f"?{query}" if query else "")
+    # Escaped as it came: it goes into the header Location.
+    return quote(request.url.path) + (f"?{query}" if query else "")
 
 
 @pass_context

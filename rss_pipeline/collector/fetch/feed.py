@@ -115,7 +115,8 @@ class FeedVisit:
     ) -> NotModified | Document | Redirect:
         now = self.clock()
         retry_after = requested_wait(answer.status, answer.head, now=now)
-        self.holds.feed_answered(self.feed.id, here.host, answer.status, retry_after)
+        is_led = here.host != self._requested.host
+        self.holds.feed_answered(self.feed.id, here.host, answer.status, retry_after, is_led=is_led)
         if redirect := redirect_of(answer.status, answer.head):
             return redirect
         if answer.status == 304 and not conditional:

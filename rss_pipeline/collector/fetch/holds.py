@@ -76,11 +76,16 @@ class Holds:
             default=None,
         )
 
-    def feed_answered(self, feed_id: str, host: str, status: int, retry_after: int | None) -> None:
+    def feed_answered(
+        self, feed_id: str, host: str, status: int, retry_after: int | None, *, is_led: bool = False
+    ) -> None:
         """Note the response of `host` to a request for this feed. `retry_after` is in seconds.
 
         `retry_after` is the wait that it requests. With one, a 429 or a 503 holds the feed. A 429 holds the
         host as well, and so does a 503 with a wait if another of its feeds is on hold.
+
+        `is_led`: another host has redirected there. Then the feed alone is held, by a 429 without a wait as
+        well: otherwise any redirect could keep all feeds of a host from being visited.
         """
         if status not in _HOLDING:
             self._answered(host, status)
@@ -89,11 +94,12 @@ class Holds:
         others = any(
             hold.host == host and hold.until > now for id, hold in self._feeds.items() if id != feed_id
         )
-        if status == HTTPStatus.TOO_MANY_REQUESTS or (retry_after and others):
+        if not is_led and (status == HTTPStatus.TOO_MANY_REQUESTS or (retry_after and others)):
             self._hold(host, status, retry_after, now)
-        if retry_after:
-            length = min(timedelta(seconds=retry_after), LONGEST)
-            reason = f"{status_name(status)} with a wait of {duration(length)}"
+        if retry_after or (is_led and status == HTTPStatus.TOO_MANY_REQUESTS):
+            length = min(timedelta(seconds=retry_after), LONGEST) if retry_after else DEFAULT_HOLD
+            header = "with a wait of" if retry_after else "without a time to wait: on hold for"
+            reason = f"{status_name(status)} {header} {duration(length)}"
             hold = FeedHold(feed_id=feed_id, host=host, until=whole_second(now + length), reason=reason)
             self._feeds[feed_id] = hold
             self._new_feeds.append(hold)

@@ -107,6 +107,7 @@ def test_a_form_has_as_many_ids_as_clients_send(ids: int) -> None:
         pytest.param(b"", FORM, b"a=%00", 400, id="U+0000"),
         pytest.param(b"", "multipart/form-data", b"", 400, id="multipart without a boundary"),
         pytest.param(b"", "multipart/form-data; boundary=b", b"--c\r\nnothing", 400, id="broken multipart"),
+        pytest.param(b"", f"multipart/form-data; boundary={'b' * 300}", b"x", 400, id="a long boundary"),
         pytest.param(
             b"",
             "multipart/form-data; boundary=b",

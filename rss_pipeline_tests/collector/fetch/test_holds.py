@@ -199,6 +199,33 @@ def test_a_host_that_says_429_is_asked_by_nobody_else_whatever_way_they_come(
     assert len(server.asked(A)) == 2
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "wait"),
+    [
+        (429, {"Retry-After": "600"}, 10 * MINUTE),
+        (429, {}, 15 * MINUTE),
+        (429, {"Retry-After": "86400"}, DAY),
+        (503, {"Retry-After": "600"}, 10 * MINUTE),
+    ],
+)
+def test_a_feed_that_leads_to_another_host_s_refusal_is_held_itself_and_that_host_is_not(
+    server: FeedServer, tmp_path: Path, status: int, headers: dict[str, str], wait: timedelta
+) -> None:
+    """Otherwise whoever writes a redirect decides which hosts nobody visits."""
+    busy = server.route(B, "/busy", Answer(status=status, headers=headers))
+    led = server.route(A, "/led", Answer(status=302, headers={"Location": busy}))
+    again = server.route(A, "/again", Answer(status=302, headers={"Location": busy}))
+    holds = Holds(lambda: NOW)
+    # Another feed of that host was told to wait: with a direct 503 the host would be on hold.
+    holds.load([], [FeedHold(feed_id="other", host=B, until=NOW + MINUTE, reason="503")])
+    jobs = [(feed(url, id=id), Access()) for id, url in (("led", led), ("again", again))]
+    fetch_feeds(jobs, policy=POLICY, spool=tmp_path, clock=lambda: NOW, pace=InstantPace(), holds=holds)
+    assert (holds.active(A), holds.active(B)) == (None, None)
+    changes = holds.changes()
+    assert list(changes.hosts) == []
+    assert {(hold.feed_id, hold.until - NOW) for hold in changes.feeds} == {("led", wait), ("again", wait)}
+
+
 H = TypeVar("H", HostHold, FeedHold)
 
 

@@ -41,6 +41,9 @@ async def login(request: Request) -> Response:
         raise ApiError("foreign_origin", "A page of another site sent this login.")
     fields = await form_fields(request)
     name, password, next = (fields.get(each, "") for each in ("name", "password", "next"))
+    if not next.isascii():
+        # Ours are escaped.
+        raise ApiError("invalid_request", "The address to go to is not ASCII.")
     if not name or not password or len(name) > _MOST_NAME_CHARACTERS or len(password) > MOST_CHARACTERS:
         return _form(request, next=next, name=name, error="Type your name and your password.", status=422)
     answer = see_other(local(next))

@@ -30,6 +30,28 @@ def test_a_login_leads_to_no_other_server(reader: Reader) -> None:
         assert browser(reader).post("/login", data=given).headers["location"] == "/unread"
 
 
+def test_a_page_with_a_name_in_any_script_is_come_back_to_and_a_made_up_one_is_refused(
+    reader: Reader,
+) -> None:
+    user = reader.user("ada", password=PASSWORD)
+    client = browser(reader)
+    sent = client.get("/folders/%E6%97%A5%E6%9C%AC?show=all")
+    assert sent.headers["location"] == "/login?next=/folders/%25E6%2597%25A5%25E6%259C%25AC%3Fshow%3Dall"
+    form = client.get(sent.headers["location"]).text
+    assert 'name="next" value="/folders/%E6%97%A5%E6%9C%AC?show=all"' in form
+    given = {"name": "ada", "password": PASSWORD}
+    done = client.post("/login", data={**given, "next": "/folders/%E6%97%A5%E6%9C%AC?show=all"})
+    assert done.headers["location"] == "/folders/%E6%97%A5%E6%9C%AC?show=all"
+    stranger = browser(reader)
+    for next in ("/\u65e5\u672c", "/\N{GREEK SMALL LETTER ALPHA}?a=\U0001f600", "/\u20ac"):
+        assert stranger.get("/login", params={"next": next}).status_code == 200
+        refused = stranger.post("/login", data={**given, "next": next})
+        assert (refused.status_code, "set-cookie" in refused.headers) == (422, False)
+        # What is written by a form has been written: it leads back all the same.
+        back = browser(reader, user).post("/mark-read", data={"up_to": "1", "back": next})
+        assert (back.status_code, back.headers["location"].isascii()) == (303, True)
+
+
 def test_a_wrong_password_gives_the_form_again_without_the_password(reader: Reader) -> None:
     reader.user("ada", password=PASSWORD)
     refused = browser(reader).post("/login", data={"name": "ada", "password": "wrong-horse"})
