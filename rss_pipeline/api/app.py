@@ -5,6 +5,7 @@ What a route does is in routers/, google_reader/ and pages/; what the server its
 
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
@@ -13,10 +14,13 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from rss_pipeline.api import problems
 from rss_pipeline.api.answers import Answers
-from rss_pipeline.api.asgi import Scope
+from rss_pipeline.api.asgi import Scope, header
+from rss_pipeline.api.auth import session_key
+from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.direct import is_passed_on
 from rss_pipeline.api.document import complete
 from rss_pipeline.api.google_reader import routes as google_reader
+from rss_pipeline.api.google_reader.call import session_of
 from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, own_hosts
 from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.limits import Limits
@@ -42,6 +46,7 @@ from rss_pipeline.api.routers import (
 )
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.errors import NoSession
 from rss_pipeline.pipeline.reading.bodies import Bodies
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -101,7 +106,7 @@ def create_app(
                 else []
             ),
             Middleware(OwnHosts, own=own_hosts(settings)),
-            Middleware(Limits, larger_bodies=LARGER_BODIES),
+            Middleware(Limits, larger_bodies=LARGER_BODIES, sender=partial(_sender, stores, clock)),
         ],
     )
     app.state.stores = stores
@@ -122,3 +127,13 @@ def create_app(
         app.include_router(router)
     complete(app)
     return app
+
+
+async def _sender(stores: Stores, clock: Clock, scope: Scope) -> str | None:
+    """The id of the user who has sent a request, by the session that its headers name; None for nobody."""
+    try:
+        key = session_of(header(scope, b"authorization")) or session_key(scope, stores.secret, now=clock())
+        await AsyncCaller(stores, key, clock).read()
+    except NoSession:
+        return None
+    return key.user_id

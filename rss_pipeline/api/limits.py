@@ -6,7 +6,9 @@ connection (its head, its idle time, the number of connections) are in connectio
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header
@@ -17,7 +19,9 @@ from rss_pipeline.web.headers import headers_named
 BODY_BYTES = 64_000
 BODY_SECONDS = 30.0
 ALL_BODIES_BYTES = 64_000_000
-"""Size of all bodies that are held at one time: a thousand large ones would be a gigabyte."""
+"""Size of all larger bodies that are held at one time: a thousand large ones would be a gigabyte."""
+_SHARES = 4
+"""One user has a part of that at most."""
 ADDRESS_BYTES = 8_000
 LONGER_ADDRESSES = {"/api/search": 36_000, "/search": 36_000}
 """By path: 10 KB of text in any script. What is too much for a search is left out by it."""
@@ -29,10 +33,19 @@ _PLAIN = re.compile(rb"[!-$&-~]*")
 """Visible ASCII without escapes."""
 
 
+@dataclass(slots=True)
+class _Held:
+    """The bytes that a request holds, and the user who has sent it, once that is known."""
+
+    sender: str | None = None
+    size: int = 0
+
+
 class Limits:
     """An ASGI application that passes on to `app` what keeps the limits.
 
-    `larger_bodies` has, by path, the bytes of bodies that may be larger than `BODY_BYTES`.
+    `larger_bodies` has, by path, the bytes of bodies that may be larger than `BODY_BYTES`, and `sender` is
+    the id of the user who has sent a request, by a login that is alive: nobody else sends larger ones.
     """
 
     def __init__(
@@ -40,6 +53,7 @@ class Limits:
         app: ASGIApp,
         *,
         larger_bodies: Mapping[str, int],
+        sender: Callable[[Scope], Awaitable[str | None]],
         body_seconds: float = BODY_SECONDS,
         all_bodies_bytes: int = ALL_BODIES_BYTES,
         at_work: int = AT_WORK,
@@ -49,7 +63,8 @@ class Limits:
         self._larger_bodies = larger_bodies
         self._body_seconds = body_seconds
         self._all_bodies_bytes = all_bodies_bytes
-        self._held_bytes = 0
+        self._sender = sender
+        self._held_bytes = Counter[str]()
         self._at_work = asyncio.Semaphore(at_work)
         self._wait_seconds = wait_seconds
 
@@ -57,57 +72,78 @@ class Limits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        size = 0
+        held = _Held()
         try:
             check_address(scope)
             limit = self._larger_bodies.get(scope["path"], BODY_BYTES)
             if has_body(scope, limit=limit):
-                body = await self._body(receive, limit)
+                body = await self._body(scope, receive, limit, held)
                 if body is None:
                     return
-                size = len(body)
                 receive = _again(body, receive)
             await self._take_place()
         except ApiError as error:
-            self._held_bytes -= size
+            self._release(held)
             await error.response()(scope, receive, send)
             return
+        except BaseException:
+            self._release(held)
+            raise
         try:
             await self._app(scope, receive, send)
         finally:
-            self._held_bytes -= size
+            self._release(held)
             self._at_work.release()
 
-    async def _body(self, receive: Receive, limit: int) -> bytes | None:
-        """The whole body, which counts in `_held_bytes` from then on; None if the client has gone."""
+    async def _body(self, scope: Scope, receive: Receive, limit: int, held: "_Held") -> bytes | None:
+        """The whole body; None if the client has gone. A large one is read for users only."""
         chunks: list[bytes] = []
         size = 0
         try:
             async with asyncio.timeout(self._body_seconds):
+                if int(header(scope, b"content-length") or 0) > BODY_BYTES:
+                    await self._admit(scope, held)
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
-                        self._held_bytes -= size
+                        self._release(held)
                         return None
                     chunk = message.get("body", b"")
                     size += len(chunk)
-                    self._held_bytes += len(chunk)
                     if size > limit:
                         raise _too_large(limit)
-                    if self._held_bytes > self._all_bodies_bytes:
-                        raise ApiError(
-                            "too_busy", "Too many large requests at once.", retry_after=_BUSY_SECONDS
-                        )
+                    if size > BODY_BYTES:
+                        await self._admit(scope, held)
+                        self._hold(held, size)
                     chunks.append(chunk)
                     if not message.get("more_body", False):
                         return b"".join(chunks)
         except TimeoutError as error:
-            self._held_bytes -= size
             seconds = f"{self._body_seconds:g} s"
             raise ApiError("request_too_slow", f"The body did not arrive within {seconds}.") from error
-        except BaseException:
-            self._held_bytes -= size
-            raise
+
+    async def _admit(self, scope: Scope, held: "_Held") -> None:
+        """Raise ApiError unless a user has sent this: what strangers send is small, and bounded by the number
+        of connections, so that it never keeps a login out."""
+        if held.sender is None:
+            held.sender = await self._sender(scope)
+        if held.sender is None:
+            raise ApiError("not_signed_in", f"A body of more than {BODY_BYTES:,} bytes needs a login.")
+
+    def _hold(self, held: "_Held", size: int) -> None:
+        assert held.sender is not None
+        self._held_bytes[held.sender] += size - held.size
+        held.size = size
+        share = self._all_bodies_bytes // _SHARES
+        if self._held_bytes[held.sender] > share or self._held_bytes.total() > self._all_bodies_bytes:
+            raise ApiError("too_busy", "Too many large requests at once.", retry_after=_BUSY_SECONDS)
+
+    def _release(self, held: "_Held") -> None:
+        if held.sender is not None and held.size:
+            self._held_bytes[held.sender] -= held.size
+            held.size = 0
+            if not self._held_bytes[held.sender]:
+                del self._held_bytes[held.sender]
 
     async def _take_place(self) -> None:
         if not self._at_work.locked():

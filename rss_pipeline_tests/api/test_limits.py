@@ -172,18 +172,25 @@ def small(
             answer = Response(b"x" * 50_000_000)
         await answer(scope, receive, send)
 
-    limited = Limits(app, **{"larger_bodies": {"/large": 200_000}, **limits})
+    async def sender(scope: Scope) -> str | None:
+        return Request(scope).headers.get("user")
+
+    limited = Limits(app, **{"larger_bodies": {"/large": 200_000}, "sender": sender, **limits})
     hosts = OwnHosts(limited, own=own_hosts(reader_settings(tmp_path)))
     with served(Answers(hosts), change=change) as found:
         yield found, may_go
         may_go.set()
 
 
+def large(size: int, *, length: int | None = None, path: str = "/large", user: str = "ada") -> bytes:
+    return post(b"x" * size, length=length, path=path, extra=f"User: {user}\r\n")
+
+
 def test_an_address_may_take_more(tmp_path: Any) -> None:
     with small(tmp_path) as (found, _):
-        assert exchange(found.port, post(b"x" * 150_000, path="/large")) == (200, {"size": 150_000})
-        assert exchange(found.port, post(b"x" * 150_000, path="/small"))[0] == 413
-        assert exchange(found.port, post(b"x" * 250_000, path="/large"))[0] == 413
+        assert exchange(found.port, large(150_000)) == (200, {"size": 150_000})
+        assert exchange(found.port, large(150_000, path="/small"))[0] == 413
+        assert exchange(found.port, large(250_000))[0] == 413
 
 
 @pytest.mark.slow
@@ -203,15 +210,44 @@ def test_a_body_that_never_comes_ends_and_holds_no_place(tmp_path: Any) -> None:
 
 @pytest.mark.slow
 def test_large_bodies_have_one_limit_together_and_give_their_room_back(tmp_path: Any) -> None:
-    with small(tmp_path, all_bodies_bytes=250_000) as (found, _):
+    with small(tmp_path, all_bodies_bytes=800_000) as (found, _):
         with socket.create_connection(("127.0.0.1", found.port), PATIENCE) as waiting:
-            waiting.sendall(post(b"x" * 180_000, path="/large", length=190_000))
+            waiting.sendall(large(180_000, length=190_000))
             deadline = time.monotonic() + PROMPT
-            while exchange(found.port, post(b"x" * 150_000, path="/large"))[0] != 503:
+            while exchange(found.port, large(150_000))[0] != 503:
                 assert time.monotonic() < deadline
+            # A user has a share: of others, and of strangers, whatever is small comes through.
+            assert exchange(found.port, large(150_000, user="ben"))[0] == 200
+            assert exchange(found.port, post(b"x" * BODY_BYTES, path="/large"))[0] == 200
             waiting.sendall(b"x" * 10_000)
             assert answer_of(waiting) == (200, {"size": 190_000})
-        assert exchange(found.port, post(b"x" * 150_000, path="/large"))[0] == 200
+        assert exchange(found.port, large(150_000))[0] == 200
+
+
+@pytest.mark.slow
+def test_strangers_send_no_large_body_and_keep_nobody_from_logging_in(port: int, tmp_path: Any) -> None:
+    """Each is refused at its head, or once it is larger than a login: nothing of it is kept."""
+    for path in ("/api/import/opml", "/settings/opml", "/greader/reader/api/0/edit-tag"):
+        asked = post(b"", length=900_000, path=path, extra="Authorization: Bearer nobody\r\n")
+        status = head_of(port, asked)
+        assert status == (303 if path == "/settings/opml" else 401), path
+    token = post(b"", length=900_000, path="/greader/reader/api/0/edit-tag")
+    forged = token.replace(b"\r\n\r\n", b"\r\nAuthorization: GoogleLogin auth=x/y\r\n\r\n")
+    assert head_of(port, forged) == 401
+    chunked = f"POST /api/import/opml HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    assert exchange(port, chunked + b"1A000\r\n" + b"x" * 0x1A000)[0] == 401
+    with small(tmp_path, all_bodies_bytes=100_000) as (found, _), ExitStack() as stack:
+        for _ in range(20):
+            link = stack.enter_context(socket.create_connection(("127.0.0.1", found.port), PATIENCE))
+            link.sendall(post(b"x" * 60_000, length=63_000, path="/large"))
+        assert exchange(found.port, post(b"x" * 60_000, path="/large"))[0] == 200
+
+
+def head_of(port: int, sent: bytes) -> int:
+    """The status of the answer to a request of which the head alone was sent."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+        connection.sendall(sent)
+        return int(received(connection).split()[1])
 
 
 @pytest.mark.slow

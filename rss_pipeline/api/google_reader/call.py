@@ -17,7 +17,7 @@ from rss_pipeline.api.packed import PackedParts
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import NoSession
-from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.accounts.callers import Caller, SessionKey
 from rss_pipeline.pipeline.accounts.tokens import read_opaque
 from rss_pipeline.pipeline.reading.bodies import Bodies
 from rss_pipeline.storage.database import Result, Statement
@@ -120,11 +120,25 @@ def signed_in(call: Call) -> SignedIn:
     Raises:
         Refused: there is no header with a token.
     """
-    header = call.request.headers.get("authorization")
-    match = _AUTHORIZATION.fullmatch(header.strip()) if header else None
-    if match is None:
+    token = _token(call.request.headers.get("authorization"))
+    if token is None:
         raise not_signed_in()
-    return _caller(call, match[1])
+    return _caller(call, token)
+
+
+def session_of(authorization: str | None) -> SessionKey | None:
+    """The session that this header of a request names; None for a header of another kind.
+
+    Raises:
+        NoSession: the token is none of ours.
+    """
+    token = _token(authorization)
+    return None if token is None else read_opaque(token, "google_reader")
+
+
+def _token(authorization: str | None) -> str | None:
+    match = _AUTHORIZATION.fullmatch(authorization.strip()) if authorization else None
+    return None if match is None else match[1]
 
 
 def signed_in_by_token(call: Call) -> SignedIn:
