@@ -28,7 +28,7 @@ from rss_pipeline.storage.schema import migrate as apply_migrations
 @click.option(
     "--yes",
     is_flag=True,
-    help="Remove it although more than a fifth of all items are old, or no feed was visited for 3 days.",
+    help="Remove it although it is a large part of all items, or no feed was visited for days.",
 )
 @as_json
 @click.pass_obj

@@ -129,6 +129,12 @@ def show_cleaned(cleaned: "CleanResult") -> None:
         console.print(f"... and {len(first) - _FEEDS_SHOWN} more feeds; --json has them all")
     if cleaned.items_waiting:
         console.print(f"{cleaned.items_waiting:,} items are kept for now: a run is downloading their images.")
+    if cleaned.backups_waiting:
+        console.print(
+            f"{cleaned.backups_waiting:,} old backups are kept for now: for a week or more no feed was"
+            " visited, and the clock may have jumped. If it is right: rss-pipeline clean --yes",
+            soft_wrap=True,
+        )
     if cleaned.refusal is not None:
         complain(f"Without --dry-run: {cleaned.refusal}")
     if cleaned.refused:

@@ -70,8 +70,8 @@ class CleanConfig(dg.Config):
     yes: bool = Field(
         default=False,
         description=(
-            "Remove it although more than a fifth of all items are past their time, or no feed was visited"
-            " for 3 days. Both are usually a wrong clock."
+            "Remove it although it is a large part of all items (a fifth, or half of a small store), or"
+            " no feed was visited for days. Both are usually a wrong clock."
         ),
     )
 

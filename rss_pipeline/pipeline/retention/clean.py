@@ -14,7 +14,7 @@ from pathlib import Path
 from rss_pipeline.batched import batched
 from rss_pipeline.errors import CleanRefused, ForgetRefused, StorageRejected
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
-from rss_pipeline.pipeline.retention.refusal import FEW, Extent, refusal
+from rss_pipeline.pipeline.retention.refusal import DAY, FEW, MOST_AT_ONCE, Extent, jump, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.pipeline.retention.user_backups import back_up_all
 from rss_pipeline.progress import NoProgress, Progress
@@ -22,10 +22,9 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups import expiry
-from rss_pipeline.storage.copy.tables import count_rows
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import forget, unused
-from rss_pipeline.storage.items import retention
+from rss_pipeline.storage.items import removals, retention
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 
 BACKUPS_SHARE = 0.5
@@ -61,6 +60,8 @@ def clean(
         InfrastructureError: a store cannot work now.
     """
     due = retention.count_due(database, now, keep_days=settings.keep_days)
+    before = removals.read_removals(database)
+    extent = _extent(database, settings, now=now, items_due=due, before=before)
     cleaning = _Cleaning(
         database=database,
         objects=objects,
@@ -69,7 +70,8 @@ def clean(
         allowance=allowance or Allowance(),
         progress=progress or NoProgress(),
         items_due=due,
-        refusal=None if confirmed else refusal(_extent(database, now=now, items_due=due)),
+        refusal=None if confirmed else refusal(extent),
+        is_after_jump=not confirmed and extent.jumped is not None,
         cleaned=CleanResult(dry_run=dry_run),
     )
     # Backups come first: one that is not put again in time is lost.
@@ -78,17 +80,33 @@ def clean(
     cleaning.items()
     cleaning.unused_feeds()
     cleaning.leftovers()
+    if not dry_run and (confirmed or cleaning.cleaned.total.items):
+        after = removals.Removals(confirmed=now) if confirmed else before
+        removed = 0 if confirmed else cleaning.cleaned.total.items
+        removals.write_removals(database, after.and_now(removed, now))
     if cleaning.cleaned.refusal is not None and not dry_run:
         raise CleanRefused(cleaning.cleaned.refusal)
     return cleaning.cleaned
 
 
-def _extent(database: Database, *, now: datetime, items_due: int) -> Extent:
+def _extent(
+    database: Database, settings: Settings, *, now: datetime, items_due: int, before: removals.Removals
+) -> Extent:
+    of_unused = unused.due_feeds(database, now=now)
+    due = items_due + retention.count_others(database, of_unused, now, keep_days=settings.keep_days)
+    jumped = jump(removals.days_visited(database), now=now, confirmed=before.confirmed)
+    removed = before.since(now - DAY)
+    since = 0 if jumped is None else before.since(jumped.after)
+    most = max(2 * (due + max(removed, since)), MOST_AT_ONCE * due if due >= FEW else 0) + 1
     return Extent(
         now=now,
         last_visit=retention.last_visit(database),
-        items_due=items_due,
-        items=count_rows(database, "items") if items_due >= FEW else items_due,
+        items_due=due,
+        items=removals.count_items(database, most=most) if due else 0,
+        removed=removed,
+        jumped=jumped,
+        items_before=removals.count_items(database, most=most, before=jumped.before) if due and jumped else 0,
+        removed_since=since,
     )
 
 
@@ -103,6 +121,9 @@ class _Cleaning:
     items_due: int
     refusal: str | None
     """Why nothing may be removed, if there is anything to remove."""
+    is_after_jump: bool
+    """The clock may have jumped: old backups and unused feeds wait until the visits of three weeks, or a
+    person, say that it is right."""
     cleaned: CleanResult
 
     def _may_remove(self) -> bool:
@@ -173,6 +194,9 @@ class _Cleaning:
     def _expire(self, infos: Sequence[ObjectInfo]) -> None:
         if not infos or not self._may_remove():
             return
+        if self.is_after_jump:
+            self.cleaned.backups_waiting += len(infos)
+            return
         refused = self._delete([info.key for info in infos])
         for info in infos:
             if info.key not in refused:
@@ -200,7 +224,7 @@ class _Cleaning:
         """Remove the feeds that their last subscriber left some days ago. Their backups stay, and their
         partition keys go with the next sync of the registry, as after `forget`."""
         due = unused.due_feeds(self.database, now=self.now)
-        if not due or not self._may_remove():
+        if not due or self.is_after_jump or not self._may_remove():
             return
         for id in due:
             if self.allowance.is_spent():

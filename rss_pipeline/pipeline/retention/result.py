@@ -50,6 +50,8 @@ class CleanResult:
     """Users with a new backup of their state: it had changed, or the backup was old."""
     leftovers: int = 0
     """Half-written files, and folders for documents, of killed processes."""
+    backups_waiting: int = 0
+    """Past their time, by a clock that may have jumped."""
     items_waiting: int = 0
     """Past their time, but a run is downloading their images."""
     items_left: int = 0
@@ -86,6 +88,7 @@ class CleanResult:
             **{f"{name}_removed": number for name, number in asdict(self.total).items()},
             "backups_renewed": self.backups_renewed,
             "users_backed_up": self.users_backed_up,
+            **({"backups_waiting": self.backups_waiting} if self.backups_waiting else {}),
             "leftovers_removed": self.leftovers,
             "items_waiting": self.items_waiting,
             "items_left": self.items_left,

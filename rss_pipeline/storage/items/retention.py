@@ -109,6 +109,19 @@ def count_due(database: Database, now: datetime, *, keep_days: int) -> int:
     return int(rows[0]["n"])
 
 
+def count_others(database: Database, feeds: Sequence[str], now: datetime, *, keep_days: int) -> int:
+    """The number of items of these feeds that are not past their age."""
+    if not feeds:
+        return 0
+    rows = database.query(
+        f"""SELECT count(*) AS n FROM feeds CROSS JOIN items ON items.feed_id = feeds.id
+        WHERE feeds.id IN (SELECT value FROM json_each(?)) AND NOT ({_is_due("items")})""",
+        [compact(list(feeds)), *_due_params(now, keep_days)],
+        name="count items of unused feeds",
+    ).rows
+    return int(rows[0]["n"])
+
+
 def last_visit(database: Database) -> datetime | None:
     """The end of the last visit of any feed, answered or not."""
     rows = database.query("SELECT max(last_visited_at) AS at FROM feeds", name="read last visit").rows

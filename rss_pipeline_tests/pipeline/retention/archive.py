@@ -4,6 +4,7 @@ Items come by real polls; only their age is set by hand, and the images' objects
 """
 
 import hashlib
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,7 +21,8 @@ OLD, NEW = ("old-1", "old-2", "old-3"), ("new-1", "new-2")
 
 
 def stock(pipeline: Pipeline, server: FeedServer) -> None:
-    """Two feeds; the old items of both are 181 days old, the new ones just came; all images are there."""
+    """Two feeds; the old items of both are 181 days old, the new ones just came; all images are there. Beside
+    them is what makes them a small part of the store."""
     for place, id in enumerate(("one", "two"), start=2):
         body = rss(*OLD, *NEW, image="http://images.example").replace(b'.png">', b'.png"><img src="/2.png">')
         pipeline.register(server.route(f"127.0.0.{place}", "/feed", Answer(body=body)), id)
@@ -29,6 +31,24 @@ def stock(pipeline: Pipeline, server: FeedServer) -> None:
         archive_images(pipeline.database, pipeline.objects, id)
         age(pipeline, id, 181, *OLD)
     assert len(list(pipeline.objects.list("images/"))) == 20
+    add_rest(pipeline)
+
+
+def add_rest(pipeline: Pipeline, items: int = 30) -> None:
+    """A feed that is no longer in feeds.yaml, whose items are kept for ever: a clean of more than half of all
+    items would be refused."""
+    now = instant(pipeline.clock())
+    pipeline.database.query(
+        """INSERT INTO feeds (id, url, host, keep_days, registered, listed, created_at, next_fetch_at)
+        VALUES ('rest', 'https://rest.example/', 'rest.example', 100000, 0, 0, ?, ?)""",
+        [now, now],
+    )
+    pipeline.database.query(
+        """INSERT INTO items (id, feed_id, guid, created_at, pub_date, pub_date_source, guid_source,
+        categories, enclosures, images_extracted_at)
+        SELECT 'rest-' || value, 'rest', value, ?, ?, 'fetched', 'guid', '[]', '[]', ? FROM json_each(?)""",
+        [now, now, now, str([*range(items)])],
+    )
 
 
 def image_key(feed_id: str, guid: str, position: int) -> str:
@@ -62,9 +82,20 @@ def age(pipeline: Pipeline, feed_id: str, days: float, *guids: str) -> None:
         )
 
 
-def let_visited(pipeline: Pipeline, at: datetime) -> None:
-    """Let every feed have been visited then: a clean believes no clock that is days after all visits."""
-    pipeline.database.query("UPDATE feeds SET last_visited_at = ?", [instant(at)])
+def let_visited(pipeline: Pipeline, at: datetime, days: int = 28) -> None:
+    """Let every feed have been visited then, and on all days before: a clean believes no clock that is days
+    after all visits, nor one that jumped."""
+    before = (at - timedelta(days=n) for n in range(days))
+    visits = {f"{day:%d}": [f"{day:%Y-%m-%d}", 0, 1, 0] for day in before}
+    pipeline.database.query(
+        "UPDATE feeds SET last_visited_at = ?, visit_days = json_patch(coalesce(visit_days, '{}'), ?)",
+        [instant(at), json.dumps(visits)],
+    )
+
+
+def forget_cleans(pipeline: Pipeline) -> None:
+    """Let no clean have removed anything: what is stocked again is no part of what went."""
+    pipeline.database.query("DELETE FROM installation WHERE name = 'cleans'")
 
 
 def cleaned(pipeline: Pipeline, **options: Any) -> CleanResult:

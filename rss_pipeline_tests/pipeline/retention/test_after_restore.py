@@ -7,7 +7,7 @@ from rss_pipeline.collector.models.feed import FOREVER_DAYS
 from rss_pipeline.pipeline.health.feed_checks import feed_checks
 from rss_pipeline.storage.backups.backups import METADATA_NAME
 from rss_pipeline_tests.pipeline.replay.replays import drop_database, restored
-from rss_pipeline_tests.pipeline.retention.archive import age, cleaned, let_visited
+from rss_pipeline_tests.pipeline.retention.archive import add_rest, age, cleaned, let_visited
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -44,6 +44,7 @@ def test_keep_comes_back_with_the_backups_of_feeds_that_left_the_registry(
     }
     for id in KEEP:
         age(place, id, 10_000)
+    add_rest(place)
     came = cleaned(place)
     assert {id: removed.items for id, removed in came.by_feed.items()} == {"month": 2, "usual": 2}
     assert place.guids("for-ever") == ["a", "b"]

@@ -16,6 +16,7 @@ from rss_pipeline_tests.pipeline.retention.archive import (
     IMAGE,
     NEW,
     OLD,
+    add_rest,
     age,
     cleaned,
     interrupt,
@@ -163,6 +164,7 @@ def test_what_the_download_job_archived_goes_with_its_items(pipeline: Pipeline, 
     assert pipeline.download().archived == 3
     archived = sum(info.size for info in pipeline.objects.list("images/"))
     age(pipeline, "feed", 181)
+    add_rest(pipeline)
     total = cleaned(pipeline).total
     assert (total.items, total.images, total.image_bytes) == (1, 3, archived)
     assert list(pipeline.objects.list("images/")) == []
@@ -184,6 +186,7 @@ def test_a_killed_download_leaves_nothing_behind_once_its_items_are_retired(
     )
     assert killed.returncode == -signal.SIGKILL
     age(pipeline, "feed", 181)
+    add_rest(pipeline)
     assert cleaned(pipeline).items_waiting == 1, "its lease has not lapsed yet"
     assert len(list(pipeline.objects.list("images/"))) == after
     pipeline.lapse_leases()

@@ -24,6 +24,7 @@ from rss_pipeline_tests.pipeline.retention.archive import (
     OLD,
     archive_images,
     cleaned,
+    forget_cleans,
     interrupt,
     is_clean,
     is_sound,
@@ -80,6 +81,7 @@ def test_a_store_that_fails_at_any_call_is_made_good_by_the_next_clean(
 def restock(pipeline: Pipeline, round_: int) -> None:
     """Old items again, as if they had never gone."""
     pipeline.database.query("DELETE FROM expired_items")
+    forget_cleans(pipeline)
     for id in ("one", "two"):
         for guid in OLD:
             item = f"{id}-{guid}-{round_}"

@@ -1,10 +1,11 @@
 """When a clean removes nothing until a person confirms it. The cleans are in test_wrong_clock.py."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 
 import pytest
 
-from rss_pipeline.pipeline.retention.refusal import Extent, refusal
+from rss_pipeline.pipeline.retention.refusal import Extent, Jump, jump, refusal
 from rss_pipeline_tests.support.pipeline import NOON
 
 DAY = timedelta(days=1)
@@ -18,14 +19,14 @@ def test_a_clock_more_than_three_days_after_the_last_visit_is_not_believed(
     silence: float | None, refused: bool
 ) -> None:
     last = None if silence is None else NOON - silence * DAY
-    why = refusal(Extent(now=NOON, last_visit=last, items_due=1, items=1))
+    why = refusal(Extent(now=NOON, last_visit=last, items_due=1, items=2))
     assert (why is not None) == refused
 
 
 @pytest.mark.parametrize(
     ("due", "items", "refused"),
     [
-        (999, 999, False),
+        (999, 1_998, False),
         (1_000, 1_000, True),
         (1_000, 5_000, False),
         (1_001, 5_000, True),
@@ -39,8 +40,66 @@ def test_more_than_a_fifth_at_once_is_not_believed_from_a_thousand_on(
     assert (why is not None) == refused
 
 
+@pytest.mark.parametrize(
+    ("due", "items", "removed", "refused"),
+    [
+        (1, 1, 0, True),
+        (1, 2, 0, False),
+        (12, 20, 0, True),
+        (10, 20, 0, False),
+        (10, 20, 1, True),
+        (1, 60, 58, False),
+        (1, 60, 59, True),
+        (0, 1, 50, False),
+    ],
+)
+def test_more_than_half_of_a_small_store_does_not_go_at_once_nor_over_a_day(
+    due: int, items: int, removed: int, refused: bool
+) -> None:
+    why = refusal(Extent(now=NOON, last_visit=NOON, items_due=due, items=items, removed=removed))
+    assert (why is not None) == refused
+    assert why is None or (f"{due} of {items}" in why and "rss-pipeline clean --yes" in why)
+
+
+def test_more_than_half_of_what_was_there_before_the_clock_jumped_does_not_go_after_it() -> None:
+    """Polls under the wrong clock made the store larger."""
+    half = Extent(
+        now=NOON,
+        last_visit=NOON,
+        items_due=10,
+        items=100,
+        jumped=Jump(NOON - 181 * DAY, NOON),
+        items_before=20,
+    )
+    assert refusal(half) is None
+    for more in (replace(half, items_due=11), replace(half, removed_since=1)):
+        why = refusal(more) or ""
+        assert "2025-09-02T12:00:00Z to 2026-03-02T12:00:00Z" in why
+        assert "rss-pipeline clean --yes" in why
+
+
+def test_a_week_without_a_visit_is_a_jump_for_three_weeks_or_until_a_person_confirms_it() -> None:
+    today = NOON.date()
+
+    def found(*ago: int, confirmed: datetime | None = None, now: datetime = NOON) -> tuple[date, date] | None:
+        days = [today - n * DAY for n in ago]
+        jumped = jump(days, now=now, confirmed=confirmed)
+        return None if jumped is None else (jumped.before.date(), jumped.after.date())
+
+    assert found(*range(28)) is None
+    assert found() is None, "a new installation"
+    assert found(0, 1, 7, 8) is None, "switched on at weekends only"
+    assert found(0, 1, 8, 9) == (today - 7 * DAY, today - DAY)
+    assert found(181) == (today - 180 * DAY, today), "visited by now, or not yet"
+    assert found(*range(22), 40) == (today - 39 * DAY, today - 21 * DAY)
+    assert found(*range(23), 40) is None, "days of the month before last that later visits do not replace"
+    assert found(-180, 0, 1) is None, "a clock that was ahead and is right now"
+    assert found(0, 181, confirmed=NOON) is None
+    assert found(0, 181, confirmed=NOON + DAY) is not None, "by a clock that was ahead"
+
+
 def test_a_refusal_says_what_was_found_and_what_to_do() -> None:
-    silent = refusal(Extent(now=NOON, last_visit=NOON - 181 * DAY, items_due=1, items=1)) or ""
+    silent = refusal(Extent(now=NOON, last_visit=NOON - 181 * DAY, items_due=1, items=2)) or ""
     many = refusal(Extent(now=NOON, last_visit=NOON, items_due=1_300, items=1_400)) or ""
     assert "181 d before (2025-09-02T12:00:00Z)" in silent
     assert "1,300 of 1,400 items" in many

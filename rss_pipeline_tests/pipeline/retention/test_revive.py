@@ -11,7 +11,7 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.pipeline.replay.revive import Revived, revive
 from rss_pipeline_tests.pipeline.replay.replays import collected, replayed
-from rss_pipeline_tests.pipeline.retention.archive import NEW, OLD, cleaned, stock
+from rss_pipeline_tests.pipeline.retention.archive import NEW, OLD, cleaned, forget_cleans, stock
 from rss_pipeline_tests.pipeline.retention.faulty_stores import Calls, FaultyDatabase
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
@@ -107,6 +107,7 @@ def test_one_that_ends_at_any_statement_is_completed_by_the_next(retired: Pipeli
 
 
 def retire_again(pipeline: Pipeline) -> None:
+    forget_cleans(pipeline)
     pipeline.database.query(
         "UPDATE items SET arrived = NULL, created_at = '2025-01-01T00:00:00Z' WHERE guid LIKE 'old%'"
     )

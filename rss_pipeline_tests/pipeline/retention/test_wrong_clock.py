@@ -43,12 +43,15 @@ def test_backups_stay_too_and_those_that_must_not_expire_are_put_again(stocked: 
     age(stocked, "one", -10_000)
     age(stocked, "two", -10_000)
     dry = cleaned(stocked, now=now, dry_run=True)
-    assert (dry.backups_renewed, dry.total.backups) == (2, 1)
+    assert (dry.backups_renewed, dry.figures()["backups_waiting"], dry.total.backups) == (2, 1, 0)
     assert "181 d" not in (dry.refusal or "")
     with pytest.raises(CleanRefused):
         cleaned(stocked, now=now)
     assert len(stocked.backups("one")) == 2
-    let_visited(stocked, now)
+    let_visited(stocked, now, days=1)
+    waiting = cleaned(stocked, now=now)
+    assert (waiting.total.backups, waiting.figures()["backups_waiting"]) == (0, 1), "the visits say it jumped"
+    let_visited(stocked, now, days=28)
     assert cleaned(stocked, now=now).total.backups == 1
 
 
@@ -71,9 +74,42 @@ def test_polls_under_the_wrong_clock_do_not_help_it_where_many_items_are_due(
         age(stocked, id, 0)
     stocked.database.query("UPDATE items SET arrived = NULL")
     let_visited(stocked, stocked.clock() + AHEAD)
-    with pytest.raises(CleanRefused, match="1,010 of 1,010 items"):
+    with pytest.raises(CleanRefused, match="1,010 of 1,040 items"):
         cleaned(stocked, now=stocked.clock() + AHEAD)
     assert len(stocked.guids("big")) == 1_000
+
+
+def test_polls_under_the_wrong_clock_do_not_help_it_in_a_small_store(
+    stocked: Pipeline, server: FeedServer
+) -> None:
+    """Neither at once, nor when they brought as much as there was, nor in small steps."""
+    for id in ("one", "two"):
+        age(stocked, id, 0)
+    stocked.database.query("UPDATE items SET arrived = NULL")
+    stocked.database.query("UPDATE feeds SET keep_days = NULL")
+    before = stocked.rows("SELECT id FROM items ORDER BY id")
+    stocked.clock.turn(seconds=AHEAD.total_seconds())
+    let_visited(stocked, stocked.clock(), days=1)
+    with pytest.raises(CleanRefused, match=r"40 of 40 items .*more than half.*rss-pipeline clean --yes"):
+        cleaned(stocked)
+    body = rss(*(f"n{n}" for n in range(50)))
+    stocked.register(server.route("127.0.0.9", "/feed", Answer(body=body)), "more")
+    stocked.poll("more")
+    with pytest.raises(CleanRefused, match="no feed was visited from"):
+        cleaned(stocked)
+    assert [row["id"] for row in before] == [
+        row["id"] for row in stocked.rows("SELECT id FROM items WHERE feed_id <> 'more' ORDER BY id")
+    ]
+    let_visited(stocked, stocked.clock(), days=28)
+    age(stocked, "more", 181, *(f"n{n}" for n in range(20)))
+    stocked.database.query("UPDATE feeds SET keep_days = 100000 WHERE id <> 'more'")
+    assert cleaned(stocked).total.items == 20
+    age(stocked, "more", 181)
+    stocked.clock.turn(seconds=23 * 3_600)
+    with pytest.raises(CleanRefused, match=r"30 of 70 items .*and 20 were removed in the last 24 hours"):
+        cleaned(stocked)
+    stocked.clock.turn(seconds=3_601)
+    assert cleaned(stocked).total.items == 30, "a day later"
 
 
 def test_what_a_slow_clock_collected_is_as_old_as_its_arrival(pipeline: Pipeline, server: FeedServer) -> None:
