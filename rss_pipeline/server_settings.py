@@ -20,7 +20,7 @@ DAGSTER_DATABASE = "DAGSTER_DATABASE_URL"
 DAGSTER_SCHEMA = "dagster"
 """The schema of Dagster's own tables in `DATABASE_URL`, so that one dump has all."""
 _BUCKET = ("BUCKET", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
-_BUCKET_OPTIONAL = ("PUBLIC_URL", "TOPICS_BUCKET", "TOPICS_PUBLIC_URL")
+_BUCKET_OPTIONAL = ("PUBLIC_BUCKET", "PUBLIC_URL", "TOPICS_BUCKET", "TOPICS_PUBLIC_URL")
 _AWS_REGION = "us-east-1"
 
 
@@ -76,8 +76,8 @@ class FleetSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Settings:
-    """A bucket, by its S3 API: Cloudflare's R2, or any other. `public_url` is the address of its objects for
-    browsers, if any."""
+    """A bucket, by its S3 API: Cloudflare's R2, or any other. `public_url` is the address of public objects
+    for browsers, if any."""
 
     prefix: Literal["R2", "S3"] = "R2"
     """The prefix of the variables that name the bucket."""
@@ -89,6 +89,9 @@ class S3Settings:
     access_key_id: str
     secret_access_key: str = field(repr=False)
     public_url: str | None = None
+    public_bucket: str | None = None
+    """A bucket for what everybody may read; `public_url` is its address then. Without it, that address shows
+    the backups and what users have as well, unless the bucket's policy is for a prefix."""
     topics_bucket: str | None = None
     """A bucket of their own for topics: a public one would show the backups as well."""
     topics_public_url: str | None = None
@@ -200,6 +203,13 @@ def _of_bucket(
             if text is not None:
                 reader.add(f"set, but not {', '.join(needed)}; set them too, or none", f"{prefix}_{name}")
         return None
+    if more["PUBLIC_BUCKET"] == given[f"{prefix}_BUCKET"]:
+        reader.add(
+            "the same bucket; the public one shows everything in it, and this one has the backups:"
+            " make another",
+            f"{prefix}_PUBLIC_BUCKET",
+            f"{prefix}_BUCKET",
+        )
     region = "auto" if prefix == "R2" else more["REGION"] or _AWS_REGION
     return S3Settings(
         prefix=prefix,
@@ -210,6 +220,7 @@ def _of_bucket(
         access_key_id=given[f"{prefix}_ACCESS_KEY_ID"],
         secret_access_key=given[f"{prefix}_SECRET_ACCESS_KEY"],
         public_url=more["PUBLIC_URL"],
+        public_bucket=more["PUBLIC_BUCKET"],
         topics_bucket=more["TOPICS_BUCKET"],
         topics_public_url=more["TOPICS_PUBLIC_URL"],
     )

@@ -235,6 +235,7 @@ def test_each_store_is_chosen_on_its_own() -> None:
     assert (settings(**D1).d1, settings(**D1).s3) == (d1, None)
     assert (settings(**R2).d1, settings(**R2).s3) == (None, r2)
     assert (settings(**D1, **R2).d1, settings(**D1, **R2).s3) == (d1, r2)
+    assert "R2_PUBLIC_BUCKET" in refusal(**R2, R2_PUBLIC_BUCKET=R2["R2_BUCKET"]), "it has the backups"
     public = settings(**R2, R2_PUBLIC_URL="https://images.example.org").s3
     assert public == replace(r2, public_url="https://images.example.org")
     topics = settings(**R2, R2_TOPICS_BUCKET="topics", R2_TOPICS_PUBLIC_URL="https://t.example.org").s3

@@ -38,6 +38,7 @@ _COMMANDS = {
     "migrate": "upkeep.migrate",
     "doctor": "upkeep.doctor",
     "copy": "upkeep.copy",
+    "move-images": "upkeep.move_images",
     "metrics": "metrics.metrics",
     "search-index": "search_index.search_index",
     "user": "user.user",

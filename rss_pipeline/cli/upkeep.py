@@ -1,10 +1,12 @@
-"""The commands that keep the stores in order: `clean`, `purge`, `forget`, `migrate`, `doctor` and `copy`.
+"""The commands that keep the stores in order: `clean`, `purge`, `forget`, `migrate`, `doctor`, `copy`,
+`move-images`.
 
 The daemon does the clean and the purge by itself each day.
 """
 
 import os
 import sys
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
@@ -237,3 +239,29 @@ def copy(source: str, target: str, as_json: bool) -> None:
         say_json(output.copied_as_json(copied))
     else:
         output.show_copied(copied)
+
+
+@click.command()
+@as_json
+@click.pass_obj
+def move_images(settings: Settings, as_json: bool) -> None:
+    """Move images and topics to the places where everybody, or nobody, may read them.
+
+    Images of public feeds and topics go into R2_PUBLIC_BUCKET (or S3_PUBLIC_BUCKET), under the same keys, and
+    images of private feeds out of the place that everybody may read. New ones are put there anyway. After an
+    interruption, run it again: it continues.
+    """
+    from rss_pipeline.storage.images.places import move
+
+    with open_database(settings) as database, Bars() as progress:
+        progress.begin("objects", 0)
+        moved = move(
+            database, open_objects(settings), on_moved=lambda number: progress.advance("objects", number)
+        )
+    if as_json:
+        say_json(asdict(moved))
+    else:
+        say(
+            f"{moved.public:,} images and documents of topics moved into the public bucket,"
+            f" {moved.private:,} images of private feeds out of the public place."
+        )

@@ -109,6 +109,7 @@ class S3Resource(dg.ConfigurableResource[ObjectStore]):
     region: str = Field(default="auto", description="For R2 `auto`.")
     path_style: bool = Field(default=True, description="The bucket's name is in the path, not in the host.")
     public_url: str | None = Field(default=None, description="The URL under which browsers find the objects.")
+    public_bucket: str | None = Field(default=None, description="The bucket of what everybody may read.")
 
     def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:
         # boto3 takes a third of a second and 25 MB; an installation with a folder does not need it.
@@ -121,6 +122,7 @@ class S3Resource(dg.ConfigurableResource[ObjectStore]):
                 access_key_id=self.access_key_id,
                 secret_access_key=self.secret_access_key,
                 public_url=self.public_url,
+                public_bucket=self.public_bucket,
                 prefix=self.prefix,
                 region=self.region,
                 path_style=self.path_style,
@@ -152,6 +154,7 @@ def object_resource(settings: Settings) -> dg.ResourceDefinition:
                 access_key_id=dg.EnvVar(f"{s3.prefix}_ACCESS_KEY_ID"),
                 secret_access_key=dg.EnvVar(f"{s3.prefix}_SECRET_ACCESS_KEY"),
                 public_url=s3.public_url,
+                public_bucket=s3.public_bucket,
                 prefix=s3.prefix,
                 region=s3.region,
                 path_style=s3.path_style,

@@ -8,13 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rss_pipeline.errors import StorageRejected
 
 MAX_KEY_BYTES = 1024
 MAX_METADATA_BYTES = 4096
 """All names and values together; R2 takes 8 KB, half of it is ours."""
+
+IMAGES = "images/"
+PUBLIC = (IMAGES, "topics/")
+"""Prefixes of the keys that everybody may read where the store has an address for everybody."""
+PRIVATE_IMAGES = "private-images/"
+"""The prefix of images of private feeds, where others are public."""
 
 _METADATA_NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")
 """S3 folds names to lower case."""
@@ -81,11 +87,25 @@ class ObjectStore(Protocol):
         ...
 
     def url(self, key: str) -> str | None:
-        """A URL at which a browser finds the object; None where nothing serves it."""
+        """A URL at which a browser finds the object; None where nothing serves it. It is one for everybody
+        only where the key begins with one of `PUBLIC`."""
         ...
 
     def probe(self) -> None:
         """Write and delete a small object; raises as above. Runs before any request to a publisher."""
+        ...
+
+
+@runtime_checkable
+class PublicBucket(Protocol):
+    """A store with a bucket of its own for what everybody may read (`PUBLIC`)."""
+
+    def list_unmoved(self) -> Iterator[ObjectInfo]:
+        """The public objects that were stored before there was a public bucket, and are not in it."""
+        ...
+
+    def move_to_public(self, info: ObjectInfo) -> bool:
+        """Move one of them; False where it is gone."""
         ...
 
 

@@ -8,7 +8,7 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import unchanged, version_tag
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.storage.objects import ObjectStore, check_key, disposition
+from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectStore, check_key, disposition
 from rss_pipeline.storage.subscriptions.listing import look_for_feed
 
 router = APIRouter(prefix="/images", tags=["items"])
@@ -32,7 +32,7 @@ async def read(request: Request, caller: SignedIn, key: str) -> Response:
     """An archived image of an item of the user's feeds, by the address that `html` of the item has for it."""
     folder, _, rest = key.partition("/")
     [found] = await caller.read(look_for_feed(caller.user_id, rest.partition("/")[0]))
-    if folder != "images" or not found.rows:
+    if f"{folder}/" not in (IMAGES, PRIVATE_IMAGES) or not found.rows:
         raise _no_image()
     tag = version_tag(caller.user_id, key)
     if (same := unchanged(request, tag)) is not None:
@@ -52,6 +52,9 @@ def _get(objects: ObjectStore, key: str) -> tuple[bytes, str] | None:
     try:
         check_key(key)
         found = objects.get(key)
+        if found is None and key.startswith(IMAGES):
+            # An app may know it from before its feed became a private one.
+            found = objects.get(PRIVATE_IMAGES + key.removeprefix(IMAGES))
     except StorageRejected:
         return None
     if found is None:

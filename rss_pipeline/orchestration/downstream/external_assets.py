@@ -12,6 +12,7 @@ import dagster as dg
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS, REGISTRY
 from rss_pipeline.orchestration.ui_labels import GROUP, OWNERS
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.objects import PUBLIC
 
 _TABLES = {
     "registry": "feeds",
@@ -82,8 +83,10 @@ def _with_storage_metadata(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSp
         uri, where = (settings.objects_path / prefix).absolute().as_uri(), str(settings.objects_path)
         if settings.s3 is not None:
             bucket = settings.s3.bucket
-            if name == "topics" and settings.s3.topics_bucket is not None:
-                bucket = settings.s3.topics_bucket
+            if prefix in PUBLIC:
+                bucket = settings.s3.public_bucket or bucket
+            if name == "topics":
+                bucket = settings.s3.topics_bucket or bucket
             uri, where = f"s3://{bucket}/{prefix}", f"bucket {bucket} at {settings.s3.endpoint_url}"
             kinds.add(settings.s3.prefix.lower())
         metadata |= {"dagster/uri": uri, "objects": _OBJECTS[name], "object_store": where}

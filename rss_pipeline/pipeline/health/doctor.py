@@ -23,6 +23,7 @@ from rss_pipeline.pipeline.health.findings import (
     check_orphans,
 )
 from rss_pipeline.pipeline.health.network import check_network
+from rss_pipeline.pipeline.health.public_objects import check_public
 from rss_pipeline.pipeline.health.store_checks import check_dagster_home, usable_database, usable_objects
 from rss_pipeline.pipeline.health.topic_checks import topic_checks
 from rss_pipeline.pipeline.health.topics_store import check_topics_store
@@ -68,6 +69,8 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
                 checks += feed_checks(database, specs, clock())
                 checks += topic_checks(database, clock())
             if store is not None:
+                with _noting(checks, "public objects"):
+                    checks += check_public(settings, database, store)
                 with _noting(checks, "restore"):
                     loss = diagnostics.backup_loss(database, store, limit=BACKUPS_LOOKED_AT)
                     checks.append(check_backups(loss))

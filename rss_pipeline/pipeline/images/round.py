@@ -79,6 +79,7 @@ class ImageRound:
         self._failed: list[tuple[ImageTask, Failure]] = []
         self._unbegun: list[ImageRelease] = []
         self._network_is_up = False
+        self._has_public_place = public_url(run.objects, "images/x") is not None
         self._most = run.settings.image_mb_per_day * 1_000_000
         self._today: dict[str, int] = {}
         """Bytes of each feed's images on this day, those of this round included."""
@@ -125,7 +126,7 @@ class ImageRound:
         """Record images that an interrupted run put into the store and did not record."""
         interrupted = [task for task in self._tasks.values() if task.was_interrupted]
         with ThreadPoolExecutor(self._run.settings.image_concurrency, "adopt") as threads:
-            found = threads.map(lambda task: stored_image(self._run.objects, _place(task)), interrupted)
+            found = threads.map(lambda task: stored_image(self._run.objects, self._place(task)), interrupted)
             for task, there in zip(interrupted, found, strict=True):
                 if there is not None:
                     del self._tasks[task.id]
@@ -140,7 +141,7 @@ class ImageRound:
             self._today[feed_id] = self._today.get(feed_id, 0) + image.size
         return put_image(
             self._run.objects,
-            _place(self._tasks[request.id]),
+            self._place(self._tasks[request.id]),
             image.body,
             size=image.size,
             content_type=image.type.content_type,
@@ -209,7 +210,7 @@ class ImageRound:
             return
         now = self._run.clock()
         # Topics show an archived image by its public URL, and else the publisher's.
-        is_public = public_url(self._run.objects, archived[0].key) is not None
+        is_public = any(public_url(self._run.objects, each.key) is not None for each in archived)
         ours = closings.record_archived(
             self._run.database,
             self._token,
@@ -292,6 +293,11 @@ class ImageRound:
         except InfrastructureError as error:
             logger.warning("images that were stored could not be recorded, and will be adopted: %s", error)
 
-
-def _place(task: ImageTask) -> ImagePlace:
-    return ImagePlace(task_id=task.id, feed_id=task.feed_id, guid=task.guid, position=task.position)
+    def _place(self, task: ImageTask) -> ImagePlace:
+        return ImagePlace(
+            task_id=task.id,
+            feed_id=task.feed_id,
+            guid=task.guid,
+            position=task.position,
+            is_private=task.is_private and self._has_public_place,
+        )

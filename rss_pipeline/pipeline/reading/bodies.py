@@ -110,7 +110,6 @@ class Bodies:
     ) -> None:
         """`seconds` is a clock that never goes back (time.monotonic)."""
         self._objects = objects
-        self._are_public = public_url(objects, "images/x") is not None
         self._seconds = seconds
         self._most = most_bytes
         self._lasts = lasts
@@ -122,7 +121,7 @@ class Bodies:
 
     def known(self, versions: Mapping[str, str], *, shown: BodyFor = "reader") -> dict[str, Body]:
         """By item id, the bodies that are cached in these versions."""
-        kind, now = self._kind(shown), self._seconds()
+        kind, now = shown, self._seconds()
         found: dict[str, Body] = {}
         with self._lock:
             for id, version in versions.items():
@@ -166,7 +165,7 @@ class Bodies:
         versions = bodies.kept_versions(
             item_id, most=_MOST_VERSIONS, most_characters=MOST_HTML_CHARACTERS + 1
         )
-        kind = self._kind(shown)
+        kind = shown
         found, archived = database.batch([versions, self.statements([item_id])[1]])
         keys = bodies.images_by_item(archived.rows).get(item_id, {})
         return [
@@ -178,7 +177,7 @@ class Bodies:
         ]
 
     def _made(self, row: Row, keys: Mapping[str, ArchivedImage], shown: BodyFor) -> Body:
-        version, kind = row["version"], self._kind(shown)
+        version, kind = row["version"], shown
         with self._making:
             known = self.known({row["id"]: version}, shown=shown)
             if known:
@@ -242,9 +241,6 @@ class Bodies:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._size -= entry.size
-
-    def _kind(self, shown: BodyFor) -> BodyFor:
-        return "public" if shown == "reader" and self._are_public else shown
 
 
 def _plain(html: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from rss_pipeline.batched import batched
@@ -25,7 +25,7 @@ from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_b
 from rss_pipeline.storage.backups.restore import FeedState
 from rss_pipeline.storage.feeds.ids import feed_ids
 from rss_pipeline.storage.images.objects import TASK_METADATA, stored_pixels
-from rss_pipeline.storage.objects import ObjectInfo
+from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo
 
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _THREADS = 16
@@ -210,7 +210,8 @@ def _adopt_images(run: RunContext, restored: Restored) -> None:
     """Give each image object to the task it was downloaded for, so that it is not requested again."""
     run.progress.begin("images", 0)
     with ThreadPoolExecutor(_THREADS) as threads:
-        for id, objects in groupby(run.objects.list("images/"), key=lambda info: _folder(info.key)):
+        stored = chain.from_iterable(map(run.objects.list, (IMAGES, PRIVATE_IMAGES)))
+        for id, objects in groupby(stored, key=lambda info: _folder(info.key)):
             tasks = restores.task_keys(run.database, id) if id is not None else {}
             taken = {key for key in tasks.values() if key is not None}
             for some in batched(objects, _HEADS_AT_ONCE):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from rss_pipeline.batched import batched
@@ -24,8 +25,9 @@ from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups import expiry
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import forget, unused
+from rss_pipeline.storage.images.places import move_private
 from rss_pipeline.storage.items import removals, retention
-from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
 
 BACKUPS_SHARE = 0.5
 """The share of a clean's time that the backups may take; items have the rest."""
@@ -80,6 +82,9 @@ def clean(
     cleaning.items()
     cleaning.unused_feeds()
     cleaning.leftovers()
+    if not dry_run:
+        # A feed may have become a private one.
+        move_private(database, objects)
     if not dry_run and (confirmed or cleaning.cleaned.total.items):
         after = removals.Removals(confirmed=now) if confirmed else before
         removed = 0 if confirmed else cleaning.cleaned.total.items
@@ -240,7 +245,8 @@ class _Cleaning:
         removed.image_tasks += tasks
         refused: dict[str, str] = {}
         # By their place, so that one is found also where its row is gone: a clean may be killed here.
-        for some in batched(self.objects.list(f"images/{id}/"), _AT_ONCE):
+        stored = (self.objects.list(f"{prefix}{id}/") for prefix in (IMAGES, PRIVATE_IMAGES))
+        for some in batched(chain.from_iterable(stored), _AT_ONCE):
             refused |= self._delete([info.key for info in some])
             gone = [info for info in some if info.key not in refused]
             removed.images += len(gone)

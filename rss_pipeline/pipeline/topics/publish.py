@@ -65,7 +65,8 @@ class Stores:
 def _target_name(settings: Settings) -> str:
     if settings.s3 is None:
         return "folder"
-    return f"{settings.s3.endpoint_url}/{settings.s3.topics_bucket or settings.s3.bucket}"
+    s3 = settings.s3
+    return f"{s3.endpoint_url}/{s3.topics_bucket or s3.public_bucket or s3.bucket}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +136,7 @@ class _Run:
         self._installation = _installation(stores)
         self._html = HtmlCache()
         self._notices: list[Notice] = []
-        self._has_public_images = public_url(stores.archive, "images") is not None
+        self._has_public_images = public_url(stores.archive, "images/x") is not None
 
     def publish_all(self, topic_ids: Iterable[str]) -> Iterator[Publication]:
         """Publish these topics in threads, for stores answer several requests at once; results come in order.
@@ -220,7 +221,9 @@ class _Run:
         if not self._has_public_images:
             return {}
         return {
-            item_id: {original: self._stores.archive.url(key) or original for original, key in keys.items()}
+            item_id: {
+                original: public_url(self._stores.archive, key) or original for original, key in keys.items()
+            }
             for item_id, keys in tasks.archived(self._database, item_ids).items()
         }
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.server_settings import PostgresSettings, S3Settings
@@ -24,6 +25,8 @@ from rss_pipeline.storage.schema import (
     schema_version,
 )
 
+if TYPE_CHECKING:
+    from rss_pipeline.storage.backends.s3 import S3Store
 REQUEST_SECONDS = 10.0
 """The longest wait of a request of the reader that writes. One that only reads waits for no writer."""
 
@@ -118,7 +121,8 @@ def check_schema(database: Database) -> None:
 def open_objects(settings: Settings) -> ObjectStore:
     """The object store."""
     if settings.s3 is not None:
-        return _bucket(settings.s3, settings.s3.bucket, settings.s3.public_url)
+        s3 = settings.s3
+        return bucket_store(s3, s3.bucket, s3.public_url, public_bucket=s3.public_bucket)
     from rss_pipeline.storage.backends.folder import FolderStore
 
     return FolderStore(settings.objects_path, public_url=settings.objects_public_url)
@@ -130,10 +134,13 @@ def open_topics(settings: Settings) -> ObjectStore | None:
     s3 = settings.s3
     if s3 is None or (s3.topics_bucket is None and s3.topics_public_url is None):
         return None
-    return _bucket(s3, s3.topics_bucket or s3.bucket, s3.topics_public_url)
+    return bucket_store(s3, s3.topics_bucket or s3.public_bucket or s3.bucket, s3.topics_public_url)
 
 
-def _bucket(s3: S3Settings, bucket: str, public_url: str | None) -> ObjectStore:
+def bucket_store(
+    s3: S3Settings, bucket: str, public_url: str | None, *, public_bucket: str | None = None
+) -> "S3Store":
+    """A bucket, by the key and the endpoint of these settings."""
     from rss_pipeline.storage.backends.s3 import S3Store
 
     return S3Store(
@@ -142,6 +149,7 @@ def _bucket(s3: S3Settings, bucket: str, public_url: str | None) -> ObjectStore:
         access_key_id=s3.access_key_id,
         secret_access_key=s3.secret_access_key,
         public_url=public_url,
+        public_bucket=public_bucket,
         prefix=s3.prefix,
         region=s3.region,
         path_style=s3.path_style,

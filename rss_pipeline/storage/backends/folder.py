@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected, disk_full, disk_is_full
-from rss_pipeline.storage.objects import ObjectInfo, check_key, check_object
+from rss_pipeline.storage.objects import PUBLIC, ObjectInfo, check_key, check_object
 
 _MAX_SEGMENT_BYTES = 250
 _PROBE_BYTES = 65_536
@@ -143,7 +143,7 @@ class FolderStore:
 
     def url(self, key: str) -> str | None:
         path = self._paths(key)[0]
-        if self._public_url is None:
+        if self._public_url is None or not key.startswith(PUBLIC):
             return path.absolute().as_uri()
         return f"{self._public_url}/{quote(path.relative_to(self._bodies).as_posix(), safe='/-_.~')}"
 

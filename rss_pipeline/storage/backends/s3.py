@@ -3,8 +3,10 @@
 boto3's client is made in s3_client.py; keys of ours are in backups.py.
 """
 
+import heapq
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
 from rss_pipeline.storage.backends.s3_client import READ_SECONDS, s3_client
 from rss_pipeline.storage.objects import (
+    PUBLIC,
     ObjectInfo,
     check_key,
     check_object,
@@ -54,6 +57,9 @@ class S3Store:
     that they cannot, or overwrite. So with them it is looked first whether there is one: that is safe for
     keys with one writer at a time, and ours are of a feed, which one run holds.
 
+    With a public bucket, what everybody may read (`PUBLIC`) is in that one, under the same keys. What was put
+    before there was one is found in the first until `move-images` has moved it.
+
     `head` finds nothing in a bucket that does not exist: its answer has no body that says so. `probe` does.
 
     Raises:
@@ -68,6 +74,7 @@ class S3Store:
         access_key_id: str,
         secret_access_key: str,
         public_url: str | None = None,
+        public_bucket: str | None = None,
         prefix: str = "R2",
         region: str = "auto",
         path_style: bool = True,
@@ -76,6 +83,7 @@ class S3Store:
         """`prefix` is that of the settings' variables: `R2` or `S3`."""
         self._prefix = prefix
         self._bucket = bucket
+        self._public_bucket = public_bucket
         self._endpoint = endpoint_url.rstrip("/")
         self._public_url = public_url.rstrip("/") if public_url else None
         self._probe_lock = threading.Lock()
@@ -146,21 +154,29 @@ class S3Store:
 
     def get(self, key: str) -> tuple[bytes, ObjectInfo] | None:
         check_key(key)
-        try:
-            found = self._call("get_object", Key=key)
-            body = found["Body"].read()
-        except _Answered as answer:
-            if answer.code in _ABSENT:
-                return None
-            raise self._error(answer, f"GET {key}") from answer
-        except (BotoCoreError, OSError) as error:
-            raise self._unavailable(error, f"GET {key}") from error
-        return body, self._info(key, found, f"GET {key}")
+        for bucket in self._buckets(key):
+            try:
+                found = self._call("get_object", bucket, Key=key)
+                body = found["Body"].read()
+            except _Answered as answer:
+                if answer.code in _ABSENT:
+                    continue
+                raise self._error(answer, f"GET {key}") from answer
+            except (BotoCoreError, OSError) as error:
+                raise self._unavailable(error, f"GET {key}") from error
+            return body, self._info(key, found, f"GET {key}")
+        return None
 
     def head(self, key: str) -> ObjectInfo | None:
         check_key(key)
+        for bucket in self._buckets(key):
+            if (found := self._head(key, bucket)) is not None:
+                return found
+        return None
+
+    def _head(self, key: str, bucket: str) -> ObjectInfo | None:
         try:
-            found = self._call("head_object", Key=key)
+            found = self._call("head_object", bucket, Key=key)
         except _Answered as answer:
             if answer.code in _ABSENT:
                 return None
@@ -168,10 +184,15 @@ class S3Store:
         return self._info(key, found, f"HEAD {key}")
 
     def copy(self, source: str, target: str) -> None:
-        found = self.head(source)
-        if found is None:
-            raise KeyError(source)
         check_key(target)
+        for bucket in self._buckets(source):
+            if (found := self._head(source, bucket)) is not None:
+                self._copy(found, bucket, target)
+                return
+        raise KeyError(source)
+
+    def _copy(self, found: ObjectInfo, bucket: str, target: str) -> None:
+        source = found.key
         content_type = found.content_type or "application/octet-stream"
         extra = {} if (as_what := disposition(content_type)) is None else {"ContentDisposition": as_what}
         try:
@@ -179,7 +200,7 @@ class S3Store:
             copied = self._call(
                 "copy_object",
                 Key=target,
-                CopySource={"Bucket": self._bucket, "Key": source},
+                CopySource={"Bucket": bucket, "Key": source},
                 MetadataDirective="REPLACE",
                 Metadata=dict(found.metadata),
                 ContentType=content_type,
@@ -195,10 +216,23 @@ class S3Store:
     def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
         if not may_begin_a_key(prefix):
             return
+        if self._public_bucket is None or not any(
+            public.startswith(prefix) or prefix.startswith(public) for public in PUBLIC
+        ):
+            yield from self._list(prefix, after, self._bucket)
+            return
+        last = None
+        both = (self._list(prefix, after, bucket) for bucket in (self._public_bucket, self._bucket))
+        for info in heapq.merge(*both, key=attrgetter("key")):
+            if info.key != last:
+                yield info
+            last = info.key
+
+    def _list(self, prefix: str, after: str, bucket: str) -> Iterator[ObjectInfo]:
         place = {"StartAfter": after} if after else {}
         while True:
             try:
-                page = self._call("list_objects_v2", Prefix=prefix, **place)
+                page = self._call("list_objects_v2", bucket, Prefix=prefix, **place)
             except _Answered as answer:
                 raise self._error(answer, f"LIST {prefix}") from answer
             if "IsTruncated" not in page:
@@ -220,14 +254,39 @@ class S3Store:
                 refused[key] = str(error)
             else:
                 wanted[key] = None
-        every = list(wanted)
-        for start in range(0, len(every), DELETED_AT_ONCE):
-            refused |= self._delete(every[start : start + DELETED_AT_ONCE])
+        for bucket in dict.fromkeys((self._bucket, self._public_bucket or self._bucket)):
+            every = [key for key in wanted if bucket in self._buckets(key)]
+            for start in range(0, len(every), DELETED_AT_ONCE):
+                refused |= self._delete(every[start : start + DELETED_AT_ONCE], bucket)
         return refused
 
-    def _delete(self, keys: Sequence[str]) -> dict[str, str]:
+    def move_to_public(self, info: ObjectInfo) -> bool:
+        """Move an object that everybody may read from the first bucket to the public one; False where it is
+        not in the first."""
+        found = self._head(info.key, self._bucket)
+        if self._public_bucket is None or found is None:
+            return False
+        self._copy(found, self._bucket, info.key)
+        refused = self._delete([info.key], self._bucket)
+        if refused:
+            raise StorageRejected(f"{info.key} is public now, and could not be deleted: {refused[info.key]}")
+        return True
+
+    def list_unmoved(self) -> Iterator[ObjectInfo]:
+        """The objects that everybody may read and that are not in the public bucket, where there is one."""
+        if self._public_bucket is not None:
+            for prefix in PUBLIC:
+                yield from self._list(prefix, "", self._bucket)
+
+    def _buckets(self, key: str) -> tuple[str, ...]:
+        """The bucket of an object; and the one in which it was before there was a public one."""
+        if self._public_bucket is None or not key.startswith(PUBLIC):
+            return (self._bucket,)
+        return (self._public_bucket, self._bucket)
+
+    def _delete(self, keys: Sequence[str], bucket: str) -> dict[str, str]:
         try:
-            answer = self._call("delete_objects", Delete={"Objects": [{"Key": key} for key in keys]})
+            answer = self._call("delete_objects", bucket, Delete={"Objects": [{"Key": key} for key in keys]})
         except _Answered as error:
             raise self._error(error, f"DELETE of {len(keys)} objects") from error
         if not answer.get("Deleted") and not answer.get("Errors"):
@@ -240,16 +299,19 @@ class S3Store:
 
     def url(self, key: str) -> str | None:
         check_key(key)
-        return None if self._public_url is None else f"{self._public_url}/{quote(key, safe='/-_.~')}"
+        if self._public_url is None or not key.startswith(PUBLIC):
+            return None
+        return f"{self._public_url}/{quote(key, safe='/-_.~')}"
 
     def probe(self) -> None:
         with self._probe_lock:
             self.put(_PROBE_KEY, b"", content_type="application/octet-stream")
             self.delete_many([_PROBE_KEY])
 
-    def _call(self, operation: str, **parameters: Any) -> Any:
+    def _call(self, operation: str, bucket: str | None = None, **parameters: Any) -> Any:
+        where = bucket or self._buckets(parameters["Key"])[0]
         try:
-            return getattr(self.client, operation)(Bucket=self._bucket, **parameters)
+            return getattr(self.client, operation)(Bucket=where, **parameters)
         except ClientError as error:
             raise _Answered(error) from error
         except (BotoCoreError, OSError) as error:

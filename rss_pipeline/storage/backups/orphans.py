@@ -2,6 +2,7 @@
 of feeds that are not stored. Facts only, for `doctor`; nothing is deleted here.
 """
 
+import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,9 +10,8 @@ from itertools import groupby
 
 from rss_pipeline.storage.backups.expiry import BACKUPS, feed_of, needed_backups
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
 
-IMAGES = "images/"
 SETTLED_AFTER = timedelta(hours=1)
 """A younger image may be of a download that has not written its row yet."""
 
@@ -58,7 +58,7 @@ def find_orphans(
     found = Orphans()
     feeds = needed_backups(database)
     seen = set()
-    for feed_id, infos in _by_feed(store, IMAGES):
+    for feed_id, infos in _by_feed(store, IMAGES, PRIVATE_IMAGES):
         seen.add(feed_id)
         named = set[str]()
         if feed_id in feeds:
@@ -86,8 +86,10 @@ def find_orphans(
     return found
 
 
-def _by_feed(store: ObjectStore, prefix: str) -> Iterator[tuple[str, Iterator[ObjectInfo]]]:
-    return groupby(store.list(prefix), key=lambda info: feed_of(info.key))
+def _by_feed(store: ObjectStore, *prefixes: str) -> Iterator[tuple[str, Iterator[ObjectInfo]]]:
+    # Each list has the feeds in the same order, which is that of the keys behind the prefix.
+    infos = heapq.merge(*map(store.list, prefixes), key=lambda info: info.key.partition("/")[2])
+    return groupby(infos, key=lambda info: feed_of(info.key))
 
 
 def _compare(

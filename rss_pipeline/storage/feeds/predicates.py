@@ -28,6 +28,9 @@ OPEN = """((needs_access = 0 AND allow_private = 0 AND private_hosts IS NULL)
 """Users may subscribe to it by its address, and do: without headers, password and private hosts, or with
 `shared: true` in feeds.yaml."""
 
+PRIVATE = "needs_access = 1 OR allow_private = 1 OR private_hosts IS NOT NULL"
+"""With headers, a password or private hosts: what it has is not for everybody, nor are its images."""
+
 WITHOUT_DOCUMENT = "last_body_at IS NULL AND content_hash IS NULL AND failed_hash IS NULL"
 """No visit that was closed has brought a document, a readable or an unreadable one."""
 

@@ -50,6 +50,9 @@ class ImageTask:
     attempts: int
     was_interrupted: bool
     """A run that held it ended without recording a result: its image may be stored already."""
+    is_private: bool
+    """The feed needs a password or headers, or private hosts are open to it: everybody may not see its
+    images."""
     feed_url: str
     """The feed's registered URL: with `allow_private`, images may be at its host although that is private."""
     allow_private: bool
@@ -176,6 +179,7 @@ def _task(row: Row) -> ImageTask:
         position=int(row["position"]),
         attempts=int(row["attempts"]),
         was_interrupted=row["lease_token"] is not None,
+        is_private=bool(row["needs_access"] or row["allow_private"] or row["private_hosts"]),
         feed_url=row["feed_url"],
         allow_private=bool(row["allow_private"]),
         private_hosts=tuple(json.loads(row["private_hosts"] or "[]")),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
 
 TASK_METADATA = "task-id"
 PIXELS_METADATA = "pixels"
@@ -22,12 +22,14 @@ _DIGITS = (8, 16, 32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagePlace:
-    """The parts of an image's key: `images/{feed_id}/{item_guid_hash}/{position}.{extension}`."""
+    """The parts of an image's key: `images/{feed_id}/{item_guid_hash}/{position}.{extension}`; or, of a
+    private feed where other images are public, with `private-images/`."""
 
     task_id: str
     feed_id: str
     guid: str
     position: int
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ def put_image(
     metadata = {TASK_METADATA: place.task_id}
     if pixels is not None:
         metadata[PIXELS_METADATA] = f"{pixels.width}x{pixels.height}"
+    prefix = PRIVATE_IMAGES if place.is_private else IMAGES
     for digits in _DIGITS:
-        key = f"{_folder(place, digits)}/{place.position}.{extension}"
+        key = f"{prefix}{_folder(place, digits)}/{place.position}.{extension}"
         if store.put(key, body, content_type=content_type, metadata=metadata, only_if_absent=True):
             return StoredImage(key, size, pixels)
         there = store.head(key)
@@ -90,11 +93,12 @@ def stored_pixels(metadata: Mapping[str, str]) -> ImageSize | None:
 
 
 def _candidates(store: ObjectStore, place: ImagePlace) -> Iterator[ObjectInfo]:
-    for info in store.list(_folder(place, _DIGITS[0])):
-        if info.key.rpartition("/")[2].partition(".")[0] == str(place.position):
-            yield info
+    for prefix in (PRIVATE_IMAGES, IMAGES) if place.is_private else (IMAGES,):
+        for info in store.list(prefix + _folder(place, _DIGITS[0])):
+            if info.key.rpartition("/")[2].partition(".")[0] == str(place.position):
+                yield info
 
 
 def _folder(place: ImagePlace, digits: int) -> str:
     digest = hashlib.md5(place.guid.encode(), usedforsecurity=False).hexdigest()
-    return f"images/{place.feed_id}/{digest[:digits]}"
+    return f"{place.feed_id}/{digest[:digits]}"

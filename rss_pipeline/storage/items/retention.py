@@ -234,7 +234,13 @@ def unrecorded_images(
         ).rows
     }
     places = [
-        ImagePlace(task_id=task.id, feed_id=item["feed_id"], guid=item["guid"], position=task.position)
+        ImagePlace(
+            task_id=task.id,
+            feed_id=item["feed_id"],
+            guid=item["guid"],
+            position=task.position,
+            is_private=True,
+        )
         for task in interrupted
         if (item := items.get(task.item_id)) is not None
     ]

@@ -286,7 +286,8 @@ def test_the_secret_shows_nowhere(caplog: pytest.LogCaptureFixture, status: int)
 
 def test_the_public_url_is_the_key_quoted() -> None:
     objects = store("http://127.0.0.1:1", public_url="https://images.example.org/feeds/")
-    assert objects.url("a b/語?#%.jpg") == "https://images.example.org/feeds/a%20b/%E8%AA%9E%3F%23%25.jpg"
+    assert objects.url("images/語?#%.jpg") == "https://images.example.org/feeds/images/%E8%AA%9E%3F%23%25.jpg"
+    assert objects.url("backups/a/b.xml") is None
     assert objects.url("~a-b_c.d/e") == "https://images.example.org/feeds/~a-b_c.d/e"
     objects.client.close()
 

@@ -1,0 +1,144 @@
+"""The check of what strangers can read: one object of each kind is requested without a key, at every address.
+
+Where objects are is storage's; the command that moves them is storage.images.places'.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from rss_pipeline.pipeline.health.findings import Check
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_topics
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.images.places import to_move
+from rss_pipeline.storage.objects import PRIVATE_IMAGES, ObjectStore, public_url
+
+SECONDS = 5.0
+MOST_BYTES = 65_536
+_PRIVATE = {
+    "backups of documents": "backups/",
+    "what users have": "state/",
+    "images of private feeds": PRIVATE_IMAGES,
+}
+_PUBLIC = {"images": "images/", "topics": "topics/"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Readable:
+    kind: str
+    url: str
+
+
+def check_public(settings: Settings, database: Database, store: ObjectStore) -> list[Check]:
+    """Everybody can read images of public feeds and topics, where they have an address, and nothing else."""
+    checks = []
+    open_ = list(_open_to_all(settings, store))
+    if open_:
+        kinds = ", ".join(dict.fromkeys(each.kind for each in open_))
+        checks.append(
+            Check(
+                "public objects",
+                "failure",
+                f"everybody can read {kinds}, without a key: {open_[0].url}",
+                _fix_open(settings),
+            )
+        )
+    closed = list(_closed_to_all(settings, store))
+    if closed:
+        checks.append(
+            Check(
+                "public objects",
+                "warning",
+                f"{', '.join(each.kind for each in closed)} cannot be read at the public address:"
+                f" {closed[0].url}",
+                "See that the address is the bucket's (or the folder's), and that it is public.",
+            )
+        )
+    wrong = to_move(database, store)
+    if wrong.public or wrong.private:
+        found = [
+            (wrong.private, "images of private feeds are where everybody may read them"),
+            (wrong.public, "images and documents of topics are not in the public bucket yet"),
+        ]
+        checks.append(
+            Check(
+                "public objects",
+                "failure" if wrong.private else "warning",
+                "; ".join(f"{number:,} {what}" for number, what in found if number),
+                "Move them: rss-pipeline move-images",
+            )
+        )
+    if not checks and _addresses(settings):
+        checks.append(Check("public objects", "ok", "without a key, only public ones can be read"))
+    return checks
+
+
+def _fix_open(settings: Settings) -> str:
+    s3 = settings.s3
+    if s3 is None:
+        return "Let the web server show images/ and topics/ of the folder and nothing else (docs/topics.md)."
+    if s3.public_bucket is not None:
+        return f"Take away the public access to the bucket {s3.bucket}; public is {s3.public_bucket}."
+    return (
+        f"Make a bucket of its own for what everybody may read, set {s3.prefix}_PUBLIC_BUCKET to its name,"
+        f" run `rss-pipeline move-images`, then let {s3.prefix}_PUBLIC_URL lead to the new bucket: the"
+        f" addresses of images and topics stay the same. The bucket {s3.bucket} must not be public any more."
+    )
+
+
+def _addresses(settings: Settings) -> list[str]:
+    """The addresses at which something of this installation is shown to everybody."""
+    s3 = settings.s3
+    found = [settings.objects_public_url] if s3 is None else [s3.public_url, s3.topics_public_url]
+    return [url.rstrip("/") for url in found if url is not None]
+
+
+def _open_to_all(settings: Settings, store: ObjectStore) -> Iterator[_Readable]:
+    addresses = _addresses(settings)
+    if (s3 := settings.s3) is not None:
+        # Its own address, where a policy may open it.
+        addresses.append(f"{s3.endpoint_url.rstrip('/')}/{s3.bucket}")
+    for kind, prefix in _PRIVATE.items():
+        key = _one(store, prefix)
+        for address in addresses if key is not None else ():
+            url = f"{address}/{quote(key or '', safe='/-_.~')}"
+            if key is not None and _is_readable(settings, store, key, url):
+                yield _Readable(kind, url)
+
+
+def _closed_to_all(settings: Settings, store: ObjectStore) -> Iterator[_Readable]:
+    topics = open_topics(settings) or store
+    for kind, prefix in _PUBLIC.items():
+        of_kind = topics if kind == "topics" else store
+        key = _one(of_kind, prefix)
+        url = None if key is None else public_url(of_kind, key)
+        if key is not None and url is not None and not _is_readable(settings, of_kind, key, url):
+            yield _Readable(kind, url)
+
+
+def _one(store: ObjectStore, prefix: str) -> str | None:
+    return next((info.key for info in store.list(prefix)), None)
+
+
+def _is_readable(settings: Settings, store: ObjectStore, key: str, url: str) -> bool:
+    """True if this address gives the object to a stranger: its bytes, not only a friendly page."""
+    from rss_pipeline.httpx_without_cli import httpx
+    from rss_pipeline.tls import tls_context
+
+    found = store.get(key)
+    if found is None:
+        return False
+    wanted, given = found[0], b""
+    try:
+        verify = tls_context(settings.ca_file, trust_env=True)
+        with httpx.stream("GET", url, timeout=SECONDS, verify=verify) as answer:
+            if answer.status_code != httpx.codes.OK:
+                return False
+            for chunk in answer.iter_bytes():
+                given += chunk
+                if len(given) >= min(len(wanted), MOST_BYTES):
+                    break
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False
+    return given[: len(wanted)] == wanted[: len(given)] and len(given) >= min(len(wanted), MOST_BYTES)

@@ -1,0 +1,163 @@
+"""The places of images: public ones in a bucket of their own, of private feeds where nobody sees them."""
+
+from contextlib import closing
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from rss_pipeline.pipeline.health.public_objects import check_public
+from rss_pipeline.storage.images.places import Moved, move, move_private, to_move
+from rss_pipeline.storage.objects import public_url
+from rss_pipeline_tests.support.pictures import png
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.s3_server import S3Server, rclone, s3_server
+
+PUBLIC = "public"
+
+
+def installation(home: Path, server: FeedServer, **settings: Any) -> Pipeline:
+    """One that may visit feeds of the test's server without a setting that makes them private."""
+    port = urlsplit(server.url("127.0.0.1", "/")).port or 80
+    return Pipeline(
+        home,
+        allow_networks=(ip_network("127.0.0.0/8"),),
+        allow_ports=frozenset({port}),
+        image_host_delay_seconds=0.0,
+        **settings,
+    )
+
+
+def collect(pipeline: Pipeline, server: FeedServer, *guids: str) -> None:
+    """A visit of two feeds with an image in each item; one of them has a password."""
+    image = server.url("127.0.0.41", "/i")
+    for guid in guids:
+        server.route("127.0.0.41", f"/i/{guid}.png", Answer(body=png()))
+    for place, id in enumerate(("open", "secret"), start=42):
+        url = server.route(f"127.0.0.{place}", "/feed", Answer(body=rss(*guids, image=image)))
+        if not any(feed["id"] == id for feed in pipeline.feeds):
+            pipeline.register(
+                url, id, allow_private=False, **({"headers": {"X": "y"}} if id == "secret" else {})
+            )
+    pipeline.poll(all_feeds=True)
+    pipeline.download()
+    pipeline.clock.turn(hours=3)
+
+
+def in_bucket(s3: S3Server, bucket: str) -> set[str]:
+    """The first two parts of the keys in it."""
+    with closing(s3.store().client) as client:
+        listed = client.list_objects_v2(Bucket=bucket).get("Contents", ())
+    return {"/".join(found["Key"].split("/")[:2]) for found in listed}
+
+
+@pytest.mark.slow
+def test_public_images_move_into_a_bucket_of_their_own_and_private_ones_never_do(
+    tmp_path: Path, server: FeedServer
+) -> None:
+    program = rclone()
+    if program is None:
+        pytest.skip("rclone is not installed: there is no store with the S3 API besides R2's")
+    with s3_server(program, tmp_path) as s3:
+        before = installation(tmp_path, server, s3=s3.settings())
+        collect(before, server, "a")
+        before.objects.put("topics/t.json", b"{}", content_type="application/feed+json")
+        before.objects.put("images/unknown/x/0.png", b"x", content_type="image/png")
+        old = {row["feed_id"]: row["r2_key"] for row in keys(before)}
+        assert old["open"].startswith("images/open/")
+        assert old["secret"].startswith("images/secret/")
+        feeds = before.feeds
+        before.close()
+        with closing(s3.store().client) as client:
+            client.create_bucket(Bucket=PUBLIC)
+        address = server.url("127.0.0.50", "").rstrip("/")
+        after = installation(
+            tmp_path, server, s3=replace(s3.settings(), public_bucket=PUBLIC, public_url=address)
+        )
+        after.feeds, after.clock.now = feeds, before.clock()
+        assert after.objects.get(old["open"]) is not None, "until it is moved it is where it was"
+        assert sum(info.key == old["open"] for info in after.objects.list("")) == 1
+        assert to_move(after.database, after.objects) == Moved(private=1, public=2)
+        fixes = [check.fix for check in check_public(after.settings, after.database, after.objects)]
+        assert any("rss-pipeline move-images" in fix for fix in fixes)
+
+        assert move(after.database, after.objects) == Moved(private=1, public=2)
+        assert move(after.database, after.objects) == Moved()
+        collect(after, server, "a", "b")
+        assert in_bucket(s3, PUBLIC) == {"images/open", "topics/t.json"}
+        assert in_bucket(s3, "feeds") == {
+            *("backups/open", "backups/secret", "private-images/secret"),
+            "images/unknown",
+        }
+        stored = {row["r2_key"] for row in keys(after)}
+        assert old["open"] in stored, "addresses in published topics stay what they were"
+        assert public_url(after.objects, old["open"]) == f"{address}/{old['open']}"
+        assert len(stored) == 4
+        for key in stored:
+            assert after.objects.get(key) is not None
+            assert (public_url(after.objects, key) is None) == ("secret" in key)
+
+        for info in after.objects.list(""):
+            if info.key.startswith(("images/open/", "topics/")):
+                found = after.objects.get(info.key) or (b"", info)
+                server.route("127.0.0.50", f"/{quote(info.key)}", Answer(body=found[0]))
+        [fine] = check_public(after.settings, after.database, after.objects)
+        assert (fine.state, fine.found) == ("ok", "without a key, only public ones can be read")
+        assert after.objects.delete_many(stored) == {}
+        assert in_bucket(s3, PUBLIC) == {"topics/t.json"}
+        after.close()
+
+
+def test_what_strangers_can_read_is_tried_and_a_feed_that_becomes_private_takes_its_images_away(
+    tmp_path: Path, server: FeedServer
+) -> None:
+    """A folder that a web server shows."""
+    address = server.url("127.0.0.50", "").rstrip("/")
+    pipeline = installation(tmp_path, server, objects_public_url=address)
+    collect(pipeline, server, "a")
+    assert sorted(info.key.split("/")[0] for info in pipeline.objects.list("")) == [
+        *("backups", "backups", "images", "private-images")
+    ]
+
+    def shown(*prefixes: str) -> None:
+        for info in pipeline.objects.list(""):
+            body, _ = pipeline.objects.get(info.key) or (b"", info)
+            answer = Answer(body=body) if info.key.startswith(prefixes) else Answer(body=b"Welcome!")
+            server.route("127.0.0.50", f"/{quote(info.key)}", answer)
+
+    def checked() -> list[tuple[str, str]]:
+        return [
+            (check.state, check.found)
+            for check in check_public(pipeline.settings, pipeline.database, pipeline.objects)
+        ]
+
+    shown("images/")
+    assert checked() == [("ok", "without a key, only public ones can be read")]
+    shown("images/", "backups/", "private-images/")
+    [(state, found)] = checked()
+    assert (state, "everybody can read backups of documents, images of private feeds" in found) == (
+        "failure",
+        True,
+    )
+    assert f"{address}/backups/" in found
+    shown("nothing")
+    [(state, found)] = checked()
+    assert (state, found.partition(" at ")[0]) == ("warning", "images cannot be read")
+
+    pipeline.database.query("UPDATE feeds SET needs_access = 1")
+    assert checked()[-1][0] == "failure"
+    assert move_private(pipeline.database, pipeline.objects) == 1
+    assert list(pipeline.objects.list("images/")) == []
+    assert {row["r2_key"].split("/")[0] for row in keys(pipeline)} == {"private-images"}
+    assert all(pipeline.objects.get(row["r2_key"]) for row in keys(pipeline))
+    pipeline.close()
+
+
+def keys(pipeline: Pipeline) -> list[dict[str, str]]:
+    return pipeline.rows(
+        "SELECT feed_id, r2_key FROM image_tasks JOIN items ON items.id = item_id WHERE r2_key IS NOT NULL"
+    )
