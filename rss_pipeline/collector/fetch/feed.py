@@ -3,9 +3,10 @@
 Not here: the round over many feeds (`feeds.py`), and the decision whether a document is a feed (`parse/`).
 """
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
@@ -15,16 +16,17 @@ from rss_pipeline.collector.http.body import save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.headers import fresh_seconds, requested_wait
+from rss_pipeline.collector.http.headers import DAY_SECONDS, fresh_seconds, requested_wait
 from rss_pipeline.collector.http.private_hosts import private_hosts
 from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import FEED_MESSAGES, FEED_WITH_ACCESS_MESSAGES, status_error
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.collector.models.failure import FailureKind
+from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import Access, Feed
-from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotModified, Response
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, NotModified, Response
 from rss_pipeline.collector.parse.parser_version import parser_version
 
 STUCK_AFTER = timedelta(days=30)
@@ -55,6 +57,8 @@ class FeedVisit:
     clock: Clock
     _requests: VisitRequests = field(init=False)
     _with_access: bool = field(default=False, init=False)
+    _led_until: datetime | None = field(default=None, init=False)
+    """The time until which a redirect of this visit may be used unasked."""
     _requested: RequestUrl = field(init=False)
     """The feed's URL, split once: that takes a tenth of a request's time."""
 
@@ -71,9 +75,10 @@ class FeedVisit:
 
     async def run(self) -> FetchOutcome:
         """The outcome. Raises only `InfrastructureError`, if the spool cannot be written."""
-        return await self._requests.outcome(
+        outcome = await self._requests.outcome(
             self._follow(), lambda error: scrubbed(error.advised, self.access)
         )
+        return outcome if self._led_until is None else _waiting(outcome, self._led_until, now=self.clock())
 
     async def _follow(self) -> NotModified | Document:
         here = self._requested = request_url(self.feed.requested_url)
@@ -116,8 +121,13 @@ class FeedVisit:
         now = self.clock()
         retry_after = requested_wait(answer.status, answer.head, now=now)
         is_led = here.host != self._requested.host
-        self.holds.feed_answered(self.feed.id, here.host, answer.status, retry_after, is_led=is_led)
+        self.holds.feed_answered(
+            self.feed.id, here.host, answer.status, retry_after, url=here.url, is_led=is_led
+        )
         if redirect := redirect_of(answer.status, answer.head):
+            if wait := _usable_seconds(answer, retry_after, now=now):
+                until = now + timedelta(seconds=wait)
+                self._led_until = max(self._led_until or until, until)
             return redirect
         if answer.status == 304 and not conditional:
             raise FetchError(
@@ -127,7 +137,9 @@ class FeedVisit:
             )
         if answer.status not in {200, 304}:
             messages = FEED_WITH_ACCESS_MESSAGES if self._with_access else FEED_MESSAGES
-            raise status_error(answer.status, answer.head, retry_after=retry_after, messages=messages)
+            error = status_error(answer.status, answer.head, retry_after=retry_after, messages=messages)
+            error.retry_after = _usable_seconds(answer, retry_after, now=now) or None
+            raise error
         max_age = fresh_seconds(answer.head, now=now)
         if max_age is None and answer.status == 304:
             # A 304 updates the stored response and removes nothing from it (RFC 9111 4.3.4).
@@ -208,3 +220,22 @@ class FeedVisit:
             # A feed that has failed for a month has no stuck cache; a full request would not help.
             return False
         return self.clock() - last >= STUCK_AFTER
+
+
+def _usable_seconds(answer: HttpResponse, retry_after: int | None, *, now: datetime) -> int:
+    """Seconds for which a redirect or an error is not to be requested again: by Retry-After, or for as long
+    as it is fresh (RFC 9111 4.2.1), at most a day."""
+    return max(retry_after or 0, min(fresh_seconds(answer.head, now=now) or 0, DAY_SECONDS))
+
+
+def _waiting(outcome: FetchOutcome, until: datetime, *, now: datetime) -> FetchOutcome:
+    """The outcome of a visit with redirects that are not to be requested again before `until`."""
+    seconds = max(math.ceil((until - now).total_seconds()), 0)
+    match outcome:
+        case NotModified(response=response) | Document(response=response):
+            longest = max(response.retry_after or 0, seconds)
+            return replace(outcome, response=replace(response, retry_after=longest or None))
+        case Failure():
+            return replace(outcome, retry_after=max(outcome.retry_after or 0, seconds) or None)
+        case NotBegun() | OnHold():
+            return replace(outcome, not_before=until)

@@ -6,14 +6,14 @@ and images on hold (`storage.feeds.leases`, `storage.images.claims`).
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import TypeVar
 
 from rss_pipeline.collector.http.status_errors import status_name
 from rss_pipeline.collector.models.clock import LONGEST, Clock, duration, utc_now, whole_second
-from rss_pipeline.collector.models.hold import FeedHold, HostHold
+from rss_pipeline.collector.models.hold import FeedHold, HostHold, url_hash
 
 H = TypeVar("H")
 
@@ -30,7 +30,7 @@ class HoldChanges:
     hosts: Sequence[HostHold]
     feeds: Sequence[FeedHold]
     recovered: Sequence[str]
-    """Hosts with a past hold that answer normally again."""
+    """Hosts with several holds in a row that answer normally again: their next one is the second."""
 
     @property
     def is_empty(self) -> bool:
@@ -44,6 +44,8 @@ class Holds:
         self._clock = clock
         self._hosts: dict[str, HostHold] = {}
         self._feeds: dict[str, FeedHold] = {}
+        self._urls: dict[str, FeedHold] = {}
+        """By the hash of the address that demanded it."""
         self._foreign: dict[str, HostHold] = {}
         self._new_hosts: deque[HostHold] = deque()
         self._new_feeds: deque[FeedHold] = deque()
@@ -63,8 +65,17 @@ class Holds:
         for hold in hosts:
             if (known := self._hosts.get(hold.host)) is None or known.until < hold.until:
                 self._hosts[hold.host] = hold
-        self._feeds.update((hold.feed_id, hold) for hold in feeds)
+        for feed in feeds:
+            self._add(feed)
         self._foreign.update((hold.host, hold) for hold in foreign)
+
+    def active_at(self, host: str, url: str) -> HostHold | FeedHold | None:
+        """The hold of this host, or of this address there, whichever is longer."""
+        hold = self._urls.get(url_hash(url)) if self._urls else None
+        of_host = self.active(host)
+        if hold is None or hold.until <= self._clock():
+            return of_host
+        return hold if of_host is None or hold.until > of_host.until else of_host
 
     def active(self, host: str) -> HostHold | None:
         """The hold of this host; None if there is none or it is over."""
@@ -77,15 +88,23 @@ class Holds:
         )
 
     def feed_answered(
-        self, feed_id: str, host: str, status: int, retry_after: int | None, *, is_led: bool = False
+        self,
+        feed_id: str,
+        host: str,
+        status: int,
+        retry_after: int | None,
+        *,
+        url: str | None = None,
+        is_led: bool = False,
     ) -> None:
-        """Note the response of `host` to a request for this feed. `retry_after` is in seconds.
+        """Note the response of `host` to a request for this feed, at `url`. `retry_after` is in seconds.
 
-        `retry_after` is the wait that it requests. With one, a 429 or a 503 holds the feed. A 429 holds the
-        host as well, and so does a 503 with a wait if another of its feeds is on hold.
+        `retry_after` is the wait that it requests. With one, a 429 or a 503 holds the feed and the address,
+        whichever feeds lead there. A 429 holds the host as well, and so does a 503 with a wait if another of
+        its feeds is on hold.
 
-        `is_led`: another host has redirected there. Then the feed alone is held, by a 429 without a wait as
-        well: otherwise any redirect could keep all feeds of a host from being visited.
+        `is_led`: another host has redirected there. Then the feed and the address alone are held, by a 429
+        without a wait as well: otherwise any redirect could keep all feeds of a host from being visited.
         """
         if status not in _HOLDING:
             self._answered(host, status)
@@ -99,9 +118,14 @@ class Holds:
         if retry_after or (is_led and status == HTTPStatus.TOO_MANY_REQUESTS):
             length = min(timedelta(seconds=retry_after), LONGEST) if retry_after else DEFAULT_HOLD
             header = "with a wait of" if retry_after else "without a time to wait: on hold for"
-            reason = f"{status_name(status)} {header} {duration(length)}"
-            hold = FeedHold(feed_id=feed_id, host=host, until=whole_second(now + length), reason=reason)
-            self._feeds[feed_id] = hold
+            hold = FeedHold(
+                feed_id=feed_id,
+                host=host,
+                until=whole_second(now + length),
+                reason=f"{status_name(status)} {header} {duration(length)}",
+                url_hash=None if url is None else url_hash(url),
+            )
+            self._add(hold)
             self._new_feeds.append(hold)
 
     def image_answered(self, host: str, status: int, retry_after: int | None, *, first_host: str) -> None:
@@ -125,6 +149,13 @@ class Holds:
             recovered=_drained(self._recovered),
         )
 
+    def _add(self, hold: FeedHold) -> None:
+        self._feeds[hold.feed_id] = hold
+        if hold.url_hash is not None:
+            known = self._urls.get(hold.url_hash)
+            if known is None or known.until < hold.until:
+                self._urls[hold.url_hash] = hold
+
     def _hold(self, host: str, status: int, retry_after: int | None, now: datetime) -> None:
         before = self._hosts.get(host)
         hold = next_hold(host, status, retry_after, before=before, now=now)
@@ -134,8 +165,9 @@ class Holds:
 
     def _answered(self, host: str, status: int) -> None:
         hold = self._hosts.get(host)
-        if hold is not None and hold.until <= self._clock() and status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            del self._hosts[host]
+        is_over = hold is not None and hold.times > 1 and hold.until <= self._clock()
+        if hold is not None and is_over and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._hosts[host] = replace(hold, times=1)
             self._recovered.append(host)
 
 
@@ -145,7 +177,8 @@ def next_hold(
     """The hold after a 429 or 503: as long as it requests, at most 1 h, or a day if it is not the first in a
     row; if it requests no wait, 15 min, 30 min, 1 h and so on.
 
-    `before` is the host's last hold, if no normal response has come since.
+    `before` is the host's last hold, if any is remembered: after a normal response the next one is the second
+    in a row again, not the first.
     """
     times = 1 if before is None else before.times + (before.until <= now)
     longest = LONGEST_FIRST if times == 1 else LONGEST

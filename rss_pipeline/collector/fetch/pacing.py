@@ -185,8 +185,8 @@ class Turns:
         return host in self._gates and self._gates[host].is_busy
 
     @asynccontextmanager
-    async def turn(self, host: str, *, begun: bool) -> AsyncIterator[Turn]:
-        """Wait for the host, its delay and a slot; the block is one request.
+    async def turn(self, host: str, *, begun: bool, url: str = "") -> AsyncIterator[Turn]:
+        """Wait for the host, its delay and a slot; the block is one request, of `url`.
 
         Raises `TurnRefused`, `HoldActive`.
 
@@ -199,12 +199,12 @@ class Turns:
         turn = Turn(lambda: gate.leave(lane))
         try:
             self._refuse_when_left_to_others(host, begun)
-            self._refuse_when_held(host)
+            self._refuse_when_held(host, url)
             await self._take(host)
             await self._delay(host, lane)
             async with self._slots:
                 self._refuse_when_left_to_others(host, begun)
-                self._refuse_when_held(host)
+                self._refuse_when_held(host, url)
                 self._refuse_when_over(self._pace.monotonic())
                 if not self.is_leased():
                     raise TurnRefused(LAPSED)
@@ -241,8 +241,8 @@ class Turns:
         while (wait := free_at - self._pace.monotonic()) > 0:
             await self._pace.sleep(wait)
 
-    def _refuse_when_held(self, host: str) -> None:
-        if (hold := self._holds.active(host)) is not None:
+    def _refuse_when_held(self, host: str, url: str) -> None:
+        if (hold := self._holds.active_at(host, url)) is not None:
             raise HoldActive(hold)
 
     def _refuse_when_left_to_others(self, host: str, begun: bool) -> None:

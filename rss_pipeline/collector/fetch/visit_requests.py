@@ -58,7 +58,7 @@ class VisitRequests:
 
     def turn(self, url: RequestUrl) -> AbstractAsyncContextManager[Turn]:
         """Wait for the host of `url`. Raises `TurnRefused`, `HoldActive`."""
-        return self.turns.turn(url.host, begun=self._begun)
+        return self.turns.turn(url.host, begun=self._begun, url=url.url)
 
     @asynccontextmanager
     async def response(

@@ -1,5 +1,6 @@
 """Holds: a host, or one feed, gets no request until an instant, by Retry-After or 429."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +15,7 @@ class HostHold:
     until: datetime
     reason: str
     times: int = 1
-    """Holds in a row, without another answer in between."""
+    """Holds in a row; 1 as well for one after which the host has answered normally."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +27,22 @@ class FeedHold:
     """The host that demanded it: a redirect may have led away from the feed's own."""
     until: datetime
     reason: str
+    url_hash: str | None = None
+    """`url_hash` of the address that demanded it: no feed requests that before `until`."""
+
+
+def url_hash(url: str) -> str:
+    """The form in which an address on hold is kept: it may hold a secret."""
+    return hashlib.sha256(url.encode(errors="replace")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnHold:
-    """Not requested, or not to the end: the next host is on hold. No failure."""
+    """Not requested, or not to the end: the next host, or its address, is on hold. No failure."""
 
     hold: HostHold | FeedHold
+    not_before: datetime | None = None
+    """The time until which a redirect of the visit asked to wait."""
 
     def __str__(self) -> str:
         return f"{self.hold.host} is on hold until {instant(self.hold.until)} ({self.hold.reason})"

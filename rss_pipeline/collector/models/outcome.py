@@ -23,6 +23,8 @@ class NotBegun:
 
     reason: str | None = None
     """The reason, as the rest of a sentence."""
+    not_before: datetime | None = None
+    """The time until which a redirect of the visit asked to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,10 @@ def after_visit(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold |
                 address=permanent_redirects.after_failure(feed, outcome, now=now),
             )
         case OnHold():
-            return Ending(next=next_after_hold(feed, outcome.hold, now=now), address=feed.address)
+            return Ending(
+                next=next_after_hold(feed, outcome.hold, now=now, not_before=outcome.not_before),
+                address=feed.address,
+            )
         case CutOff(before_any_answer=before):
             return Ending(next=next_after_our_outage(now, before_any_answer=before), address=feed.address)
 

@@ -96,12 +96,22 @@ def next_after_failure(
     return NextVisit(at=at, reason="; ".join(reasons), kind="failure")
 
 
-def next_after_hold(feed: Feed, hold: HostHold | FeedHold, *, now: datetime) -> NextVisit:
+def next_after_hold(
+    feed: Feed, hold: HostHold | FeedHold, *, now: datetime, not_before: datetime | None = None
+) -> NextVisit:
     """The visit of a feed that this hold stopped: after the hold, spread, so that not all feeds come at once,
-    and not before the feed was due."""
+    and not before the feed was due. Until `not_before` a redirect that led to the host asks to wait."""
     spread = abs(_spread_per_cent(feed.id)) / 100 * (hold.until - now)
     at = max(whole_second(hold.until + spread), _planned(feed, now=now))
+    if not_before is not None and not_before > at:
+        return next_after_redirect(not_before)
     return NextVisit(at=at, reason=_on_hold(hold), kind="hold")
+
+
+def next_after_redirect(not_before: datetime) -> NextVisit:
+    """The visit of a feed whose redirect asks to wait, where the request that it led to was not made."""
+    at = whole_second(not_before)
+    return NextVisit(at=at, reason=f"its redirect asks to wait until {instant(at)}", kind="hold")
 
 
 def _on_hold(hold: HostHold | FeedHold) -> str:

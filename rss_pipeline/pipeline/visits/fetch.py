@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, Pending
 from rss_pipeline.collector.schedule.after_visit import after_visit
+from rss_pipeline.collector.schedule.next_visit import next_after_redirect
 from rss_pipeline.pipeline.session.politeness import Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
@@ -45,7 +46,11 @@ def fetch(
     leases.release(
         run.database,
         [
-            leases.Release(feed_id=visit.feed.id, token=visit.token)
+            leases.Release(
+                feed_id=visit.feed.id,
+                token=visit.token,
+                next=None if (at := visit.outcome.not_before) is None else next_after_redirect(at),
+            )
             for visit in visits
             if isinstance(visit.outcome, NotBegun)
         ],
@@ -103,7 +108,7 @@ def _release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Vis
             hold = visit.outcome.hold
             later = after_visit(visit.feed, visit.outcome, now=now).next
             led = None
-            if hold.host != visit.feed.address.host:
+            if hold.host != visit.feed.address.host or isinstance(hold, FeedHold):
                 led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
             releases.append(leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led))
             done[visit.feed.id] = replace(visit, next=later)

@@ -27,6 +27,7 @@ from rss_pipeline.storage.schema import (
 
 if TYPE_CHECKING:
     from rss_pipeline.storage.backends.s3 import S3Store
+
 REQUEST_SECONDS = 10.0
 """The longest wait of a request of the reader that writes. One that only reads waits for no writer."""
 

@@ -61,15 +61,15 @@ def known_statement(now: datetime) -> Statement:
     """A query for all holds, and the recent hosts, for a claim's batch; `known_holds` reads its result."""
     since = instant(now - REMEMBERED)
     return Statement(
-        f"""SELECT 'hosts' AS kept, NULL AS feed_id, host, hold_until, reason, times FROM hosts
+        f"""SELECT 'hosts' AS kept, NULL AS feed_id, host, hold_until, reason, times, NULL AS url_hash
+          FROM hosts WHERE hold_until > ?
+        UNION ALL SELECT 'feed_holds', feed_id, host, hold_until, reason, 1, url_hash FROM feed_holds
           WHERE hold_until > ?
-        UNION ALL SELECT 'feed_holds', feed_id, host, hold_until, reason, 1 FROM feed_holds
+        UNION ALL SELECT 'image_holds', NULL, host, hold_until, reason, times, NULL FROM image_holds
           WHERE hold_until > ?
-        UNION ALL SELECT 'image_holds', NULL, host, hold_until, reason, times FROM image_holds
-          WHERE hold_until > ?
-        UNION ALL SELECT 'recent_hosts', NULL, j.value, expires_at, '', 0
+        UNION ALL SELECT 'recent_hosts', NULL, j.value, expires_at, '', 0, NULL
           FROM leases, json_each(asked) AS j WHERE expires_at > {NOW}
-        UNION ALL SELECT 'recent_image_hosts', NULL, j.value, expires_at, '', 0
+        UNION ALL SELECT 'recent_image_hosts', NULL, j.value, expires_at, '', 0, NULL
           FROM leases, json_each(image_asked) AS j WHERE expires_at > {NOW}""",
         [since, instant(now), since],
         name="read holds",
@@ -88,7 +88,11 @@ def known_holds(result: Result) -> KnownHolds:
         until = datetime.fromisoformat(row["hold_until"])
         host, reason = row["host"], row["reason"]
         if row["kept"] == "feed_holds":
-            feeds.append(FeedHold(feed_id=row["feed_id"], host=host, until=until, reason=reason))
+            feeds.append(
+                FeedHold(
+                    feed_id=row["feed_id"], host=host, until=until, reason=reason, url_hash=row["url_hash"]
+                )
+            )
         else:
             hold = HostHold(host=host, until=until, reason=reason, times=int(row["times"]))
             hosts[row["kept"]].append(hold)
@@ -110,10 +114,10 @@ def keep_holds(
     recovered: Sequence[str] = (),
     now: datetime,
 ) -> None:
-    """Write these holds, in one request, and drop those of hosts that have recovered.
+    """Write these holds, in one request; the next one of a host that has recovered is its second.
 
-    A stored hold is prolonged and never shortened. No lease guards them: a host's demand is valid for every
-    run.
+    A stored hold is prolonged and never shortened, and is forgotten a week after its end. No lease guards
+    them: a host's demand is valid for every run.
     """
     statements = [
         *(
@@ -124,13 +128,22 @@ def keep_holds(
         *(
             # Another run may have met a new hold meanwhile.
             Statement(
-                f"DELETE FROM {kept} WHERE hold_until <= ? AND host IN (SELECT value FROM json_each(?))",
+                f"""UPDATE {kept} SET times = 1
+                WHERE hold_until <= ? AND host IN (SELECT value FROM json_each(?))""",
                 [instant(now), chunk],
-                name="drop holds of recovered hosts",
+                name="note hosts that have recovered",
             )
             for chunk in chunked(map(compact, recovered))
         ),
     ]
+    if hosts or recovered:
+        statements.append(
+            Statement(
+                f"DELETE FROM {kept} WHERE hold_until <= ?",
+                [instant(now - REMEMBERED)],
+                name="drop old holds",
+            )
+        )
     if feeds:
         statements.append(
             Statement(
@@ -143,7 +156,7 @@ def keep_holds(
 
 def feed_statements(feeds: Sequence[FeedHold]) -> list[Statement]:
     """Statements that write these feeds' holds, likewise."""
-    rows = (compact([hold.feed_id, *_of(hold)]) for hold in feeds)
+    rows = (compact([hold.feed_id, *_of(hold), hold.url_hash]) for hold in feeds)
     return [Statement(_FEED, [chunk], name="keep feed holds") for chunk in chunked(rows)]
 
 
@@ -160,11 +173,12 @@ _HOST = """INSERT INTO {kept} (host, hold_until, reason, times)
     CAST(json_extract(value, '$[3]') AS INTEGER) FROM json_each(?) WHERE true
   ON CONFLICT (host) DO UPDATE SET hold_until = excluded.hold_until, reason = excluded.reason,
     times = excluded.times WHERE excluded.hold_until > {kept}.hold_until"""
-_FEED = """INSERT INTO feed_holds (feed_id, host, hold_until, reason)
+_FEED = """INSERT INTO feed_holds (feed_id, host, hold_until, reason, url_hash)
   SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-    json_extract(value, '$[3]') FROM json_each(?) WHERE true
+    json_extract(value, '$[3]'), json_extract(value, '$[4]') FROM json_each(?) WHERE true
   ON CONFLICT (feed_id) DO UPDATE SET host = excluded.host, hold_until = excluded.hold_until,
-    reason = excluded.reason WHERE excluded.hold_until > feed_holds.hold_until"""
+    reason = excluded.reason, url_hash = excluded.url_hash
+    WHERE excluded.hold_until > feed_holds.hold_until"""
 
 
 def heal_wrong_clock(now: datetime) -> list[Statement]:

@@ -60,7 +60,7 @@ def test_feeds_that_lead_to_a_host_on_hold_cost_it_no_request_and_are_no_failure
     pipeline.clock.turn(minutes=2)
     pipeline.poll()
     assert [pipeline.guids(id) for id in led] == [["a"]] * 3
-    assert holds(pipeline) == {}, "it has recovered, and its next pause is its first"
+    assert holds(pipeline) == {B: (instant(until), 1)}, "it has recovered, which is not forgotten at once"
 
 
 def test_a_rate_limit_that_ends_later_than_the_backoff_is_waited_for(
@@ -160,6 +160,55 @@ def test_of_two_runs_at_once_the_later_one_keeps_to_what_the_first_was_told(
     second.close()
 
 
+def test_an_address_that_says_429_is_asked_by_no_feed_that_leads_there_until_it_says(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """For five hours; the other feeds of its host are left alone for one."""
+    there = server.route(C, "/there", busy(18_000), Answer(body=rss("a")))
+    pipeline.register(server.route(A, "/1", to(there)), "first")
+    pipeline.register(server.route(B, "/2", to(there)), "second")
+    pipeline.register(server.route(C, "/3", to(there)), "third")
+    pipeline.register(server.route(C, "/other", Answer(body=rss("b"))), "other")
+    pipeline.poll("first")
+    pipeline.clock.turn(minutes=90)
+    for _ in range(3):
+        pipeline.poll(all_feeds=True)
+        pipeline.clock.turn(minutes=30)
+    assert pipeline.guids("other") == ["b"]
+    assert [len(server.asked(*place)) for place in ((C, "/there"), (B, "/2"), (C, "/3"))] == [1, 1, 1]
+    pipeline.clock.turn(hours=3)
+    pipeline.poll()
+    assert [pipeline.guids(id) for id in ("first", "second", "third")] == [["a"]] * 3
+
+
+def test_what_a_redirect_or_an_error_asks_for_is_waited_for_wherever_it_led(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    def leading(path: str, **headers: str) -> Answer:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        return Answer(status=302, headers={"Location": server.url(B, path), **given})
+
+    server.route(B, "/fine", Answer(body=rss("a")))
+    server.route(B, "/broken", Answer(status=500))
+    for id, answer in {
+        "wait": leading("/fine", Retry_After="28800"),
+        "fresh": leading("/fine", Cache_Control="max-age=999999999"),
+        "in-vain": leading("/broken", Retry_After="28800"),
+        "error": Answer(status=404, headers={"Cache-Control": "max-age=28800"}),
+    }.items():
+        pipeline.register(server.route(A, f"/{id}", answer), id, interval="1h")
+    pipeline.register(server.route(C, "/busy", busy()), "busy")
+    led = Answer(status=302, headers={"Location": server.url(C, "/x"), "Retry-After": "28800"})
+    pipeline.poll()
+    pipeline.register(server.route(A, "/held", led), "held", interval="1h")
+    now = pipeline.clock()
+    pipeline.poll()
+    hours = {"wait": 8, "fresh": 24, "in-vain": 8, "error": 8, "held": 8}
+    for id, least in hours.items():
+        assert pipeline.feed(id)["next_fetch_at"] >= instant(now + timedelta(hours=least)), id
+    assert server.asked(C, "/x") == []
+
+
 def test_a_new_url_is_asked_although_the_old_one_was_to_be_left_alone(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -198,7 +247,7 @@ def test_on_d1_a_pause_is_kept_and_obeyed_alike(tmp_path: Path, away: Pipeline, 
             pipeline.clock.turn(minutes=12)
             pipeline.poll()
             assert [pipeline.guids(id) for id in ("direct", "led", "told")] == [[], ["a"], []]
-            assert pipeline.rows("SELECT * FROM hosts") == []
+            assert [row["times"] for row in pipeline.rows("SELECT * FROM hosts")] == [1]
         tables = ("feed_holds", "hosts")
         assert [home.rows(f"SELECT * FROM {table}") for table in tables] == [
             away.rows(f"SELECT * FROM {table}") for table in tables

@@ -1,5 +1,6 @@
 """The pauses as the database keeps them, on SQLite and D1."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -39,13 +40,21 @@ def test_a_pause_is_prolonged_and_never_shortened(database: Database, kept: Kept
     assert (found.hosts, found.images) == ((longest, []) if kept == "hosts" else ([], longest))
     for hours in (3, 1):
         keep_holds(database, kept, feeds=[on_feed("a", NOW + hours * HOUR)], now=NOW)
+    told = replace(on_feed("a", NOW + 3 * HOUR), url_hash="0123456789abcdef")
     assert known(database).feeds == [on_feed("a", NOW + 3 * HOUR)]
+    keep_holds(database, kept, feeds=[replace(told, until=NOW + 4 * HOUR)], now=NOW)
+    assert known(database).feeds == [replace(told, until=NOW + 4 * HOUR)]
 
 
-def test_a_host_that_has_recovered_is_forgotten_unless_it_asked_again_meanwhile(database: Database) -> None:
-    keep_holds(database, "hosts", hosts=[on_host("x", NOW), on_host("y", NOW + SECOND)], now=NOW)
+def test_a_host_that_has_recovered_has_had_one_pause_unless_it_asked_again_meanwhile(
+    database: Database,
+) -> None:
+    asked = [on_host("x", NOW, times=3), on_host("y", NOW + SECOND, times=4)]
+    keep_holds(database, "hosts", hosts=asked, now=NOW)
     keep_holds(database, "hosts", recovered=["x", "y", "z"], now=NOW)
-    assert [hold.host for hold in known(database).hosts] == ["y"]
+    assert {hold.host: hold.times for hold in known(database).hosts} == {"x": 1, "y": 4}
+    keep_holds(database, "hosts", hosts=[on_host("z", NOW + 9 * DAY)], now=NOW + 8 * DAY)
+    assert [row["host"] for row in database.query("SELECT host FROM hosts").rows] == ["z"]
 
 
 def test_a_pause_that_is_over_is_remembered_for_a_week(database: Database) -> None:
