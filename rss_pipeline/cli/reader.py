@@ -7,6 +7,7 @@ import click
 
 from rss_pipeline.cli.beside import beside
 from rss_pipeline.cli.output import terminal
+from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
@@ -24,10 +25,14 @@ def reader(settings: Settings) -> None:
     may log in.
     """
     from rss_pipeline.api.server import serve
+    from rss_pipeline.pipeline.health.watch import watching
 
     arguments = ["search-index", "--follow", "--parent", str(os.getpid())]
     # Before the server has threads.
-    with beside("The search index", arguments, {**_HUGE_PAGES, **os.environ}):
+    with (
+        beside("The search index", arguments, {**_HUGE_PAGES, **os.environ}),
+        watching(settings, clock=utc_now),
+    ):
         serve(settings, say=_say)
 
 

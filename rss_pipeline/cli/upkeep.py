@@ -193,9 +193,10 @@ def doctor(alert: bool, as_json: bool) -> None:
 
     Changes nothing, except that it writes and deletes one small object. Exit code 1 if a check fails.
     """
+    from rss_pipeline.orchestration.instance.run_times import daemon_state
     from rss_pipeline.pipeline.health.doctor import examine, try_alert
 
-    checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now)
+    checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now, daemon=daemon_state)
     if alert:
         checks.append(try_alert(os.environ, cwd=Path.cwd()))
     if as_json:

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import click
 
@@ -63,7 +63,7 @@ def worker(settings: Settings) -> None:
         )
         tags = {INCARNATION_TAG: member.incarnation}
         commands = {queue: consumer(queue, runs, tags) for queue, runs in places.items()}
-        with in_fleet(database, member, wait) as membership:
+        with in_fleet(database, member, wait) as membership, _watching(settings, member):
             signal.signal(LOOK_SIGNAL, lambda *_: membership.hurry())
             terminal.say(
                 f"Worker {member.name}: {settings.fleet.worker_runs} runs at once, and one for which a person"
@@ -103,6 +103,19 @@ def main_machine(settings: Settings) -> Iterator[None]:
 def _end(over: Over) -> None:
     terminal.complain(f"{over.reason}. This one ends.")
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _watching(settings: Settings, member: Member) -> AbstractContextManager[None]:
+    """Alerts by this worker while the main machine is dead, with its daemon and its reader. One worker sends
+    them, the first by name."""
+    from rss_pipeline.pipeline.health.watch import watching
+
+    def is_ours(database: Database) -> bool:
+        machines = fleet(database)
+        alive = [seen.member.name for seen in machines.living_workers]
+        return machines.main is None and member.name == min(alive, default="")
+
+    return watching(settings, clock=utc_now, is_ours=is_ours)
 
 
 @contextmanager

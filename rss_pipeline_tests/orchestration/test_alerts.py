@@ -2,12 +2,8 @@
 
 import json
 import shutil
-import ssl
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -19,64 +15,15 @@ from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.webhook import SECRET, Webhook
 
-SECRET = "T0/B0/sEcReT"
+NOTHING = "There is nothing new to report."
 TLS = Path(__file__).parents[1] / "support" / "tls"
-
-
-class Webhook:
-    """A server that takes alerts within Discord's limits, or answers with another status."""
-
-    def __init__(self, *, certificate: Path | None = None) -> None:
-        self.status = 200
-        self.asked = 0
-        self.taken: list[dict[str, Any]] = []
-        webhook = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                webhook.asked += 1
-                status = webhook.status if is_taken_by_discord(message) else 400
-                if status == 200:
-                    webhook.taken.append(message)
-                self.send_response(status)
-                self.end_headers()
-                said = "ok" if status == 200 else f"invalid_token for {self.path}"
-                self.wfile.write(said.encode())
-
-            def log_message(self, *_: Any) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.2", 0), Handler)
-        if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-        scheme = "http" if certificate is None else "https"
-        self.url = f"{scheme}://127.0.0.2:{self._server.server_port}/services/{SECRET}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 def settings(url: str, ca_file: Path | None = None) -> Settings:
     """Settings that need no pipeline."""
     return Settings(home=TLS, feeds_file=TLS, user_agent="x", alert_webhook=url, ca_file=ca_file)
-
-
-def is_taken_by_discord(message: dict[str, Any]) -> bool:
-    fields = [field for attachment in message.get("attachments", ()) for field in attachment["fields"]]
-    return (
-        len(message["text"]) <= 2_000
-        and len(fields) <= 25
-        and all(0 < len(field["title"]) <= 256 and 0 < len(field["value"]) <= 1_024 for field in fields)
-        and sum(len(field["title"]) + len(field["value"]) for field in fields) <= 6_000
-    )
 
 
 @pytest.fixture
@@ -97,26 +44,26 @@ def failing(pipeline: DagsterPipeline, server: FeedServer, webhook: Webhook) -> 
     return pipeline
 
 
-def tick(pipeline: DagsterPipeline, cursor: str | None = None) -> tuple[str | None, str]:
-    """A tick of the feeds' sensor: the cursor after it, and what it says."""
-    sensor = pipeline.definitions().resolve_sensor_def("alert_feed_failing")
+def tick(pipeline: DagsterPipeline, cursor: str | None = None) -> str:
+    """A tick of the sensor for checks: what it says."""
+    sensor = pipeline.definitions().resolve_sensor_def("alert_check_failed")
     with dg.build_sensor_context(instance=pipeline.instance, cursor=cursor) as context:
         result = sensor(context)
     if isinstance(result, dg.SkipReason):
-        return cursor, str(result.skip_message)
+        return str(result.skip_message)
     assert isinstance(result, dg.SensorResult)
     assert result.skip_reason is not None
-    return result.cursor, str(result.skip_reason.skip_message)
+    return str(result.skip_reason.skip_message)
 
 
 def test_the_tenth_failure_is_reported_once_with_its_reason(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
-    cursor, said = tick(failing)
-    assert said == "No feed failed for the tenth time in a row."
+    said = tick(failing)
+    assert said == NOTHING
     failing.clock.turn(minutes=1)
     failing.visit("ill")
-    cursor, said = tick(failing, cursor)
+    said = tick(failing)
     assert said == "Sent an alert about 1: ill."
     [alert] = webhook.taken
     assert (
@@ -127,72 +74,72 @@ def test_the_tenth_failure_is_reported_once_with_its_reason(
     assert "500" in field["value"]
     assert "last success: never" in field["value"]
 
-    cursor, said = tick(failing, cursor)
+    said = tick(failing)
     failing.clock.turn(hours=25)
     failing.visit("ill")
-    cursor, said = tick(failing, cursor)
+    said = tick(failing)
     assert len(webhook.taken) == 1, "the eleventh is none"
 
 
 def test_a_visit_that_is_written_late_is_told_all_the_same(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
-    cursor, _ = tick(failing)
+    tick(failing)
     failing.visit("ill")
     failing.clock.turn(minutes=8)
     failing.database.query("UPDATE feeds SET consecutive_failures = 9 WHERE id = 'ill'")
-    cursor, _ = tick(failing, cursor)
+    tick(failing)
     failing.database.query("UPDATE feeds SET consecutive_failures = 10 WHERE id = 'ill'")
     failing.clock.turn(minutes=1)
-    tick(failing, cursor)
+    tick(failing)
     assert len(webhook.taken) == 1
 
 
 def test_a_webhook_that_fails_is_tried_again_more_and_more_rarely(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
-    cursor, _ = tick(failing)
+    tick(failing)
     failing.visit("ill")
     webhook.status = 403
     for asked, minutes in enumerate((1, 2, 4, 8, 16, 32, 60, 60), 1):
-        cursor, said = tick(failing, cursor)
+        said = tick(failing)
         assert said == "the alert was refused with 403: invalid_token for …"
         failing.clock.turn(minutes=minutes, seconds=-1)
-        cursor, said = tick(failing, cursor)
+        said = tick(failing)
         assert said == "The webhook refused the last message; the next attempt is later."
         assert webhook.asked == asked
         failing.clock.turn(seconds=1)
     webhook.status = 200
-    cursor, said = tick(failing, cursor)
+    said = tick(failing)
     assert said == "Sent an alert about 1: ill."
-    assert "again_at" not in str(cursor)
 
 
 def test_a_webhook_that_was_down_for_days_gets_the_feeds_that_went_on_failing(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
-    cursor, _ = tick(failing)
+    tick(failing)
     webhook.status = 503
     for _ in range(3):
         failing.visit("ill")
-        cursor, _ = tick(failing, cursor)
+        tick(failing)
         failing.clock.turn(hours=25)
     assert failing.feed("ill")["consecutive_failures"] == 12
     webhook.status = 200
-    cursor, said = tick(failing, cursor)
-    assert said == "Sent an alert about 1: ill."
+    said = tick(failing)
+    assert said == "Sent an alert about 2: no_feed_overdue, ill."
+    failing.visit()
     failing.clock.turn(hours=2)
-    assert tick(failing, cursor)[1] == "No feed failed for the tenth time in a row."
+    assert tick(failing) == NOTHING
 
 
 def test_two_visits_between_two_ticks_hide_no_tenth_failure(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
-    cursor, _ = tick(failing)
+    tick(failing)
     failing.visit("ill")
     failing.visit("ill")
     assert failing.feed("ill")["consecutive_failures"] == 11
-    assert tick(failing, cursor)[1] == "Sent an alert about 1: ill."
+    assert tick(failing) == "Sent an alert about 1: ill."
 
 
 def test_feeds_that_have_long_been_failing_are_not_reported(
@@ -201,26 +148,24 @@ def test_feeds_that_have_long_been_failing_are_not_reported(
     failing.visit("ill")
     failing.clock.turn(hours=25)
     failing.visit("ill")
-    cursor, said = tick(failing)
-    assert said == "No feed failed for the tenth time in a row.", "at the first start"
+    said = tick(failing)
+    assert said == NOTHING, "at the first start"
     failing.database.query("UPDATE feeds SET prominent_at = NULL")
     failing.visit("ill")
-    assert tick(failing, cursor)[1] == "No feed failed for the tenth time in a row.", (
-        "before it was written down"
-    )
+    assert tick(failing) == NOTHING, "before it was written down"
 
 
 def test_a_clock_that_was_wrong_pauses_no_longer_than_an_hour(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
-    cursor, _ = tick(failing)
+    tick(failing)
     failing.visit("ill")
     webhook.status = 500
     failing.clock.turn(days=30)
-    cursor, _ = tick(failing, cursor)
+    tick(failing)
     failing.clock.turn(days=-30)
     webhook.status = 200
-    assert tick(failing, cursor)[1] == "Sent an alert about 1: ill."
+    assert tick(failing) == "Sent an alert about 1: ill."
 
 
 def thirty_failing(pipeline: DagsterPipeline, *, title: str = "", error: str = "5") -> None:
@@ -235,9 +180,9 @@ def thirty_failing(pipeline: DagsterPipeline, *, title: str = "", error: str = "
 
 
 def test_many_feeds_are_one_message(failing: DagsterPipeline, webhook: Webhook) -> None:
-    cursor, _ = tick(failing)
+    tick(failing)
     thirty_failing(failing)
-    tick(failing, cursor)
+    tick(failing)
     [alert] = webhook.taken
     assert len(alert["attachments"][0]["fields"]) == 20
     assert alert["text"].startswith("rss_pipeline: 30 feeds have failed ten times in a row")
@@ -248,9 +193,9 @@ def test_many_feeds_are_one_message(failing: DagsterPipeline, webhook: Webhook) 
 def test_whatever_publishers_write_fits_into_a_message_and_calls_nobody(
     failing: DagsterPipeline, webhook: Webhook, written: str
 ) -> None:
-    cursor, _ = tick(failing)
+    tick(failing)
     thirty_failing(failing, title=written * 200, error=written * 400)
-    _, said = tick(failing, cursor)
+    said = tick(failing)
     assert said.startswith("Sent an alert about 30: ")
     [alert] = webhook.taken
     fields = alert["attachments"][0]["fields"]
@@ -402,5 +347,33 @@ def test_alerts_are_off_until_their_url_is_set(pipeline: DagsterPipeline) -> Non
         ("http://h/x", dg.DefaultSensorStatus.RUNNING),
     ):
         pipeline.set(alert_webhook=url)
-        for name in ("alert_run_failed", "alert_feed_failing"):
+        for name in ("alert_run_failed", "alert_check_failed"):
             assert pipeline.definitions().resolve_sensor_def(name).default_status is status
+
+
+def test_a_check_that_fails_in_its_job_is_reported_at_once(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
+    failing.objects.delete_many(failing.backups("well"))
+    job = failing.definitions().resolve_job_def("check_health")
+    for _ in range(2):
+        job.execute_in_process(instance=failing.instance)
+    [alert] = webhook.taken
+    assert alert["text"] == "rss_pipeline: a check has failed: backups_there"
+
+
+def test_a_database_that_is_away_for_half_an_hour_is_reported_once(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
+    failing.database.query("UPDATE schema_migrations SET version = 9999 WHERE version = 1")
+    sensor = failing.definitions().resolve_sensor_def("alert_check_failed")
+    cursor = None
+    for _ in range(5):
+        with dg.build_sensor_context(instance=failing.instance, cursor=cursor) as context:
+            result = sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        cursor = result.cursor
+        failing.clock.turn(minutes=10)
+    [alert] = webhook.taken
+    assert alert["text"] == "rss_pipeline: a check has failed: stores"
+    assert "9999" in json.dumps(alert)

@@ -30,7 +30,7 @@ def fill(database: SqliteDatabase | D1Database) -> None:
     at = "'2026-03-02T08:00:00Z'"
     database.query(
         "INSERT INTO feeds (id, url, host, next_fetch_at, created_at, last_body_at)"
-        f" VALUES ('news', 'https://news.example/', 'news.example', {at}, {at}, {at})"
+        f" VALUES ('news', 'https://news.example/', 'news.example', '2100-01-01T00:00:00Z', {at}, {at})"
     )
     database.query(
         "INSERT INTO items"

@@ -5,10 +5,12 @@ moment. The failure of one check stops no other.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.http.redaction import Secrets
@@ -16,10 +18,12 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
 from rss_pipeline.pipeline.health.broker import check_broker
+from rss_pipeline.pipeline.health.evaluation import Look, checks_of_doctor
 from rss_pipeline.pipeline.health.feed_checks import check_use, feed_checks
 from rss_pipeline.pipeline.health.findings import (
     Check,
     check_backups,
+    check_daemon,
     check_orphans,
 )
 from rss_pipeline.pipeline.health.network import check_network
@@ -28,6 +32,7 @@ from rss_pipeline.pipeline.health.store_checks import check_dagster_home, usable
 from rss_pipeline.pipeline.health.topic_checks import topic_checks
 from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backups.orphans import find_orphans
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -44,8 +49,26 @@ _PLACES = {
 _FIX_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
 
 
-def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Check]:
-    """Every check of the deployment that `environ` describes. The result contains no secret."""
+class DaemonState(Protocol):
+    """The state of Dagster's daemon."""
+
+    @property
+    def seen_at(self) -> datetime | None: ...
+    @property
+    def switched_off(self) -> Sequence[str]: ...
+
+
+def examine(
+    environ: Mapping[str, str],
+    *,
+    cwd: Path,
+    clock: Clock,
+    daemon: Callable[[Settings], DaemonState] | None = None,
+) -> list[Check]:
+    """Every check of the deployment that `environ` describes. The result contains no secret.
+
+    `daemon` reads the state of Dagster's daemon.
+    """
     settings, checks, unusable = _settings(environ, cwd)
     registry, specs = check_registry(settings, environ)
     checks.append(registry)
@@ -68,6 +91,15 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
                     checks.append(check_use(database, specs, path=str(settings.feeds_file)))
                 checks += feed_checks(database, specs, clock())
                 checks += topic_checks(database, clock())
+            with _noting(checks, "health"):
+                checks += checks_of_doctor(
+                    Look(
+                        database=database,
+                        objects=lambda: open_objects(settings),
+                        settings=settings,
+                        now=clock(),
+                    )
+                )
             if store is not None:
                 with _noting(checks, "public objects"):
                     checks += check_public(settings, database, store)
@@ -86,6 +118,10 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
             checks.append(Check("broker", "ok", f"{settings.fleet.broker_where} takes runs"))
     with _noting(checks, "dagster"):
         checks.append(check_dagster_home(settings))
+        overdue = next((check for check in checks if check.name == "overdue feeds"), None)
+        if daemon is not None and overdue is not None:
+            state = daemon(settings)
+            checks.append(check_daemon(overdue, state.seen_at, state.switched_off, now=clock()))
     checks.append(check_alerts(settings))
     return [_without_secrets(check, environ) for check in checks]
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+from rss_pipeline.collector.models.clock import rough
 from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups.orphans import Orphans
 from rss_pipeline.storage.database import Row
@@ -28,6 +29,8 @@ LIFECYCLE_DAYS = 60
 SKEW_WARNING = timedelta(seconds=60)
 SKEW_FAILURE = timedelta(minutes=15)
 """S3 refuses requests signed by a clock that is further off."""
+DAEMON_SILENT = timedelta(minutes=5)
+"""The daemon gives a sign of life each half a minute."""
 _NAMED = 5
 
 
@@ -196,6 +199,27 @@ def check_orphans(found: Orphans) -> Iterator[Check]:
             "If a clean is running, check again after it. Else look for what deletes objects: a lifecycle"
             " rule without the prefix backups/?",
         )
+
+
+def check_daemon(
+    overdue: Check, seen_at: datetime | None, switched_off: Sequence[str], *, now: datetime
+) -> Check:
+    """The daemon and what a person has switched off in the UI. Whoever polls by a timer of their own needs
+    neither, as long as no feed is overdue."""
+    name = "daemon"
+    if switched_off:
+        state: State = "failure" if overdue.state == "failure" else "warning"
+        found = f"switched off in Dagster's UI: {', '.join(switched_off)}"
+        return Check(name, state, found, "Switch on in the UI, page Automation, what should run.")
+    if seen_at is None:
+        return Check(name, "ok", "none has run here so far")
+    silence = now - seen_at
+    if silence <= DAEMON_SILENT:
+        return Check(name, "ok", "it runs, and every sensor and schedule is on")
+    found = f"it was last seen {rough(silence)} ago"
+    if overdue.state == "ok":
+        return Check(name, "ok", f"{found}; no feed waits for it")
+    return Check(name, overdue.state, found, "Start it: `rss-pipeline up`. Its log says why it ended.")
 
 
 def counted(count: int, one: str, several: str) -> str:

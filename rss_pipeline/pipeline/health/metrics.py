@@ -15,7 +15,10 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.pipeline.health.evaluation import OFTEN, Look, evaluate, health_checks
+from rss_pipeline.pipeline.health.findings import State
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backends.probes import query_postgres
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -30,6 +33,7 @@ ROWS_SECONDS = 60.0
 ROWS_SECONDS_PAID = 3_600.0
 """Items and image tasks are counted at most this often; the second where each row read is paid for."""
 BACKUPS_SECONDS = 3_600.0
+_STATES: tuple[State, ...] = ("ok", "warning", "failure")
 
 
 class JobTimes(Protocol):
@@ -62,6 +66,9 @@ class Metrics(Collector):
         self._lock = Lock()
         self._feeds = _Kept(lambda: feed_figures(database, now=clock()), FEEDS_SECONDS, timer)
         self._rows = _Kept(lambda: row_figures(database), rows_seconds, timer)
+        self._checks = _Kept(lambda: self._judged(often=True), FEEDS_SECONDS, timer)
+        self._costly_checks = _Kept(lambda: self._judged(often=False), rows_seconds, timer)
+        self._database = database
         self._topics = _Kept(lambda: topic_states(database), FEEDS_SECONDS, timer)
         self._backups = None
         if objects is not None:
@@ -80,10 +87,17 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         with self._lock:
             feeds, rows, topics = self._feeds(), self._rows(), self._topics()
+            checks = self._checks() | self._costly_checks()
             backups = None if self._backups is None else self._backups()
         yield from _of_feeds(feeds, self._clock())
         yield from _of_rows(feeds, rows)
         yield from _of_topics(topics, self._clock())
+        yield _labelled(
+            "rss_check_state",
+            "Result of each health check: 0 is ok, 1 is a warning, 2 is an error.",
+            "check",
+            checks,
+        )
         if backups is not None:
             yield _gauge("rss_backups", "Documents in the object store.", backups[0])
             yield _gauge("rss_backup_bytes", "Size of all documents in the object store.", backups[1])
@@ -94,6 +108,19 @@ class Metrics(Collector):
                 size,
             )
         yield from _of_jobs(self._jobs())
+
+    def _judged(self, *, often: bool) -> dict[str, float]:
+        look = Look(
+            database=self._database,
+            objects=lambda: open_objects(self._settings),
+            settings=self._settings,
+            now=self._clock(),
+        )
+        return {
+            check.name: float(_STATES.index(evaluate(check, look).state))
+            for check in health_checks(self._settings)
+            if (check.every == OFTEN) is often
+        }
 
 
 class _Kept(Generic[T]):

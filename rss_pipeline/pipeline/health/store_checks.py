@@ -130,6 +130,8 @@ def usable_objects(settings: Settings, clock: Clock, checks: list[Check]) -> Obj
         return None
     read = "nothing in it yet" if key is None else f"read {key}"
     checks.append(Check("objects", "ok", f"{where}: written, listed, {read}"))
+    if s3 is None and not settings.has_embedded_database:
+        checks.append(replace(check_disk(settings.home), name="disk of objects"))
     if s3 is not None:
         checks.append(
             check_lifecycle(

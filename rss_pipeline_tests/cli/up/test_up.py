@@ -110,7 +110,7 @@ def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(
     }
     assert schedules.keys() >= {"clean_daily", "clean_again", "purge_daily", "check_health_hourly"}
     stopped = {name for name, state in (sensors | schedules).items() if state["status"] != "RUNNING"}
-    assert stopped == {"alert_run_failed", "alert_feed_failing"}, "nobody has said where alerts go"
+    assert stopped == {"alert_run_failed", "alert_check_failed"}, "nobody has said where alerts go"
 
 
 def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:

@@ -233,7 +233,7 @@ def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) ->
         "end_dead_runs",
         "back_up_users",
     }
-    alerts = {"alert_feed_failing", "alert_run_failed"}
+    alerts = {"alert_check_failed", "alert_run_failed"}
     for name in names | alerts:
         row = page.locator("[data-index]").filter(has=page.get_by_text(name, exact=True))
         switch = row.locator("input[type=checkbox]").last

@@ -1,9 +1,18 @@
 """The ends of a job's last runs, as Dagster itself has written them."""
 
+from datetime import UTC, datetime
+
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteInstigatorOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, InstigatorType
+from dagster._daemon.types import DaemonHeartbeat
 
-from rss_pipeline.orchestration.instance.run_times import last_runs
+from rss_pipeline.orchestration.instance.run_times import RUNNING, daemon_state, last_runs
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 
@@ -31,3 +40,25 @@ def test_the_last_success_and_the_last_failure_of_a_job(
     known = last_runs(dagster_pipeline.settings)["a_job"]
     assert known.last_success == pytest.approx(ends[2])
     assert known.last_failure == pytest.approx(ends[1])
+
+
+def test_the_daemon_s_last_sign_of_life_and_what_a_person_switched_off(
+    dagster_pipeline: DagsterPipeline, instance: dg.DagsterInstance
+) -> None:
+    settings = dagster_pipeline.settings
+    definitions = dagster_pipeline.definitions()
+    assert set(RUNNING) == {
+        each.name
+        for each in (*(definitions.sensors or ()), *(definitions.schedules or ()))
+        if each.default_status.value == "RUNNING"
+    }
+    assert daemon_state(settings).switched_off == ()
+    origin = RemoteInstigatorOrigin(
+        RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("rss_pipeline"), "__repository__"),
+        "poll_feeds_when_due",
+    )
+    instance.add_instigator_state(InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.STOPPED))
+    seen = datetime(2026, 3, 2, 12, 0, 30, tzinfo=UTC)
+    instance.add_daemon_heartbeat(DaemonHeartbeat(seen.timestamp(), "SENSOR", "x", []))
+    state = daemon_state(settings)
+    assert (state.seen_at, state.switched_off) == (seen, ("poll_feeds_when_due",))

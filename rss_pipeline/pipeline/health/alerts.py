@@ -1,0 +1,313 @@
+"""Alerts: facts that go to the user's webhook, each once, whoever noticed it. One cursor knows which went.
+
+Failed runs, feeds with a tenth failure in a row, and failed checks are such facts. The form and the delivery
+of a message are webhook.py's; watch.py and orchestration/alerts.py look for facts.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, Protocol
+
+from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.pipeline.health.webhook import AlertFailed, Fact, room_for, send
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.alerts import alert_cursor, replace_alert_cursor
+from rss_pipeline.storage.database import Database
+
+BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 4, 8, 16, 32, 60))
+"""The back-off after the first, second ... message in a row that the webhook refused; then the last one."""
+REMINDED = timedelta(days=1)
+"""A check that goes on failing is reported again after so long."""
+CONFIRMED = timedelta(minutes=2)
+"""A fact that may pass by itself is reported if it is the same after so long,"""
+CONFIRMED_CHANGING = timedelta(minutes=30)
+"""and if it changes meanwhile, after so long: a poll after a night without one is at work."""
+OVERLAP = timedelta(minutes=15)
+"""The time of a visit and its write to the database are at most this far apart: as long as a poll runs."""
+_MOST_WAITING = 20
+_ATTEMPTS = 5
+
+Kind = Literal["check", "run", "feed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertFact:
+    """Something that a person should know, under a key by which it is known again."""
+
+    kind: Kind
+    key: str
+    fields: Sequence[Fact]
+    changes: str | None = None
+    """For a fact that may pass by itself: a text that is the same while nothing gets better."""
+    goes_on: bool = False
+    """True if it is reported again each day."""
+
+    @property
+    def id(self) -> str:
+        """The key among facts of all kinds."""
+        return f"{self.kind} {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCursor:
+    """What was reported, and the back-off of the webhook."""
+
+    since: datetime
+    """Feeds with an older tenth failure were reported or never will be."""
+    reported: Mapping[str, datetime] = field(default_factory=dict)
+    """Facts to the time of the message about them."""
+    unconfirmed: Mapping[str, tuple[datetime, str]] = field(default_factory=dict)
+    """Facts that may pass by themselves: first seen when, and as what."""
+    looked_at: Mapping[str, datetime] = field(default_factory=dict)
+    """Checks to the time of their last evaluation, where it costs."""
+    waiting: tuple[AlertFact, ...] = ()
+    """Failed runs that the webhook did not accept: nobody finds them again."""
+    refusals: int = 0
+    """Messages in a row that the webhook refused."""
+    again_at: datetime | None = None
+
+    @classmethod
+    def read(cls, text: str | None, now: datetime) -> "AlertCursor":
+        """The cursor in this text; without one it begins now: feeds that failed before are not reported."""
+        try:
+            read = json.loads(text or "")
+            since = from_instant(read["since"])
+            return cls(
+                # A clock that was wrong must not silence the alerts until then.
+                (now if since is None else min(since, now)).astimezone(UTC),
+                _times(read.get("reported"), now),
+                {
+                    str(id): (at, str(changes))
+                    for id, (text_at, changes) in dict(read.get("unconfirmed") or {}).items()
+                    if (at := _time(text_at, now)) is not None
+                },
+                _times(read.get("looked_at"), now),
+                tuple(
+                    AlertFact(kind="run", key=str(key), fields=[(str(t), str(v)) for t, v in fields])
+                    for key, fields in dict(read.get("waiting") or {}).items()
+                ),
+                int(read.get("refusals") or 0),
+                from_instant(read.get("again_at")),
+            )
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return cls(now)
+
+    def write(self) -> str:
+        """The text from which `read` makes it again."""
+        parts: dict[str, Any] = {
+            "since": instant(self.since),
+            "reported": {id: instant(at) for id, at in sorted(self.reported.items())},
+            "unconfirmed": {
+                id: [instant(at), changes] for id, (at, changes) in sorted(self.unconfirmed.items())
+            },
+            "looked_at": {name: instant(at) for name, at in sorted(self.looked_at.items())},
+            "waiting": {fact.key: list(fact.fields) for fact in self.waiting},
+            "refusals": self.refusals,
+            "again_at": None if self.again_at is None else instant(self.again_at),
+        }
+        return json.dumps({name: value for name, value in parts.items() if value})
+
+    def is_backing_off(self, now: datetime) -> bool:
+        """True if the webhook refused the last message, and it is too early for the next."""
+        # A clock that was wrong: no back-off is longer than the last one.
+        return self.again_at is not None and now < self.again_at <= now + BACKOFF[-1]
+
+    def refused(self, now: datetime) -> "AlertCursor":
+        """The cursor after a refused message, of which nothing counts as reported. The next is sent later."""
+        wait = BACKOFF[min(self.refusals, len(BACKOFF) - 1)]
+        return replace(self, refusals=self.refusals + 1, again_at=now + wait)
+
+
+class CursorStore(Protocol):
+    """The place where the cursor is between two looks."""
+
+    def read(self) -> str | None:
+        """The cursor; None before the first time."""
+        ...
+
+    def replace(self, before: str | None, after: str) -> bool:
+        """Replace it; False if it was not `before` any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCursor:
+    """The cursor that all processes share, in the database."""
+
+    database: Database
+
+    def read(self) -> str | None:
+        """The cursor; None before the first time."""
+        return alert_cursor(self.database)
+
+    def replace(self, before: str | None, after: str) -> bool:
+        """Replace it; False if it was not `before` any more."""
+        return replace_alert_cursor(self.database, before, after)
+
+
+@dataclass(slots=True)
+class OwnCursor:
+    """The cursor of this process alone, for while the database cannot be used."""
+
+    text: str | None = None
+
+    def read(self) -> str | None:
+        """The cursor; None before the first time."""
+        return self.text
+
+    def replace(self, before: str | None, after: str) -> bool:
+        """Replace it; False if it was not `before` any more."""
+        if self.text != before:
+            return False
+        self.text = after
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alerted:
+    """The result of `alert`: the facts that were sent, or the reason why none was."""
+
+    sent: Sequence[AlertFact] = ()
+    refused: str | None = None
+    """The sentence about a webhook that did not accept the message."""
+    is_backing_off: bool = False
+
+
+def alert(
+    settings: Settings,
+    store: CursorStore,
+    facts: Sequence[AlertFact],
+    *,
+    now: datetime,
+    well: Collection[str] = (),
+    looked_at: Collection[str] = (),
+) -> Alerted:
+    """Send those of these facts that were not reported yet, as one message.
+
+    `well` are the ids of facts that are over: when one comes again, it is reported again. `looked_at` are
+    checks that were evaluated now.
+
+    Raises:
+        InfrastructureError: the cursor could not be read or written.
+    """
+    for _ in range(_ATTEMPTS):
+        text = store.read()
+        cursor = AlertCursor.read(text, now)
+        updated, new = _weighed(cursor, facts, now=now, well=well, looked_at=looked_at)
+        if settings.alert_webhook is None:
+            return Alerted()
+        is_backing_off = cursor.is_backing_off(now)
+        sent = [] if is_backing_off else _fitting(new)
+        # Written first: of two processes that notice the same, one sends.
+        after = _reported(updated, sent, now) if sent else updated
+        if is_backing_off:
+            after = _with_waiting(after, new)
+        written = after.write()
+        if (text is None or after != cursor) and not store.replace(text, written):
+            continue
+        if not sent:
+            return Alerted(is_backing_off=is_backing_off)
+        try:
+            send(settings, _headline(sent), _fields(sent))
+        except AlertFailed as failed:
+            refused = _with_waiting(updated.refused(now), new)
+            store.replace(written, refused.write())
+            return Alerted(refused=str(failed))
+        return Alerted(sent=sent)
+    return Alerted()
+
+
+def _weighed(
+    cursor: AlertCursor,
+    facts: Sequence[AlertFact],
+    *,
+    now: datetime,
+    well: Collection[str],
+    looked_at: Collection[str],
+) -> tuple[AlertCursor, list[AlertFact]]:
+    """The cursor with what is over taken out, and the facts that are to be sent."""
+    reported = {
+        id: at
+        for id, at in cursor.reported.items()
+        # Feeds that failed before that are not found again.
+        if id not in well and (id.startswith("check ") or at >= cursor.since - OVERLAP)
+    }
+    unconfirmed = {id: seen for id, seen in cursor.unconfirmed.items() if id not in well}
+    new: list[AlertFact] = []
+    for fact in [*facts, *(each for each in cursor.waiting if each.id not in {f.id for f in facts})]:
+        at = reported.get(fact.id)
+        if at is not None and not (fact.goes_on and now - at >= REMINDED):
+            continue
+        if fact.changes is not None and at is None:
+            first, changes = unconfirmed.setdefault(fact.id, (now, fact.changes))
+            if now - first < (CONFIRMED if changes == fact.changes else CONFIRMED_CHANGING):
+                continue
+        new.append(fact)
+    checked = {**cursor.looked_at, **dict.fromkeys(looked_at, now)}
+    return replace(cursor, reported=reported, unconfirmed=unconfirmed, looked_at=checked), new
+
+
+def _reported(cursor: AlertCursor, sent: Sequence[AlertFact], now: datetime) -> AlertCursor:
+    ids = {fact.id for fact in sent}
+    return replace(
+        cursor,
+        since=now,
+        reported={**cursor.reported, **dict.fromkeys(ids, now)},
+        unconfirmed={id: seen for id, seen in cursor.unconfirmed.items() if id not in ids},
+        waiting=tuple(fact for fact in cursor.waiting if fact.id not in ids),
+        refusals=0,
+        again_at=None,
+    )
+
+
+def _with_waiting(cursor: AlertCursor, new: Sequence[AlertFact]) -> AlertCursor:
+    runs = {fact.id: fact for fact in (*cursor.waiting, *new) if fact.kind == "run"}
+    return replace(cursor, waiting=tuple(runs.values())[-_MOST_WAITING:])
+
+
+def _fitting(facts: Sequence[AlertFact]) -> list[AlertFact]:
+    """The facts of the next message. All feeds are of it: those without room are counted in its text, and a
+    check lists them. A check or run without room waits for the next message."""
+    order: Mapping[Kind, int] = {"check": 0, "run": 1, "feed": 2}
+    chosen: list[AlertFact] = []
+    for fact in sorted(facts, key=lambda each: order[each.kind]):
+        fields = _fields([*chosen, fact])
+        if fact.kind == "feed" or not chosen or room_for(fields) == len(fields):
+            chosen.append(fact)
+    return chosen
+
+
+def _fields(facts: Sequence[AlertFact]) -> list[Fact]:
+    fields = [each for fact in facts for each in fact.fields]
+    return fields[: room_for(fields)]
+
+
+def _headline(sent: Sequence[AlertFact]) -> str:
+    counts = Counter(fact.kind for fact in sent)
+    parts = []
+    if number := counts["check"]:
+        names = ", ".join(fact.key for fact in sent if fact.kind == "check")
+        parts.append(f"{'a check has' if number == 1 else f'{number} checks have'} failed: {names}")
+    if number := counts["run"]:
+        jobs = {value for fact in sent if fact.kind == "run" for name, value in fact.fields if name == "job"}
+        parts.append(f"{'a run' if number == 1 else f'{number} runs'} of {', '.join(sorted(jobs))} failed")
+    if number := counts["feed"]:
+        count = "a feed has" if number == 1 else f"{number} feeds have"
+        hidden = sum(len(fact.fields) for fact in sent) - len(_fields(sent))
+        more = f"; {hidden} more are in the check feeds_answer" if hidden else ""
+        parts.append(f"{count} failed ten times in a row; each is now visited once a day{more}")
+    return f"rss_pipeline: {'; '.join(parts)}"
+
+
+def _times(read: object, now: datetime) -> dict[str, datetime]:
+    found = {str(id): _time(at, now) for id, at in (read.items() if isinstance(read, dict) else ())}
+    return {id: at for id, at in found.items() if at is not None}
+
+
+def _time(text: str, now: datetime) -> datetime | None:
+    """The time, by our clock: that of another machine may be a little ahead. One that was wrong is none."""
+    at = from_instant(text)
+    return None if at is None or at > now + BACKOFF[-1] else min(at, now)

@@ -1,0 +1,168 @@
+"""Polling that stopped is heard by `doctor`, its exit code, metrics and the webhook, daemon or not."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+
+from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.clock import instant, utc_now
+from rss_pipeline.pipeline.health.alerts import Alerted
+from rss_pipeline.pipeline.health.evaluation import health_checks
+from rss_pipeline.pipeline.health.watch import look, watching
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline_tests.support.healthy_home import healthy_home
+from rss_pipeline_tests.support.waiting import soon
+from rss_pipeline_tests.support.webhook import Webhook
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    webhook = Webhook()
+    yield webhook
+    webhook.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return healthy_home(tmp_path)
+
+
+def due(home: Path, since: datetime, feed: str = "news") -> None:
+    database = SqliteDatabase(home / "rss.sqlite")
+    database.query("UPDATE feeds SET next_fetch_at = ? WHERE id = ?", [instant(since), feed])
+    database.close()
+
+
+def of(home: Path, webhook: Webhook) -> Settings:
+    environ = {"RSS_PIPELINE_HOME": str(home), "RSS_ALERT_WEBHOOK": webhook.url}
+    return Settings.from_environ(environ, cwd=home.parent)
+
+
+def looked(settings: Settings, now: datetime) -> Alerted:
+    with open_database(settings) as database:
+        return look(database, settings, now=now)
+
+
+def test_feeds_that_nothing_polls_for_seven_hours_are_heard_by_doctor_and_metrics(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home.parent)
+    environ = {"RSS_PIPELINE_HOME": str(home)}
+    due(home, utc_now() - timedelta(hours=7))
+    # As Dagster stores a click: the sensor is off, and the daemon gave its last sign of life hours ago.
+    for file in ("schedules/schedules.db", "history/runs.db"):
+        (home / "dagster" / file).parent.mkdir()
+    with sqlite3.connect(home / "dagster/history/runs.db") as runs:
+        runs.execute("CREATE TABLE daemon_heartbeats (daemon_type, timestamp)")
+        runs.execute("INSERT INTO daemon_heartbeats VALUES ('SENSOR', '2026-03-02 05:00:00.000000')")
+    runs.close()
+    done = CliRunner().invoke(main, ["doctor", "--json"], env=environ)
+    failed = {each["name"]: each["found"] for each in json.loads(done.stdout) if each["state"] == "failure"}
+    assert done.exit_code == 1
+    assert set(failed) == {"overdue feeds", "daemon"}
+    assert "the longest for 7 hours" in failed["overdue feeds"]
+    assert failed["daemon"].startswith("it was last seen")
+    with sqlite3.connect(home / "dagster/schedules/schedules.db") as schedules:
+        schedules.execute("CREATE TABLE instigators (status, instigator_body)")
+        body = json.dumps({"origin": {"job_name": "poll_feeds_when_due"}})
+        schedules.execute("INSERT INTO instigators VALUES ('STOPPED', ?)", [body])
+    schedules.close()
+    done = CliRunner().invoke(main, ["doctor"], env=environ)
+    assert "switched off in Dagster's UI: poll_feeds_when_due" in done.stdout
+    text = CliRunner().invoke(main, ["metrics"], env=environ).stdout
+    states = {
+        sample.labels["check"]: sample.value
+        for family in text_string_to_metric_families(text)
+        if family.name == "rss_check_state"
+        for sample in family.samples
+    }
+    assert states.pop("no_feed_overdue") == 2
+    assert set(states.values()) == {0}
+    assert len(states) == len(health_checks(Settings.from_environ(environ, cwd=home))) - 1
+
+
+def test_a_check_that_fails_is_sent_once_by_whoever_looks_and_again_after_a_day_and_when_it_comes_again(
+    home: Path, webhook: Webhook
+) -> None:
+    settings = of(home, webhook)
+    due(home, NOON - timedelta(hours=7))
+    assert looked(settings, NOON).sent == (), "it may be polled in a moment"
+    assert looked(settings, NOON + MINUTE).sent == ()
+    [fact] = looked(settings, NOON + 2 * MINUTE).sent
+    [message] = webhook.taken
+    assert message["text"] == "rss_pipeline: a check has failed: no_feed_overdue"
+    assert "the longest for 7 hours" in message["attachments"][0]["fields"][0]["value"]
+    assert fact.key == "no_feed_overdue"
+    assert looked(settings, NOON + 3 * MINUTE).sent == ()
+    looked(settings, NOON + timedelta(hours=24, minutes=3))
+    assert len(webhook.taken) == 2, "a reminder each day"
+    visited = NOON + timedelta(hours=25)
+    due(home, visited + timedelta(hours=1))
+    looked(settings, visited)
+    again = visited + timedelta(hours=8)
+    for minutes in range(3):
+        looked(settings, again + minutes * MINUTE)
+    assert len(webhook.taken) == 3
+
+
+def test_a_poll_that_catches_up_after_a_night_has_half_an_hour(home: Path, webhook: Webhook) -> None:
+    settings = of(home, webhook)
+    for minutes in range(30):
+        due(home, NOON - timedelta(hours=8) + minutes * MINUTE)
+        assert looked(settings, NOON + minutes * MINUTE).sent == ()
+    due(home, NOON - timedelta(hours=7))
+    assert len(looked(settings, NOON + 30 * MINUTE).sent) == 1
+
+
+def test_a_message_that_is_refused_is_sent_later(home: Path, webhook: Webhook) -> None:
+    settings = of(home, webhook)
+    (home / "objects/backups/news/2026-03-02T08:00:00Z.xml").unlink()
+    webhook.status = 500
+    assert looked(settings, NOON).refused is not None
+    webhook.status = 200
+    assert looked(settings, NOON).is_backing_off
+    [fact] = looked(settings, NOON + timedelta(hours=2)).sent
+    assert fact.key == "backups_there"
+
+
+def test_the_reader_alone_sends_what_is_wrong_and_that_the_database_is_away(
+    home: Path, webhook: Webhook
+) -> None:
+    settings = of(home, webhook)
+    minutes = count()
+
+    def clock() -> datetime:
+        return NOON + next(minutes) * MINUTE
+
+    due(home, NOON - timedelta(hours=7))
+    with watching(settings, clock=clock, seconds=0.01):
+        soon(lambda: webhook.taken)
+    assert "overdue" in webhook.taken[0]["text"]
+    webhook.taken.clear()
+    away = replace(settings, home=home / "dagster" / "dagster.yaml")
+    with watching(away, clock=clock, seconds=0.01):
+        soon(lambda: webhook.taken)
+    assert webhook.taken[0]["text"] == "rss_pipeline: a check has failed: stores"
+
+
+def test_each_check_that_can_be_an_error_is_in_doctor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home.parent)
+    done = CliRunner().invoke(main, ["doctor", "--json"], env={"RSS_PIPELINE_HOME": str(home)})
+    names = {each["name"] for each in json.loads(done.stdout)}
+    own = {"backups_there": "restore", "database_has_room": "database size"}
+    settings = Settings.from_environ({}, cwd=home.parent)
+    for check in health_checks(settings):
+        assert check.only_warns or {check.in_doctor, own.get(check.name)} & names, check.name
