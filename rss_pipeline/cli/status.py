@@ -66,7 +66,12 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         topics = topic_states(database) if wanted is None else []
         has_shards = settings.shards > 1 and wanted is None
         shards = due.backlog_by_shard(database, now, count=settings.shards) if has_shards else {}
-        machines = fleet(database) if settings.fleet is not None and wanted is None else None
+        machines = None
+        if settings.fleet is not None and wanted is None:
+            from rss_pipeline.pipeline.health.evaluation import check_machines
+
+            found = fleet(database)
+            machines = (found, check_machines(database, found, settings, now=now))
     rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
     here = {"database": settings.database_path} if settings.has_embedded_database else {}
     here |= {"objects": settings.objects_path} if settings.s3 is None else {}
@@ -82,7 +87,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
                 "feeds": rows,
                 "streams": [topic_output.stream_as_json(each) for each in streams],
                 **({"shards": output.shards_as_json(shards)} if shards else {}),
-                **({} if machines is None else {"fleet": fleet_output.as_json(machines)}),
+                **({} if machines is None else {"fleet": fleet_output.as_json(*machines)}),
                 "topics": [topic_output.topic_as_json(each, now=now) for each in topics],
             }
         )
@@ -92,7 +97,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         output.show_overview(whole, disk=disk, now=now)
         output.show_shards(shards, now=now)
         if machines is not None:
-            fleet_output.show_fleet(machines)
+            fleet_output.show_fleet(*machines)
         # The others are one line of the overview; they come last, so that a limit cuts them off first.
         rows = [row for row in rows if row["registered"]]
         if rows:

@@ -18,7 +18,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
 from rss_pipeline.orchestration.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
-from rss_pipeline.pipeline.fleet.joining import join, this_machine
+from rss_pipeline.pipeline.fleet.joining import check_clock_of_joining, join, this_machine
 from rss_pipeline.pipeline.fleet.membership import Membership, Over, beating
 from rss_pipeline.pipeline.fleet.shared_objects import has_mark, mark
 from rss_pipeline.pipeline.health.broker import check_broker
@@ -54,6 +54,8 @@ def worker(settings: Settings) -> None:
     places = {DEFAULT: settings.fleet.worker_runs, HIGH: 1}
     with open_database(settings) as database, _noted_signals() as signals:
         wait = _waiting(signals)
+        # First the clock: a bucket refuses a wrong one as it refuses a wrong key.
+        check_clock_of_joining(database, clock=utc_now)
         _check_objects(settings, _await_main(database, wait), wait)
         member = this_machine(
             "worker",

@@ -74,7 +74,7 @@ def build_definitions(
         sensors=[
             *build_sensors(settings, clock=clock, looks=looks),
             *build_alerts(settings, clock=clock),
-            *([] if settings.fleet is None else [build_watch(settings)]),
+            *([] if settings.fleet is None else [build_watch(settings, clock=clock)]),
         ],
         resources={**resources, **(resource_overrides or {})},
         # One process for each run: values between ops stay in memory, and a process start costs 3 s and more.

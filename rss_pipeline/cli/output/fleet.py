@@ -1,18 +1,20 @@
 """The lines of `status` about a fleet: its machines, when each was seen, what each runs."""
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console
 from rss_pipeline.collector.models.clock import duration, instant
-from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers
 from rss_pipeline.storage.fleet.machines import Fleet, Seen
 
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.health.findings import Check
 
-def as_json(fleet: Fleet) -> dict[str, object]:
-    """The fleet for programs."""
-    check = judge_workers(fleet)
+
+def as_json(fleet: Fleet, check: "Check") -> dict[str, object]:
+    """The fleet for programs. `check` says what is wrong with it."""
     return {
         "state": check.state,
         "found": check.found,
@@ -45,10 +47,9 @@ def as_json(fleet: Fleet) -> dict[str, object]:
     }
 
 
-def show_fleet(fleet: Fleet) -> None:
+def show_fleet(fleet: Fleet, check: "Check") -> None:
     """A sentence, then a line for each machine, and one for each of its runs."""
     console = new_console()
-    check = judge_workers(fleet)
     console.print()
     console.print(Text(check.sentences, style="" if check.state == "ok" else "yellow"))
     for seen in fleet.machines:

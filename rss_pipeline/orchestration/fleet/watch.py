@@ -6,27 +6,29 @@ means is pipeline/health/fleet_verdicts.py's.
 
 import dagster as dg
 
+from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.checks import check_result
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
-from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers
+from rss_pipeline.pipeline.health.evaluation import check_machines
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.fleet.machines import Fleet
 from rss_pipeline.storage.fleet.workers import fleet
 
 
-def build_watch(settings: Settings) -> dg.SensorDefinition:
+def build_watch(settings: Settings, *, clock: Clock) -> dg.SensorDefinition:
     """The sensor, on by default."""
 
     def watch(context: dg.SensorEvaluationContext) -> dg.SkipReason | dg.SensorResult:
         try:
             with open_database(settings) as database:
                 found = fleet(database)
+                check = check_machines(database, found, settings, now=clock())
         except RssPipelineError as error:
             return dg.SkipReason(f"The database cannot be read: {error}")
-        check, state = judge_workers(found), signature(found)
+        state = signature(found)
         if state == context.cursor:
             return dg.SkipReason(f"{check.found}.")
         result = check_result(check)

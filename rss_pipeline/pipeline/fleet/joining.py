@@ -55,12 +55,27 @@ def _processes_seen_here() -> str:
     return " ".join(parts)
 
 
+def check_clock_of_joining(database: Database, *, clock: Clock) -> None:
+    """Refuse a machine with a clock that is too far off.
+
+    Raises:
+        JoinRefused: with a sentence that says what to do.
+    """
+    offset = clock_offset(clock, workers.fleet(database).now)
+    if (sentence := _clock_refusal(offset)) is not None:
+        raise JoinRefused(sentence)
+
+
+def _clock_refusal(offset: timedelta) -> str | None:
+    if abs(offset) < SKEW_FAILURE:
+        return None
+    return f"{clock_sentence(offset)}; a machine that is so far off may not join: set its clock (NTP)"
+
+
 def refusal(fleet: Fleet, member: Member, *, clock_offset: timedelta) -> str | None:
     """The reason why this machine may not join as it is, with what to do; None if it may."""
-    if abs(clock_offset) >= SKEW_FAILURE:
-        return (
-            f"{clock_sentence(clock_offset)}; a machine that is so far off may not join: set its clock (NTP)"
-        )
+    if (sentence := _clock_refusal(clock_offset)) is not None:
+        return sentence
     main = fleet.main
     if member.role == "main":
         if main is not None and main.member.name != member.name:

@@ -13,10 +13,11 @@ from typing import Literal
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.pipeline.health import verdicts
 from rss_pipeline.pipeline.health.findings import Check, check_d1_size, check_postgres_size, judge_disk
-from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers, what_to_add
+from rss_pipeline.pipeline.health.fleet_verdicts import TAKEN_OVER, judge_workers, what_to_add
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.fleet.machines import Fleet
 from rss_pipeline.storage.fleet.workers import fleet
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
@@ -77,6 +78,15 @@ def _judge_overdue(look: Look) -> Check:
     if look.settings.fleet is not None and found.count:
         advice = what_to_add(fleet(look.database), shards=look.settings.shards)
     return verdicts.judge_overdue(found, now=look.now, advice=advice)
+
+
+def check_machines(database: Database, machines: Fleet, settings: Settings, *, now: datetime) -> Check:
+    """The machines of a fleet, what waits since one died, and the connections that all of them need."""
+    waiting = 0
+    if len(machines.living_workers) < len(machines.workers):
+        waiting = tables.overdue(database, since=now - TAKEN_OVER).count
+    connections = None if settings.postgres is None else probes.most_connections(database)
+    return judge_workers(machines, waiting=waiting, connections=connections)
 
 
 def _judge_backups(look: Look) -> Check:
@@ -191,7 +201,7 @@ _CHECKS = (
             "The main machine and at least one worker were seen within a minute, no worker has died within"
             " the last day, and all have the version and the time of the main machine."
         ),
-        judge=lambda look: judge_workers(fleet(look.database)),
+        judge=lambda look: check_machines(look.database, fleet(look.database), look.settings, now=look.now),
         every=OFTEN,
         in_doctor="machines",
     ),

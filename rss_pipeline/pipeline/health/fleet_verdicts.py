@@ -3,6 +3,9 @@
 The machines are read by storage/fleet; the other health checks are verdicts.py's.
 """
 
+from collections.abc import Sequence
+from datetime import timedelta
+
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING, Check, State, counted
 from rss_pipeline.storage.database import Row
@@ -13,8 +16,19 @@ CHECK_HEALTH = "check_health"
 """The job that evaluates these checks takes a place of a worker for a moment."""
 
 
-def judge_workers(fleet: Fleet) -> Check:
-    """Workers that are alive, with one version and one clock."""
+TAKEN_OVER = timedelta(minutes=5)
+"""Feeds that have been due for longer wait, where a machine has died. A poll starts within four minutes."""
+CONNECTIONS_OF_MAIN = 14
+CONNECTIONS_OF_A_PLACE = 3
+"""Most connections at once, as measured; a worker has a place for a person's run besides the others."""
+
+
+def judge_workers(fleet: Fleet, *, waiting: int = 0, connections: int | None = None) -> Check:
+    """Workers that are alive, with one version and one clock.
+
+    `waiting` is the number of feeds that have been due for longer than `TAKEN_OVER`, `connections` the most
+    that the database gives.
+    """
     alive = fleet.living_workers
     dead = [seen for seen in fleet.workers if not seen.is_alive(fleet.now)]
     figures = {
@@ -36,13 +50,22 @@ def judge_workers(fleet: Fleet) -> Check:
             (
                 "warning",
                 f"{len(dead)} {word} last seen: {names}",
-                "Start them again if you need them; each is forgotten after a day. Other workers have taken"
-                " over their feeds and runs.",
+                "Start them again if you need them; each is forgotten after a day."
+                f" {_taken_over(fleet, dead, waiting)}",
             )
         )
     if fleet.main is None:
+        mains = [seen for seen in fleet.machines if seen.member.role == "main"]
+        last = max(mains, key=lambda seen: seen.seen_at, default=None)
         found.append(
-            ("warning", "The main machine was not seen for a minute", "Look at the log of `rss-pipeline up`.")
+            (
+                "failure",
+                "No main machine is alive: no run begins"
+                if last is None
+                else f"The main machine, {last.member.name}, was last seen {rough(fleet.now - last.seen_at)}"
+                " ago: no run begins",
+                "Start `rss-pipeline up --fleet` there, or look at its log.",
+            )
         )
     elif others := [s for s in alive if s.member.code_version != fleet.main.member.code_version]:
         names = ", ".join(seen.member.name for seen in others[:5])
@@ -63,6 +86,18 @@ def judge_workers(fleet: Fleet) -> Check:
                 "Set them (NTP): visits come at wrong times.",
             )
         )
+    needed = CONNECTIONS_OF_MAIN + sum(
+        CONNECTIONS_OF_A_PLACE * (seen.member.runs_at_once + 1) for seen in alive
+    )
+    if alive and connections is not None and needed > connections:
+        found.append(
+            (
+                "warning",
+                f"The database gives {connections} connections, and the main machine and"
+                f" {counted(len(alive), 'worker', 'workers')} need up to some {needed}",
+                "Raise max_connections of Postgres, or lower RSS_WORKER_RUNS.",
+            )
+        )
     name = "workers_alive"
     if not found:
         sentence = f"{counted(len(alive), 'worker is', 'workers are')} alive, with {figures['places']} places"
@@ -70,6 +105,20 @@ def judge_workers(fleet: Fleet) -> Check:
     state: State = "failure" if any(each[0] == "failure" for each in found) else "warning"
     what = "; ".join(text for _, text, _ in found)
     return Check(name, state, what, " ".join(fix for _, _, fix in found), figures, rows)
+
+
+def _taken_over(fleet: Fleet, dead: Sequence[Seen], waiting: int) -> str:
+    """What became of the feeds and runs of dead workers."""
+    runs = sum(len(fleet.runs_of(seen)) for seen in dead)
+    if runs or waiting:
+        parts = [
+            *([f"{counted(runs, 'run is', 'runs are')} not ended yet"] if runs else []),
+            *([f"{counted(waiting, 'feed waits', 'feeds wait')} for a visit"] if waiting else []),
+        ]
+        return f"Of what they did, {' and '.join(parts)}."
+    if not fleet.living_workers:
+        return "No feed waits so far."
+    return "Other workers have taken over their feeds and runs."
 
 
 def what_to_add(fleet: Fleet, *, shards: int) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.server_settings import D1Settings, PostgresSettings
 from rss_pipeline.storage.backends.connect import connect_postgres
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import NOW
 
@@ -89,6 +90,16 @@ def query_postgres(postgres: PostgresSettings) -> PostgresAnswer:
         size_bytes=row["bytes"],
         clock=datetime.fromisoformat(row["now"]),
     )
+
+
+def most_connections(database: Database) -> int:
+    """The connections that a Postgres server gives to ordinary users."""
+    [row] = database.query(
+        "SELECT CAST(current_setting('max_connections') AS INTEGER)"
+        " - CAST(current_setting('superuser_reserved_connections') AS INTEGER) AS connections",
+        name="read the most connections",
+    ).rows
+    return int(row["connections"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

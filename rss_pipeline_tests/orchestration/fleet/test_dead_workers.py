@@ -125,7 +125,7 @@ def test_the_check_of_the_workers_is_evaluated_when_one_comes_or_goes_also_witho
     instance: dg.DagsterInstance, settings: Settings, database: Database
 ) -> None:
     workers.join(database, main(code_version=code_version()), clock_offset=0)
-    watch, cursor = build_watch(settings), None
+    watch, cursor = build_watch(settings, clock=utc_now), None
 
     def look() -> list[tuple[bool, str]]:
         nonlocal cursor

@@ -33,7 +33,12 @@ def run(number: int, worker: str = "one", job: str = "poll_feeds", queue: str = 
             "failure",
             "No worker is alive: no run begins; 1 worker",
         ),
-        ([ONE], "warning", "The main machine was not seen for a minute. Look at the log"),
+        ([ONE], "failure", "No main machine is alive: no run begins. Start `rss-pipeline up --fleet` there"),
+        (
+            [replace(MAIN, seen_at=NOW - MINUTE), ONE],
+            "failure",
+            "The main machine, main, was last seen 1 min ago: no run begins. Start",
+        ),
         (
             [MAIN, ONE, seen(machine("two", code_version="2"))],
             "warning",
@@ -46,7 +51,17 @@ def run(number: int, worker: str = "one", job: str = "poll_feeds", queue: str = 
             "Clocks differ from the database's: main +3600 s",
         ),
     ],
-    ids=["all well", "none", "one died", "all died", "no main machine", "other code", "a minute", "an hour"],
+    ids=[
+        "all well",
+        "none",
+        "one died",
+        "all died",
+        "no main machine",
+        "dead main machine",
+        "other code",
+        "a minute",
+        "an hour",
+    ],
 )
 def test_what_is_wrong_with_the_machines_is_told_with_what_to_do(
     machines: list[Seen], state: str, said: str
@@ -86,3 +101,21 @@ def test_what_to_add_where_feeds_wait_follows_from_the_figures(
     machines: list[Seen], runs: list[WorkerRun], shards: int, said: str
 ) -> None:
     assert what_to_add(fleet(*machines, runs=tuple(runs)), shards=shards).startswith(said)
+
+
+def test_that_others_have_taken_over_is_said_only_once_nothing_waits() -> None:
+    dead = replace(TWO, seen_at=NOW - 5 * MINUTE)
+    assert "Other workers have taken over" in judge_workers(fleet(MAIN, ONE, dead)).fix
+    said = judge_workers(fleet(MAIN, ONE, dead), waiting=616).fix
+    assert "616 feeds wait for a visit" in said
+    assert "taken over" not in said
+    assert "1 run is not ended yet." in judge_workers(fleet(MAIN, ONE, dead, runs=(run(1, "two"),))).fix
+    assert "taken over" not in judge_workers(fleet(MAIN, dead)).fix
+
+
+def test_a_database_with_too_few_connections_for_the_workers_is_a_warning() -> None:
+    assert judge_workers(fleet(MAIN, ONE, TWO), connections=32).state == "ok"
+    check = judge_workers(fleet(MAIN, ONE, TWO), connections=31)
+    assert check.state == "warning"
+    assert check.found.endswith("gives 31 connections, and the main machine and 2 workers need up to some 32")
+    assert "max_connections" in check.fix

@@ -12,6 +12,8 @@ from rss_pipeline.pipeline.health.doctor import examine
 from rss_pipeline.pipeline.health.findings import Check
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
+from rss_pipeline.storage.fleet import workers
+from rss_pipeline_tests.pipeline.fleet.machines import machine, main
 from rss_pipeline_tests.support.healthy_home import healthy_home
 from rss_pipeline_tests.support.services.postgres import PASSWORD, Postgres
 from rss_pipeline_tests.support.services.redis_server import PASSWORD as BROKER_PASSWORD
@@ -61,6 +63,16 @@ def test_the_broker_of_a_fleet_is_looked_at(tmp_path: Path, url: str, running_re
     assert found["broker"] == Check(
         "broker", "ok", f"redis://127.0.0.1:{running_redis.port}/901 takes runs", ""
     )
+    assert found["machines"].state == "failure"
+    assert found["machines"].found.startswith("No worker is alive: no run begins; No main machine is alive")
+    database = PostgresDatabase(url, where="examined")
+    workers.join(database, main(), clock_offset=601)
+    workers.join(database, machine("one", runs_at_once=200), clock_offset=0)
+    database.close()
+    found = examined(tmp_path, DATABASE_URL=url, RSS_BROKER_URL=broker_url)
+    assert found["machines"].state == "warning"
+    assert "Clocks differ from the database's: main +601 s" in found["machines"].found
+    assert "connections, and the main machine and 1 worker need up to some 617" in found["machines"].found
     wrong = broker_url.replace(BROKER_PASSWORD, "hunter2")
     found = examined(tmp_path, DATABASE_URL=url, RSS_BROKER_URL=wrong)
     assert found["broker"].state == "failure"
