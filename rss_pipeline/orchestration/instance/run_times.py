@@ -50,7 +50,7 @@ class JobRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonState:
-    """What the daemon's storage says of it."""
+    """The state of the daemon, as its storage has it."""
 
     seen_at: datetime | None
     """The last sign of life of what evaluates sensors; None where there was none."""

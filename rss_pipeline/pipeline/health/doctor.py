@@ -25,10 +25,17 @@ from rss_pipeline.pipeline.health.findings import (
     check_backups,
     check_daemon,
     check_orphans,
+    check_stores,
 )
 from rss_pipeline.pipeline.health.network import check_network
 from rss_pipeline.pipeline.health.public_objects import check_public
-from rss_pipeline.pipeline.health.store_checks import check_dagster_home, usable_database, usable_objects
+from rss_pipeline.pipeline.health.store_checks import (
+    check_dagster_home,
+    copy_of_home,
+    copy_of_objects,
+    usable_database,
+    usable_objects,
+)
 from rss_pipeline.pipeline.health.topic_checks import topic_checks
 from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.settings import Settings
@@ -103,15 +110,24 @@ def examine(
             if store is not None:
                 with _noting(checks, "public objects"):
                     checks += check_public(settings, database, store)
+                copy = None
                 with _noting(checks, "restore"):
                     loss = diagnostics.backup_loss(database, store, limit=BACKUPS_LOOKED_AT)
-                    checks.append(check_backups(loss))
+                    copy = copy_of_objects(settings, loss.lost_keys)
+                    checks.append(check_backups(loss, copy=copy))
+                with _noting(checks, "stores"):
+                    moved = check_stores(
+                        has_items=diagnostics.has_items(database),
+                        has_objects=next(iter(store.list("backups/")), None) is not None,
+                        copy=copy_of_home(settings),
+                    )
+                    checks += [] if moved is None else [moved]
                 with _noting(checks, "orphans"):
                     until = time.monotonic() + ORPHANS_SECONDS
                     found = find_orphans(
                         database, store, now=clock(), is_over=lambda: time.monotonic() > until
                     )
-                    checks += check_orphans(found)
+                    checks += check_orphans(found, copy=copy)
     if settings.fleet is not None:
         with _noting(checks, "broker"):
             check_broker(settings.fleet, ca_file=settings.ca_file)

@@ -16,6 +16,7 @@ from rss_pipeline.storage.feeds.registered import registry_changes, registry_row
 from rss_pipeline.storage.reports import diagnostics
 
 _USE = "feeds.yaml in use"
+_BROUGHT = "Users who brought a feed"
 _IMAGES = "waiting images"
 UNREPORTED_AFTER = timedelta(hours=1)
 IMAGES_LATE_AFTER = timedelta(hours=1)
@@ -65,28 +66,47 @@ def feed_checks(database: Database, specs: Sequence[FeedSpec] | None, now: datet
             "Put them back into feeds.yaml as ${NAME}, or leave it: the next sync treats them as feeds"
             " without a password.",
         )
+
+    def fix(ids: Sequence[str], ours: str, of_users: str) -> str:
+        """The advice for feeds of feeds.yaml, for those that users brought, or both."""
+        brought = sum(id in found.of_users for id in ids)
+        parts = [*([ours] if brought < len(ids) else []), *([of_users] if brought else [])]
+        return " ".join(parts)
+
     yield listing(
         "failing feeds",
         found.not_answering,
         f"{{}} failed {NOT_ANSWERING_FAILURES} times in a row or more, or were never read",
         f"none failed {NOT_ANSWERING_FAILURES} times in a row, or before it was ever read",
-        "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
+        fix(
+            found.not_answering,
+            "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
+            f"{_BROUGHT} see why on the page of failing feeds, and change its address there or unsubscribe.",
+        ),
     )
     yield listing(
         "gone feeds",
         found.gone,
         "{} are gone for good, their publishers say (410)",
         "none",
-        "They are visited once a day in case that was a mistake; remove them from feeds.yaml. Collected items"
-        " stay.",
+        fix(
+            found.gone,
+            "They are visited once a day in case that was a mistake; remove them from feeds.yaml. Collected"
+            " items stay.",
+            f"{_BROUGHT} see it on the page of failing feeds, and may unsubscribe.",
+        ),
     )
     yield listing(
         "moved feeds",
         found.moved,
         "{} moved for good and are requested at their new addresses",
         "none",
-        "Nothing is lost as it is. `rss-pipeline status FEED` shows the address: write it into feeds.yaml,"
-        " with the feed's `id`.",
+        fix(
+            found.moved,
+            "Nothing is lost as it is. `rss-pipeline status FEED` shows the address: write it into"
+            " feeds.yaml, with the feed's `id`.",
+            f"{_BROUGHT} need do nothing.",
+        ),
     )
     yield listing(
         "redirecting feeds",

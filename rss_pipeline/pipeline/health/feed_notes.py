@@ -16,10 +16,9 @@ def feed_notes(row: Row, *, now: datetime) -> list[str]:
     """The notes on one feed, those that require a change of feeds.yaml first."""
     notes = []
     if row["fetch_url"]:
-        notes.append(
-            f"moved for good, requested at {row['fetch_url']}: write that into feeds.yaml with"
-            f" `id: {row['id']}`"
-        )
+        # The address of a feed that users brought is no line of feeds.yaml.
+        write = f": write that into feeds.yaml with `id: {row['id']}`" if row["listed"] else ""
+        notes.append(f"moved for good, requested at {row['fetch_url']}{write}")
     if row["move_url"]:
         notes.append(_leads_to(row))
     if row["same_as"]:
@@ -44,4 +43,5 @@ def _leads_to(row: Row) -> str:
     leads = f"redirects for good to {row['move_url']}, since {row['move_since']}"
     if why_not is None:
         return f"{leads}; requested there directly after {SEEN_FOR.days} days of that"
-    return f"{leads}; not requested there directly, for {why_not}: if it is right, write it into feeds.yaml"
+    write = ": if it is right, write it into feeds.yaml" if row["listed"] else ""
+    return f"{leads}; not requested there directly, for {why_not}{write}"

@@ -156,8 +156,11 @@ def _some(ids: Sequence[str]) -> str:
     return f"{', '.join(ids[:_NAMED])}{more}"
 
 
-def check_backups(loss: diagnostics.BackupLoss) -> Check:
-    """The items a restore would lose. A missing backup is a failure: the newest one never expires."""
+def check_backups(loss: diagnostics.BackupLoss, *, copy: str | None = None) -> Check:
+    """The items a restore would lose. A missing backup is a failure: the newest one never expires.
+
+    `copy` is the command that brings them from the store of before, where that is known.
+    """
     looked = f"{loss.looked_at} of {loss.feeds} feeds with items looked at"
     if not (loss.never or loss.gone):
         return Check("restore", "ok", f"{looked}: each has its newest backup")
@@ -170,10 +173,38 @@ def check_backups(loss: diagnostics.BackupLoss) -> Check:
         "Their next new document is backed up again. Until then only the database holds them: keep a copy of"
         " it (D1: Time Travel). Look for what deletes objects: a lifecycle rule that is too short?"
     )
+    if copy is not None or loss.is_store_empty:
+        what = "is empty" if loss.is_store_empty else "lacks what the folder in the home has"
+        found = f"the object store {what}: {found}"
+        fix = fix_of_copy(copy)
     return Check("restore", "failure" if loss.gone else "warning", found, fix)
 
 
-def check_orphans(found: Orphans) -> Iterator[Check]:
+def fix_of_copy(copy: str | None) -> str:
+    """Advice after a change of stores."""
+    if copy is not None:
+        return f"Were the stores changed? `{copy}` brings what is in those of before."
+    return (
+        "Were the stores changed? `rss-pipeline copy` brings what is in those of before; set their variables"
+        " as well for it."
+    )
+
+
+def check_stores(*, has_items: bool, has_objects: bool, copy: str | None) -> Check | None:
+    """Stores that are empty while others of this installation are not; None where that is not so.
+
+    `copy` is the command that brings what is in the home, where that has items and the database is another.
+    """
+    if has_items or not (has_objects or copy is not None):
+        return None
+    what = "the database has no items, but the object store has backups" if has_objects else "they are empty"
+    fix = fix_of_copy(copy)
+    if has_objects and copy is None:
+        fix += " If that database is lost, `rss-pipeline restore` makes the items from the backups."
+    return Check("stores", "warning", what, fix)
+
+
+def check_orphans(found: Orphans, *, copy: str | None = None) -> Iterator[Check]:
     """Objects without a row, which nothing deletes by itself, and rows without an object."""
     looked = f"{found.looked_at:,} objects looked at"
     if not found.is_complete:
@@ -197,7 +228,9 @@ def check_orphans(found: Orphans) -> Iterator[Check]:
             "warning",
             f"{found.missing.count:,} archived images are not in the store ({_some(found.missing.feeds)})",
             "If a clean is running, check again after it. Else look for what deletes objects: a lifecycle"
-            " rule without the prefix backups/?",
+            " rule without the prefix backups/?"
+            if found.looked_at
+            else fix_of_copy(copy),
         )
 
 

@@ -108,7 +108,7 @@ def judge_workers(fleet: Fleet, *, waiting: int = 0, connections: int | None = N
 
 
 def _taken_over(fleet: Fleet, dead: Sequence[Seen], waiting: int) -> str:
-    """What became of the feeds and runs of dead workers."""
+    """A sentence about the feeds and runs of dead workers."""
     runs = sum(len(fleet.runs_of(seen)) for seen in dead)
     if runs or waiting:
         parts = [

@@ -5,7 +5,8 @@ The meaning of a fact is findings.py's; which checks there are is doctor.py's.
 
 import shutil
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -25,8 +26,10 @@ from rss_pipeline.server_settings import S3Settings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.backends.connect import connect, open_objects
+from rss_pipeline.storage.copy.sides import side_of
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.reports.diagnostics import has_items
 from rss_pipeline.storage.schema import check_prepared, schema_version
 
 if TYPE_CHECKING:
@@ -141,6 +144,31 @@ def usable_objects(settings: Settings, clock: Clock, checks: list[Check]) -> Obj
             )
         )
     return store
+
+
+def copy_of_objects(settings: Settings, lost: Sequence[str]) -> str | None:
+    """The command that copies objects from the folder in the home, if it has what the bucket lacks."""
+    if settings.s3 is None or not any((settings.objects_path / key).is_file() for key in lost):
+        return None
+    return f"rss-pipeline copy --from {side_of(settings, folder=True)} --to {side_of(settings)}"
+
+
+def copy_of_home(settings: Settings) -> str | None:
+    """The command that copies the database in the home, where that has items and is not the one in use."""
+    if settings.has_embedded_database or not settings.database_path.exists():
+        return None
+    from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+
+    try:
+        with closing(SqliteDatabase.to_read(settings.database_path, is_beside_writable=False)) as database:
+            if not has_items(database):
+                return None
+    except RssPipelineError:
+        # Another file, or one of another version.
+        return None
+    objects = any(settings.objects_path.glob("backups/*/*"))
+    source = side_of(settings, database="sqlite", folder=objects or settings.s3 is None)
+    return f"rss-pipeline copy --from {source} --to {side_of(settings)}"
 
 
 def _fix_objects(s3: S3Settings | None) -> str:

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES
-from rss_pipeline.pipeline.health.findings import Check, State, counted
+from rss_pipeline.pipeline.health.findings import Check, State, counted, fix_of_copy
+from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.reports.diagnostics import BackupLoss
-from rss_pipeline.storage.reports.health import Concerned
+from rss_pipeline.storage.reports.health import FROM_USERS, Concerned
 
 OVERDUE = timedelta(minutes=30)
 """A poll starts within four minutes and takes a few more."""
@@ -51,9 +52,14 @@ def judge_not_answering(found: Concerned) -> Check:
         found,
         right=f"Every feed was read at one of its last {NOT_ANSWERING_FAILURES} visits",
         wrong=f"failed {NOT_ANSWERING_FAILURES} times in a row or more, or before any success",
-        fix="`reason` below says what can be done. Look for the feed's new address and correct `url` in"
-        " feeds.yaml (with `id:` to keep its items), or set `enabled: false`. Each is visited again at"
-        " `next_visit`, after longer and longer waits of at most a day.",
+        fix=_fix(
+            found.rows,
+            "`reason` below says what can be done. Look for the feed's new address and correct `url` in"
+            " feeds.yaml (with `id:` to keep its items), or set `enabled: false`.",
+            "Users who brought a feed see the reason on the page of failing feeds, and change its address"
+            " there or unsubscribe.",
+        )
+        + " Each is visited again at `next_visit`, after longer and longer waits of at most a day.",
         verb=("has", "have"),
     )
 
@@ -65,8 +71,12 @@ def judge_gone(found: Concerned) -> Check:
         found,
         right="No publisher has said that a feed is gone",
         wrong="gone: the publisher answers 410 Gone; each is still visited once a day",
-        fix="Remove it from feeds.yaml (its items stay until they are past their age), or write its new"
-        " address.",
+        fix=_fix(
+            found.rows,
+            "Remove it from feeds.yaml (its items stay until they are past their age), or write its new"
+            " address.",
+            "Users who brought a feed may unsubscribe.",
+        ),
         verb=("is", "are"),
     )
 
@@ -89,8 +99,12 @@ def judge_moved(moved: Concerned, redirecting: Concerned) -> Check:
         name,
         "warning",
         "; ".join(parts),
-        "Write the new address (`address` below) as `url` into feeds.yaml, with `id` as it is to keep the"
-        " feed's items.",
+        _fix(
+            [*moved.rows, *redirecting.rows],
+            "Write the new address (`address` below) as `url` into feeds.yaml, with `id` as it is to keep the"
+            " feed's items.",
+            "Of a feed that users brought nothing is lost as it is.",
+        ),
         figures,
         [*moved.rows, *redirecting.rows],
     )
@@ -188,7 +202,9 @@ def judge_backups(loss: BackupLoss) -> Check:
         "failure",
         f"{_feeds(len(rows), 'lacks its', 'lack their')} newest backup: if the database is lost, up to"
         f" {loss.items:,} items are lost too",
-        "Look for what deletes objects under backups/: a lifecycle rule that is too short? The next new"
+        fix_of_copy(None)
+        if loss.is_store_empty
+        else "Look for what deletes objects under backups/: a lifecycle rule that is too short? The next new"
         " document of each feed is backed up again.",
         figures,
         rows,
@@ -227,6 +243,12 @@ def _listing(
     if not found.count:
         return Check(name, "ok", right, figures=figures)
     return Check(name, "warning", f"{_feeds(found.count, *verb)} {wrong}", fix, figures, found.rows)
+
+
+def _fix(rows: Sequence[Row], ours: str, of_users: str) -> str:
+    """The advice for feeds of feeds.yaml, for those that users brought, or both."""
+    brought = sum(row["brought_by"] == FROM_USERS for row in rows)
+    return " ".join([*([ours] if brought < len(rows) else []), *([of_users] if brought else [])])
 
 
 def _lag(found: Concerned, now: datetime) -> timedelta:

@@ -92,6 +92,15 @@ def open_side(environ: Mapping[str, str], name: str, *, cwd: Path, as_source: bo
         )
 
 
+def side_of(settings: Settings, *, database: DatabaseKind | None = None, folder: bool = False) -> str:
+    """The name of the side of these settings; of one with another database, or the folder in the home for
+    objects, where that is said."""
+    here: DatabaseKind = "d1" if settings.d1 else "postgres" if settings.postgres else "sqlite"
+    objects = "folder" if folder or settings.s3 is None else settings.s3.prefix.lower()
+    name = f"{database or here}+{objects}"
+    return "embedded" if name == "sqlite+folder" else name
+
+
 def _kinds(name: str, environ: Mapping[str, str]) -> tuple[DatabaseKind, ObjectsKind]:
     """The stores that a name means."""
     buckets: list[ObjectsKind] = [

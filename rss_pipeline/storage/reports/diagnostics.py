@@ -31,6 +31,8 @@ class FeedFindings:
     """With a change before `unreported_before` that was not reported to Dagster."""
     leased_by_ended_runs: Sequence[str]
     need_access: Sequence[str]
+    of_users: frozenset[str]
+    """Feeds that users brought: feeds.yaml does not list them."""
     keep_unknown: Sequence[str]
     """Restored from backups that do not say how long the feed's items are kept, and not in feeds.yaml."""
 
@@ -41,7 +43,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         f"""SELECT id, {NOT_ANSWERING} AS not_answering, {GONE} AS gone, {MOVED} AS moved,
         {REDIRECTING} AS redirecting, {WARNED} AS warned,
         change_count > reported_count AND changed_at < ? AS unreported,
-        registered = 1 AND needs_access = 1 AS need_access, keep_unknown,
+        registered = 1 AND needs_access = 1 AS need_access, keep_unknown, listed = 0 AS of_users,
         lease_token IS NOT NULL AND lease_token NOT IN ({LIVE_TOKENS_NOW})
           AS leased
         FROM feeds ORDER BY id""",
@@ -61,6 +63,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         unreported=ids("unreported"),
         leased_by_ended_runs=ids("leased"),
         need_access=ids("need_access"),
+        of_users=frozenset(ids("of_users")),
         keep_unknown=ids("keep_unknown"),
     )
 
@@ -104,6 +107,10 @@ class BackupLoss:
     """Feeds with neither the backup of their newest item in the store nor a later one."""
     items: int
     """Items of the feeds in `never` and `gone`."""
+    lost_keys: Sequence[str] = ()
+    """The newest backups of the feeds in `gone`, as the rows name them."""
+    is_store_empty: bool = False
+    """True if backups are gone and the store has none at all."""
 
 
 def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> BackupLoss:
@@ -130,13 +137,21 @@ def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> Backup
             name="count items without a backup",
         )
         items = int(counted.rows[0]["n"])
+    gone = [row for row in lost if row["newest"] is not None]
     return BackupLoss(
         feeds=int(rows[0]["feeds"]) if rows else 0,
         looked_at=len(rows),
         never=[row["id"] for row in lost if row["newest"] is None],
-        gone=[row["id"] for row in lost if row["newest"] is not None],
+        gone=[row["id"] for row in gone],
         items=items,
+        lost_keys=[row["newest"] for row in gone],
+        is_store_empty=bool(gone) and next(iter(store.list("backups/")), None) is None,
     )
+
+
+def has_items(database: Database) -> bool:
+    """True if the database has an item."""
+    return bool(database.query("SELECT 1 AS found FROM items LIMIT 1", name="look for an item").rows)
 
 
 def _is_there(store: ObjectStore, row: Row) -> bool:

@@ -21,6 +21,9 @@ from rss_pipeline.storage.feeds.predicates import (
     has_warning,
 )
 
+FROM_USERS = "users"
+"""The value of `brought_by` of a feed that feeds.yaml does not list."""
+_FROM = f"CASE WHEN listed = 1 THEN 'feeds.yaml' ELSE '{FROM_USERS}' END AS brought_by"
 NAMED = 100
 """The most rows of a result; its count goes on."""
 
@@ -56,7 +59,7 @@ def not_answering(database: Database) -> Concerned:
         database,
         f"""SELECT id AS feed, last_error_kind AS kind, last_error AS reason,
         consecutive_failures AS failures, coalesce(failing_since, last_success_at, created_at) AS since,
-        next_fetch_at AS next_visit, coalesce(last_success_at, 'never') AS last_success, url,
+        next_fetch_at AS next_visit, coalesce(last_success_at, 'never') AS last_success, url, {_FROM},
         count(*) OVER () AS total FROM feeds WHERE {NOT_ANSWERING}
         ORDER BY last_success_at IS NOT NULL, consecutive_failures DESC, id LIMIT {NAMED}""",
         name="find feeds that do not answer",
@@ -68,7 +71,7 @@ def gone(database: Database) -> Concerned:
     return _find(
         database,
         f"""SELECT id AS feed, url, last_error AS reason, consecutive_failures AS failures,
-        last_success_at AS last_success, count(*) OVER () AS total
+        last_success_at AS last_success, {_FROM}, count(*) OVER () AS total
         FROM feeds WHERE {GONE} ORDER BY last_success_at, id LIMIT {NAMED}""",
         name="find gone feeds",
     )
@@ -78,7 +81,7 @@ def moved(database: Database) -> Concerned:
     """Feeds that are requested at another address than feeds.yaml has, by adopted permanent redirects."""
     return _find(
         database,
-        f"""SELECT id AS feed, url, fetch_url AS address, 1 AS adopted, count(*) OVER () AS total
+        f"""SELECT id AS feed, url, fetch_url AS address, 1 AS adopted, {_FROM}, count(*) OVER () AS total
         FROM feeds WHERE {MOVED} ORDER BY id LIMIT {NAMED}""",
         name="find moved feeds",
     )
@@ -88,7 +91,7 @@ def redirecting(database: Database) -> Concerned:
     """Feeds that answer with permanent redirects that are not adopted, or not yet."""
     return _find(
         database,
-        f"""SELECT id AS feed, url, move_url AS address, 0 AS adopted, count(*) OVER () AS total
+        f"""SELECT id AS feed, url, move_url AS address, 0 AS adopted, {_FROM}, count(*) OVER () AS total
         FROM feeds WHERE {REDIRECTING} ORDER BY id LIMIT {NAMED}""",
         name="find redirecting feeds",
     )

@@ -101,6 +101,7 @@ def test_the_table_says_what_happened_since_when_how_often_and_when_it_is_visite
         "next_visit": instant(NOW + 3 * HOUR),
         "last_success": "never",
         "url": feed_row(known)["url"],
+        "brought_by": "feeds.yaml",
     }
 
 
