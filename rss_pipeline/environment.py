@@ -17,9 +17,33 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
+from dotenv import load_dotenv
+
 from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened
-from rss_pipeline.errors import SettingMistake
+from rss_pipeline.errors import SettingMistake, SettingsError, file_error
 from rss_pipeline.web.authority import Authority, read_authority
+
+
+def load_env_file(folder: Path) -> None:
+    """Put the variables of the file .env in this folder into the environment; those that are set stay.
+
+    Raises:
+        SettingsError: it cannot be read, or is not UTF-8.
+    """
+    path = folder / ".env"
+    try:
+        load_dotenv(path)
+    except UnicodeDecodeError as error:
+        kind = "UTF-16" if path.read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
+        sentence = (
+            f"{path} is {kind}; save it as UTF-8 (PowerShell: `Set-Content -Encoding utf8`, Notepad: Save as)"
+        )
+        raise SettingsError(SettingMistake((".env",), sentence)) from error
+    except OSError as error:
+        raise SettingsError(
+            SettingMistake((".env",), file_error(f"{path} cannot be read", error, folder))
+        ) from error
+
 
 _Number = TypeVar("_Number", int, float)
 
@@ -267,7 +291,14 @@ class EnvironmentReader:
             self.add("not a URL; write https://..., without user and password", name)
 
     def text(self, name: str) -> str | None:
-        return self._environ.get(name, "").strip() or None
+        text = self._environ.get(name, "").strip()
+        if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+            # A file .env is read without them; the value itself may be a secret.
+            sentence = "has quotes around it, which `docker --env-file` keeps: take them out"
+            if not any(name in mistake.names for mistake in self.mistakes):
+                self.add(sentence, name)
+            text = text[1:-1].strip()
+        return text or None
 
     def _time_of_day(self, name: str, *, unset: str) -> time | None:
         text = self.text(name)

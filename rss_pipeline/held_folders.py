@@ -3,6 +3,7 @@
 A lock file shows that the process lives: the kernel releases the lock with the process, however that ended.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -15,10 +16,27 @@ SOCKETS = "rss-pipeline-sockets-"
 """Start of the names of folders with the sockets of parser processes, in the system's folder for temporary
 files: the path of a socket has at most 108 bytes, so it cannot be in the home."""
 
+_LONGEST_ROOT = 60
+"""Bytes of a folder in which sockets can be: the path of one has 107 at most, and the rest of it some 45."""
+
 LEFTOVER_AGE = timedelta(days=1)
 """A file or folder that shows no owner is left alone for so long."""
 
 _LOCK = "lock"
+
+
+def socket_root() -> Path:
+    """The folder for folders of sockets: the system's for temporary files, or /tmp where TMPDIR is too long.
+
+    Raises OSError if neither will do.
+    """
+    for root in (Path(tempfile.gettempdir()), Path("/tmp")):
+        if len(os.fsencode(root)) <= _LONGEST_ROOT and os.access(root, os.W_OK):
+            return root
+    raise OSError(
+        errno.ENAMETOOLONG,
+        f"TMPDIR has more than {_LONGEST_ROOT} bytes, too long for sockets; set it to a shorter path",
+    )
 
 
 class HeldFolder:

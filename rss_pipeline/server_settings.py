@@ -21,6 +21,14 @@ DAGSTER_SCHEMA = "dagster"
 """The schema of Dagster's own tables in `DATABASE_URL`, so that one dump has all."""
 _BUCKET = ("BUCKET", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
 _BUCKET_OPTIONAL = ("PUBLIC_BUCKET", "PUBLIC_URL", "TOPICS_BUCKET", "TOPICS_PUBLIC_URL")
+_HOSTS_OF_BUCKETS = (
+    ".r2.cloudflarestorage.com",
+    ".amazonaws.com",
+    ".digitaloceanspaces.com",
+    ".backblazeb2.com",
+    ".wasabisys.com",
+)
+"""Services that give each bucket a host of its own, besides the endpoint."""
 _AWS_REGION = "us-east-1"
 
 
@@ -184,6 +192,23 @@ def folder_address(reader: EnvironmentReader) -> str | None:
     return url
 
 
+def _check_endpoint(reader: EnvironmentReader, name: str, bucket: str) -> None:
+    """Note an endpoint that has the bucket in it, as the dashboards of stores show it: each key would begin
+    with the bucket's name, and a list find none."""
+    try:
+        parts = urlsplit(reader.text(name) or "")
+        host, port = parts.hostname or "", "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return
+    folders = [part for part in parts.path.split("/") if part]
+    if folders and folders[-1] == bucket:
+        path = "".join(f"/{part}" for part in folders[:-1])
+        reader.add(f"ends with the bucket's name; write {parts.scheme}://{host}{port}{path}", name)
+    elif host.startswith(f"{bucket}.".lower()) and host.endswith(_HOSTS_OF_BUCKETS):
+        own = host[len(bucket) + 1 :]
+        reader.add(f"begins with the bucket's name; write {parts.scheme}://{own}{port}", name)
+
+
 def _of_bucket(
     reader: EnvironmentReader,
     prefix: Literal["R2", "S3"],
@@ -210,6 +235,7 @@ def _of_bucket(
             f"{prefix}_PUBLIC_BUCKET",
             f"{prefix}_BUCKET",
         )
+    _check_endpoint(reader, f"{prefix}_ENDPOINT_URL", given[f"{prefix}_BUCKET"])
     region = "auto" if prefix == "R2" else more["REGION"] or _AWS_REGION
     return S3Settings(
         prefix=prefix,

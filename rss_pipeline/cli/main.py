@@ -4,15 +4,16 @@ The commands are in the modules beside this one, one for each family; what they 
 Dagster is imported only where a command needs it: its import takes seconds.
 """
 
+import logging
 import os
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
-from dotenv import load_dotenv
 
 from rss_pipeline.cli.output import terminal
+from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
 from rss_pipeline.settings import Settings, unknown_settings
 
@@ -90,7 +91,9 @@ def _where(error: Exception, home: Path) -> str:
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Collect RSS and Atom feeds, and lose none of what was collected."""
-    load_dotenv(Path.cwd() / ".env")
+    load_env_file(Path.cwd())
+    # The requests that D1 refused are for the log of a run: at a terminal the sentence comes first.
+    logging.getLogger("rss_pipeline.storage.backends").addHandler(logging.NullHandler())
     if ctx.invoked_subcommand == "doctor":
         return  # It reads the settings itself, because their mistakes are findings beside others.
     if ctx.invoked_subcommand != "copy":  # It has two of them, one for each side.

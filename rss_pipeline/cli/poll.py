@@ -7,11 +7,15 @@ import errno
 import os
 import socket
 import sys
+import tempfile
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import psutil
 
 from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.home_lock import HomeLock
@@ -19,13 +23,19 @@ from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.supervisor import keep_up
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import HomeNotLockable, RegistryError, ensure_room
+from rss_pipeline.errors import HomeNotLockable, RegistryError, SettingMistake, SettingsError, ensure_room
+from rss_pipeline.held_folders import socket_root
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.due import due_now
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.registry.sync import RegistrySync
+
+ENDING_SECONDS = 75.0
+"""Time for the processes of an `up` that was killed: they notice it at once, and have a minute to end."""
+_SERVING = "rss_pipeline.orchestration.serving."
 
 yes = click.option(
     "--yes", is_flag=True, help="Accept a feeds.yaml that removes more than half of the feeds."
@@ -50,6 +60,7 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
     _check_fleet(settings, of_fleet=of_fleet)
     ui = f"http://127.0.0.1:{settings.port}"
     ensure_room(settings.home)
+    _shorten_tmpdir()
     # Before the port: a second one in this home may have another one.
     try:
         click.get_current_context().call_on_close(HomeLock(settings.home, address=ui).release)
@@ -151,7 +162,11 @@ def poll(
                 settings, database, synced, feed, all_feeds=all_feeds, patience=patience
             )
         else:
-            result = replace(PollResult.of([]), nothing_reached=nothing_reached_yet(database))
+            result = replace(
+                PollResult.of([]),
+                nothing_reached=nothing_reached_yet(database),
+                claimed=due_now(database, utc_now()),
+            )
     result = replace(result, registry_error=refused)
     if as_json:
         terminal.say_json(result.as_json())
@@ -218,8 +233,36 @@ def _poll_in_process(
     return PollResult.of(rounds, left)
 
 
-def _check_port(address: str, port: int, *, names: tuple[str, str]) -> None:
-    """Refuse an address that cannot be listened on, by the names of the settings for address and port."""
+def _shorten_tmpdir() -> None:
+    """Let Dagster's servers, which listen on sockets there, use another folder where TMPDIR is too long."""
+    try:
+        root = str(socket_root())
+    except OSError as error:
+        raise SettingsError(SettingMistake(("TMPDIR",), error.strerror or str(error))) from error
+    if root != tempfile.gettempdir():
+        os.environ["TMPDIR"] = tempfile.tempdir = root
+
+
+def _check_port(address: str, port: int, *, names: tuple[str, str], seconds: float = ENDING_SECONDS) -> None:
+    """Refuse an address that cannot be listened on, by the names of the settings for address and port.
+
+    Processes of an `up` that was killed end a moment after it: they are waited for, so many seconds at most.
+    """
+    until = time.monotonic() + seconds
+    has_said = False
+    while (left := _left_at(port)) is not None:
+        if time.monotonic() > until:
+            raise click.ClickException(
+                f"port {port} is used by process {left}, left of an `rss-pipeline up` that was killed, and"
+                f" does not end: kill it (`kill -9 {left}`), or set {names[1]} to another port"
+            )
+        if not has_said:
+            terminal.complain(
+                f"Port {port} is used by process {left}, left of an `rss-pipeline up` that was killed;"
+                " waiting until it ends."
+            )
+        has_said = True
+        time.sleep(0.5)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -233,6 +276,33 @@ def _check_port(address: str, port: int, *, names: tuple[str, str]) -> None:
                 f"port {port} is in use ({error.strerror}): stop the program that uses it, or set"
                 f" {names[1]} to another port"
             ) from error
+
+
+def _left_at(port: int) -> int | None:
+    """The id of the process at this port that an `up` has left which does not live any more."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if _module(process) is None:
+                continue
+            found = process.net_connections("tcp")
+            if any(each.status == psutil.CONN_LISTEN and each.laddr.port == port for each in found):
+                oldest = process
+                for parent in process.parents():
+                    if _module(parent) is None:
+                        break
+                    oldest = parent
+                # The supervisor is above all others while it lives.
+                return process.pid if (_module(oldest) or "").startswith(_SERVING) else None
+    return None
+
+
+def _module(process: psutil.Process) -> str | None:
+    """The module of ours that this process runs, if it runs one."""
+    words = process.cmdline()
+    if any(Path(word).name == "rss-pipeline" for word in words[:2]):
+        return "rss_pipeline.cli"
+    module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
+    return module if module.startswith("rss_pipeline.") else None
 
 
 def _sync(

@@ -95,7 +95,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         show_fields(rows[0] | {"streams": topic_output.stream_lines(streams, now=now)})
     else:
         output.show_overview(whole, disk=disk, now=now)
-        output.show_shards(shards, now=now)
+        output.show_shards(shards, due=whole.due, now=now)
         if machines is not None:
             fleet_output.show_fleet(*machines)
         # The others are one line of the overview; they come last, so that a limit cuts them off first.

@@ -29,7 +29,11 @@ def test_a_list_goes_in_and_comes_out_and_is_the_user_s_alone(reader: Reader) ->
     assert written.headers["content-disposition"].startswith("attachment")
     assert 'title="A &amp; B"' in written.text
     assert "xmlUrl" not in ben.get(OUT).text
-    assert ben.post(IN, content=written.content).json() == {"added": 2, "known": 0, "merged": 0}
+    # As `curl -F` sends it, whatever the field is called, and as a field that is no file.
+    for added, form in ((2, {"feeds": ("a.opml", written.content)}), (0, {"list": (None, written.content)})):
+        done = ben.post(IN, files=form)
+        assert done.json() == {"added": added, "known": 2 - added, "merged": 0}, done.text
+    assert ben.post(IN, files={"": (None, b"")}).status_code in (400, 422)
     assert ben.get(OUT).text.count("xmlUrl") == 2
 
 

@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
@@ -61,14 +62,14 @@ class Imported(BaseModel):
             "required": True,
             "description": "OPML 1.0 or 2.0: at most 1 MB, 10,000 outlines, ten levels, no document type."
             " Attributes and folders are OPML's; every feed has an `xmlUrl`. Any other type, such as"
-            f" {MEDIA_TYPE}, is read as XML, too.",
+            f" {MEDIA_TYPE}, is read as XML, too; of a form, its file.",
             "content": {kind: {"schema": _OPML} for kind in ("text/xml", "application/xml")},
         }
     },
 )
 async def import_opml(request: Request, caller: SignedIn) -> Imported:
     """Subscribe to all feeds of a list, or none: `errors` has every mistake with its line."""
-    body = await request.body()
+    body = await _list_in(request)
     settings = caller.stores.settings
     try:
         done = await caller.change(lambda own: import_list(own, body, settings=settings))
@@ -95,6 +96,20 @@ async def export(caller: SignedIn) -> Response:
         media_type=MEDIA_TYPE,
         headers={"Content-Disposition": 'attachment; filename="subscriptions.opml"'},
     )
+
+
+async def _list_in(request: Request) -> bytes:
+    """The list: the body, or the file of a form, as `curl -F file=@feeds.opml` sends it."""
+    if not request.headers.get("content-type", "").lower().lstrip().startswith("multipart/"):
+        return await request.body()
+    try:
+        async with request.form(max_files=1, max_fields=4, max_part_size=UPLOAD.file_bytes) as fields:
+            parts = [part for _, part in fields.multi_items()]
+            for part in sorted(parts, key=lambda each: isinstance(each, str)):
+                return part.encode() if isinstance(part, str) else await part.read()
+    except HTTPException as error:
+        raise ApiError("malformed_request", "The form cannot be read.") from error
+    raise ApiError("malformed_request", "The form has no file.")
 
 
 def _problem(refused: OpmlRefused) -> ApiError:

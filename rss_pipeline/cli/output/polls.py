@@ -34,6 +34,8 @@ class PollResult:
     """Why topics were not published. A warning: the next poll tries again."""
     nothing_reached: str | None = None
     """Nothing was due, because no feed could be reached a short time ago and none ever was."""
+    claimed: int = 0
+    """Feeds that are due, where nothing was visited: other runs have claimed them, or their hosts."""
     registry_error: str | None = None
     """The mistakes of feeds.yaml: the poll was one of the feeds of before."""
 
@@ -80,6 +82,12 @@ class PollResult:
             sentences.append(f"... and {len(self.left) - ROWS_SHOWN} more; --json has them all")
         return sentences
 
+    def _nothing_due(self) -> str:
+        if not self.claimed:
+            return "Nothing was due."
+        feeds = "1 feed is" if self.claimed == 1 else f"{self.claimed:,} feeds are"
+        return f"{feeds} due, and other runs have claimed them or their hosts: nothing was left to visit."
+
     def show(self) -> None:
         """Print the summary, then a table of the failed visits, then the errors of runs."""
         console = new_console()
@@ -90,7 +98,7 @@ class PollResult:
             console.print(Text(self.nothing_reached, style="red"), soft_wrap=True)
         elif visited == 0:
             has_reason = self.left or self.registry_error
-            console.print("No feed was visited." if has_reason else "Nothing was due.")
+            console.print("No feed was visited." if has_reason else self._nothing_due())
         else:
             console.print(
                 f"{visited} feeds visited: {self.counts['stored']} with a new document,"

@@ -115,7 +115,7 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
     )
 
 
-def show_shards(shards: Mapping[Shard, DueSummary], *, now: datetime) -> None:
+def show_shards(shards: Mapping[Shard, DueSummary], *, due: int, now: datetime) -> None:
     """The shards with feeds that are due, the one that is furthest behind first."""
     behind = sorted(
         (oldest, shard, counts.due)
@@ -124,9 +124,12 @@ def show_shards(shards: Mapping[Shard, DueSummary], *, now: datetime) -> None:
     )
     if not shards:
         return
-    named = [f"{shard} ({due:,} due for {rough(now - oldest)})" for oldest, shard, due in behind]
+    named = [f"{shard} ({count:,} due for {rough(now - oldest)})" for oldest, shard, count in behind]
     more = f" and {len(named) - _SHARDS_LISTED} more" if len(named) > _SHARDS_LISTED else ""
-    waiting = ", ".join(named[:_SHARDS_LISTED]) + more if named else "nothing is due"
+    waiting = ", ".join(named[:_SHARDS_LISTED]) + more
+    if not named:
+        # `due` also counts what a run has claimed; a shard counts what the next one can claim.
+        waiting = "runs have claimed what is due, or its hosts" if due else "nothing is due"
     _print_wrapped(Text(f"{len(shards)} shards: {waiting}"))
 
 

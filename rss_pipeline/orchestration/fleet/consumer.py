@@ -25,8 +25,8 @@ from celery import Celery
 from celery.exceptions import Reject
 from celery.signals import worker_shutting_down
 from celery.worker import state
-from dotenv import load_dotenv
 
+from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError
 from rss_pipeline.orchestration.fleet.app import TASK, new_app
 from rss_pipeline.orchestration.fleet.execute_run import execute_run
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str]) -> None:
     # Each line that a run logs for its reader in the UI would be here as well.
     logging.getLogger().handlers[0].setLevel(logging.WARNING)
     queue, runs, *tags = arguments
-    load_dotenv(Path.cwd() / ".env")
+    load_env_file(Path.cwd())
     settings = Settings.from_environ(os.environ, cwd=Path.cwd())
     consume(settings, queue, int(runs), dict(tag.split("=", 1) for tag in tags))
 

@@ -55,7 +55,7 @@ class DaemonState:
     seen_at: datetime | None
     """The last sign of life of what evaluates sensors; None where there was none."""
     switched_off: tuple[str, ...]
-    """Those of `RUNNING` that a person has switched off."""
+    """The members of `RUNNING` that a person has switched off."""
 
 
 def last_runs(settings: Settings) -> dict[str, JobRuns]:

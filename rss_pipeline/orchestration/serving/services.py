@@ -25,8 +25,8 @@ from dagster._cli.proxy_server_manager import ProxyServerManager
 from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget, WorkspaceLoadTarget
 from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
-from dotenv import load_dotenv
 
+from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import InfrastructureError, ensure_room
 from rss_pipeline.orchestration.serving.refresher import Forked
 from rss_pipeline.orchestration.serving.refresher import start as start_refresher
@@ -77,7 +77,7 @@ def run(workspace: Path | None, *, parent: int) -> int:
 
 
 def _settings() -> Settings:
-    load_dotenv(Path.cwd() / ".env")
+    load_env_file(Path.cwd())
     return Settings.from_environ(os.environ, cwd=Path.cwd())
 
 

@@ -53,7 +53,7 @@ class AlertFact:
 
 @dataclass(frozen=True, slots=True)
 class AlertCursor:
-    """What was reported, and the back-off of the webhook."""
+    """The facts that were reported, and the back-off of the webhook."""
 
     since: datetime
     """Feeds with an older tenth failure were reported or never will be."""

@@ -50,7 +50,7 @@ class HealthCheck:
     judge: Callable[[Look], Check]
     asset: Literal["feeds", "images"] = "feeds"
     kind: str = "sql"
-    """What its evaluation reads, as the UI shows it."""
+    """The kind of its evaluation, as the UI shows it."""
     every: timedelta = SELDOM
     """The age at which a result is too old for alerts."""
     only_warns: bool = False

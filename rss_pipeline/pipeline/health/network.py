@@ -12,7 +12,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.feed import FeedSpec
-from rss_pipeline.collector.schedule.our_outage import is_public
+from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS, is_public
 from rss_pipeline.pipeline.health.findings import Check
 from rss_pipeline.settings import Settings
 
@@ -24,6 +24,13 @@ _FIX = (
     "Connect this machine to the network, or correct its DNS. If it has to use a proxy, set RSS_PROXY. If you"
     " have only a few feeds, check their addresses, too."
 )
+
+_FIX_NAME = (
+    "Correct the address in feeds.yaml: a name is misspelt, or its publisher is gone. If it is right, look at"
+    " the DNS and the network of this machine."
+)
+_ANYWHERE = ("192.0.2.1", "2001:db8::1")
+"""Addresses that are nobody's: a way to them is the way to the internet. RFC 5737, RFC 3849"""
 
 Resolve = Callable[[str], Iterable[str]]
 """The addresses of a host, as text. Raises OSError."""
@@ -66,6 +73,10 @@ def check_network(
     found = _first_resolved(hosts, resolve, seconds)
     if found is None:
         named = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+        has_others = any(spec.enabled and spec.host not in hosts for spec in specs)
+        if proxy is None and len(hosts) < OUTAGE_HOSTS and (has_others or any(map(has_route, _ANYWHERE))):
+            # One or two names beside feeds of our own network are no proof against the network.
+            return Check("network", "warning", f"{' and '.join(hosts)} does not resolve", _FIX_NAME)
         what = "no host of a feed resolves" if proxy is None else "the host of RSS_PROXY does not resolve"
         return Check("network", "failure", f"{what} ({named})", _FIX)
     host, addresses = found

@@ -120,16 +120,20 @@ def usable_objects(settings: Settings, clock: Clock, checks: list[Check]) -> Obj
     except RssPipelineError as error:
         checks.append(Check("objects", "failure", str(error), _fix_objects(s3)))
         return None
+    fix = _fix_objects(s3)
     if s3 is not None:
         before = clock()
         theirs = probes.objects_clock(cast("S3Store", store), s3.bucket)
         checks.append(check_clock("objects clock", theirs, before=before, after=clock()))
+        if checks[-1].state == "failure":
+            # The store refuses whatever key signs it.
+            fix = checks[-1].fix
     where = settings.objects_path if s3 is None else f"{s3.endpoint_url}/{s3.bucket}"
     try:
         store.probe()
         key = probes.read_one(store)
     except RssPipelineError as error:
-        checks.append(Check("objects", "failure", str(error), _fix_objects(s3)))
+        checks.append(Check("objects", "failure", str(error), fix))
         return None
     read = "nothing in it yet" if key is None else f"read {key}"
     checks.append(Check("objects", "ok", f"{where}: written, listed, {read}"))

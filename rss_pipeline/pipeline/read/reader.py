@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from dotenv import load_dotenv
-
+from rss_pipeline.environment import load_env_file
 from rss_pipeline.pipeline.read import page
 from rss_pipeline.pipeline.read.render import items_html
 from rss_pipeline.settings import Settings
@@ -105,7 +104,7 @@ def open_feed_reader(settings: Settings | None = None) -> Iterator[FeedReader]:
 
 def settings_here() -> Settings:
     """The settings of the environment and of a file `.env` in the current folder."""
-    load_dotenv(Path.cwd() / ".env")
+    load_env_file(Path.cwd())
     return Settings.from_environ(os.environ, cwd=Path.cwd())
 
 

@@ -4,17 +4,16 @@ Order and faults are decided here; the statements are storage.items.retention's 
 The command and the job `clean_store` run it.
 """
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from pathlib import Path
 
 from rss_pipeline.batched import batched
 from rss_pipeline.errors import CleanRefused, ForgetRefused, StorageRejected
-from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
+from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
 from rss_pipeline.pipeline.retention.refusal import DAY, FEW, MOST_AT_ONCE, Extent, jump, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.pipeline.retention.user_backups import back_up_all
@@ -316,7 +315,8 @@ class _Cleaning:
         self.cleaned.leftovers += sweep(self.settings.spool_path, before=spool_before, dry_run=dry_run)
         if not dry_run:
             # Not counted: they are of every installation of this user.
-            sweep(Path(tempfile.gettempdir()), prefix=SOCKETS)
+            with suppress(OSError):
+                sweep(socket_root(), prefix=SOCKETS)
 
 
 def _lifecycle(objects: ObjectStore, settings: Settings) -> Lifecycle | None:

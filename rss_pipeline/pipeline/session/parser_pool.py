@@ -25,7 +25,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from rss_pipeline.collector.models.feed import USUAL_BYTES
 from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected, file_error
-from rss_pipeline.held_folders import SOCKETS, HeldFolder
+from rss_pipeline.held_folders import SOCKETS, HeldFolder, socket_root
 
 _MEMORY_BYTES = 1 << 30
 """Size of the address space for documents of the usual size. Those of 20 MB took up to 650 MB, most of it for
@@ -216,7 +216,11 @@ def _put_sockets(pid: int) -> None:  # noqa: ARG001 - a child process has socket
 
     In the usual one, which only this process knows, a killed process would leave them for ever.
     """
-    held = HeldFolder(Path(tempfile.gettempdir()), prefix=SOCKETS)
+    try:
+        held = HeldFolder(socket_root(), prefix=SOCKETS)
+    except OSError as error:
+        what = "the parser processes have no folder for their sockets"
+        raise InfrastructureError(file_error(what, error, Path(tempfile.gettempdir()))) from error
     multiprocessing.current_process()._config["tempdir"] = str(held.path)  # type: ignore[attr-defined]
     util.Finalize(None, held.remove, exitpriority=-100)
 

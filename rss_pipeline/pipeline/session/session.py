@@ -3,11 +3,9 @@
 The parts are modules of their own; a step takes those it uses (visits.steps hands them out).
 """
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +14,7 @@ from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import InfrastructureError, disk_full, disk_is_full
-from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
+from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
@@ -95,7 +93,8 @@ class Session:
 
     def __enter__(self) -> Self:
         sweep(self.run.settings.spool_path, before=self.run.clock() - LEFTOVER_AGE)
-        sweep(Path(tempfile.gettempdir()), prefix=SOCKETS)
+        with suppress(OSError):
+            sweep(socket_root(), prefix=SOCKETS)
         return self
 
     def __exit__(

@@ -6,6 +6,8 @@ boto3's client is made in s3_client.py; keys of ours are in backups.py.
 import heapq
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from urllib.parse import quote
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
+from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
 from rss_pipeline.storage.backends.s3_client import READ_SECONDS, s3_client
 from rss_pipeline.storage.objects import (
@@ -32,8 +35,14 @@ _REFUSED = frozenset(
     {"EntityTooLarge", "InvalidArgument", "InvalidRequest", "KeyTooLongError", "MetadataTooLarge", "400"}
 )
 _NOT_CONDITIONAL = frozenset({"501", "NotImplemented"})
+_CLOCK = (
+    "set this machine's clock (`timedatectl set-ntp true`): it is too far from the store's, which therefore"
+    " refuses every key"
+)
 _ADVICE = {
     "NoSuchBucket": "check {}_BUCKET",
+    "RequestTimeTooSkewed": _CLOCK,
+    "RequestExpired": _CLOCK,
     "InvalidAccessKeyId": "check {}_ACCESS_KEY_ID",
     "SignatureDoesNotMatch": "check {}_SECRET_ACCESS_KEY",
     "AccessDenied": "the key may not do this; give it object read and write on the bucket",
@@ -47,6 +56,10 @@ _ADVICE = {
     "TooManyRequests": "R2 takes one write a second of one key; the poll is tried again later",
 }
 """By the answer's code, with the prefix of the settings."""
+_REFUSED_SIGNATURES = frozenset({"403", "401", "AccessDenied", "SignatureDoesNotMatch", "Unauthorized"})
+"""An answer to HEAD has no more than its status, and some stores have one word for all of it."""
+_MOST_SKEW = timedelta(minutes=15)
+"""S3 refuses what a clock signs that is further off."""
 _PROBE_KEY = "probe/writable"
 
 
@@ -320,6 +333,8 @@ class S3Store:
     def _error(self, answer: "_Answered", what: str) -> ObjectStoreUnavailable | StorageRejected:
         if answer.code in _REFUSED:
             return StorageRejected(f"the object store refused {what}: {answer}")
+        if answer.code in _REFUSED_SIGNATURES and answer.skew > _MOST_SKEW:
+            return self._unusable(_CLOCK, what, str(answer))
         advice = _ADVICE.get(answer.code, "the poll is tried again later").format(self._prefix)
         return self._unusable(advice, what, str(answer))
 
@@ -350,6 +365,13 @@ class S3Store:
             raise self._unavailable(ValueError(f"200 without {error}"), what) from error
 
 
+def _skew(date: str | None) -> timedelta:
+    try:
+        return timedelta() if date is None else abs(parsedate_to_datetime(date) - utc_now())
+    except (ValueError, TypeError):
+        return timedelta()
+
+
 class _Answered(Exception):
     """The store answered with an error; its code, and its words."""
 
@@ -357,4 +379,6 @@ class _Answered(Exception):
         details = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
         self.code = str(details.get("Code") or status)
+        self.skew = _skew(error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date"))
+        """The difference of the store's clock and ours, if the answer has a date."""
         super().__init__(f"{status} {self.code}: {details.get('Message', '')}"[:2_048])

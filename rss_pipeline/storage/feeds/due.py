@@ -20,6 +20,7 @@ from rss_pipeline.storage.feeds.claimable import (
     selection,
 )
 from rss_pipeline.storage.feeds.holds import (
+    DUE_NOW,
     NOT_HELD,
 )
 from rss_pipeline.storage.feeds.leases import LIVE_RUNS
@@ -61,6 +62,14 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
         oldest_due_at=row["oldest"],
         live_run_ids=tuple(lease["run_id"] for lease in live.rows),
     )
+
+
+def due_now(database: Database, now: datetime) -> int:
+    """The number of feeds that are due and not on hold, claimed or not."""
+    [row] = database.query(
+        f"SELECT count(*) AS n FROM feeds WHERE {DUE_NOW}", [instant(now)] * 3, name="count what is due"
+    ).rows
+    return int(row["n"])
 
 
 _LOOKED_AT = 20_000

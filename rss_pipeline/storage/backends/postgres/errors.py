@@ -16,11 +16,17 @@ _DATA_CLASSES = ("22", "23", "54")
 _NOT_DATA = frozenset({"22P02", "22023"})
 """The given value is no JSON, or no number: to SQLite and D1 that is our error, too."""
 
+_POOLER = (
+    "a pooler in front of the server mixes up prepared statements: use PgBouncer 1.21 or newer with"
+    " max_prepared_statements, its pool_mode=session, or the server's own address in DATABASE_URL"
+)
 _ADVICE = {
     "3F000": "the database lacks our functions: run `rss-pipeline migrate`",
     "42883": "schema and code may differ; run `rss-pipeline migrate`",
     "42703": "schema and code may differ; run `rss-pipeline migrate`",
     "42P01": "schema and code may differ; run `rss-pipeline migrate`",
+    "42P05": _POOLER,
+    "26000": _POOLER,
     "42501": "the user of DATABASE_URL lacks a right: it must own the database, or its schema",
     "53100": "the server's disk is full: make room there",
     "53200": "the server has no memory left; see its log",
@@ -37,6 +43,7 @@ _CLASS_ADVICE = {
     "08": "the connection was lost; the next run tries again",
     "28": "check user and password in DATABASE_URL",
     "3D": "check the database's name in DATABASE_URL: it is not there",
+    "26": _POOLER,
     "42": "schema and code may differ; run `rss-pipeline migrate`",
     "57": "the server ended the connection; the next run tries again",
     "58": "the server had an error of its disk or system; see its log",
