@@ -23,6 +23,7 @@ RssPipelineError
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
+    │  ├ DatabaseFull         no room is left for rows; a clean or `forget` makes some
     │  └ TableMissing         it has not this code's tables: it was not migrated
     ├ BrokerUnavailable      Redis, which hands runs to workers
     ├ SearchUnavailable      the search index is not there or cannot be read; all else works
@@ -164,6 +165,10 @@ class InfrastructureError(RssPipelineError):
 
 class DatabaseUnavailable(InfrastructureError):
     """The database is locked, read-only, full, unreachable or answers with a server error."""
+
+
+class DatabaseFull(DatabaseUnavailable):
+    """No room is left for more rows. Rows can be deleted: the next ones take their room."""
 
 
 class TableMissing(DatabaseUnavailable):

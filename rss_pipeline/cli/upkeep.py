@@ -5,7 +5,10 @@ The daemon does the clean and the purge by itself each day.
 """
 
 import os
+import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -13,15 +16,16 @@ from pathlib import Path
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.home_lock import HomeLock
 from rss_pipeline.cli.output import upkeep as output
 from rss_pipeline.cli.output.terminal import Bars, complain, say, say_json
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import ForgetRefused
+from rss_pipeline.errors import ForgetRefused, HomeNotLockable, InfrastructureError
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
 from rss_pipeline.storage.copy.sides import SIDES, open_side
 from rss_pipeline.storage.copy.stores import copy as copy_stores
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, InFile
 from rss_pipeline.storage.schema import migrate as apply_migrations
 
 
@@ -37,9 +41,9 @@ from rss_pipeline.storage.schema import migrate as apply_migrations
 def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove old items with their images, and old backups. The daemon does so each day.
 
-    RSS_KEEP_DAYS, `keep` in feeds.yaml and RSS_BACKUP_DAYS set how long items and backups are kept. What a
-    wrong clock would remove is refused without --yes; `restore --retired` brings items back. Exit code 1 if
-    it refused, or something could not be removed.
+    RSS_KEEP_DAYS, `keep` in feeds.yaml and RSS_BACKUP_DAYS set how long items and backups are kept. It works
+    in a database that is full, too. What a wrong clock would remove is refused without --yes; `restore
+    --retired` brings items back. Exit code 1 if it refused, or something could not be removed.
     """
     from rss_pipeline.pipeline.retention.clean import clean as clean_stores
 
@@ -174,15 +178,59 @@ def _forget_unlisted(settings: Settings, database: Database, *, yes: bool) -> No
 
 
 @click.command()
+@click.option(
+    "--compact",
+    is_flag=True,
+    help="Also write the file of an embedded database anew: it shrinks, now and with each clean. The command"
+    " says first how much room that needs. Stop `rss-pipeline up` before.",
+)
+@click.option("--yes", is_flag=True, help="With --compact: skip the confirmation.")
 @click.pass_obj
-def migrate(settings: Settings) -> None:
+def migrate(settings: Settings, compact: bool, yes: bool) -> None:
     """Bring the database's schema up to date."""
     database = connect(settings)
     try:
         applied = apply_migrations(database)
+        say(f"{settings.database_place}: {', '.join(applied) or 'already up to date'}")
+        if compact and isinstance(database, InFile):
+            _compact(settings, database, yes=yes)
+        elif compact:
+            say("It is no file of this machine: its server uses the room of deleted rows by itself.")
     finally:
         database.close()
-    say(f"{settings.database_place}: {', '.join(applied) or 'already up to date'}")
+
+
+def _compact(settings: Settings, database: InFile, *, yes: bool) -> None:
+    room, disk = database.room(), shutil.disk_usage(settings.home).free
+    size, free, needed, there = map(output.megabytes, (room.bytes, room.free, room.needed, disk))
+    say(
+        f"{settings.database_path} has {size}, of which {free} are free. To write it anew takes {needed}"
+        f" below {settings.home} for that time; {there} are free there."
+    )
+    if disk < room.needed:
+        raise InfrastructureError(
+            f"there is too little room below {settings.home}: make {needed} free there. Until then new rows"
+            " take the room that is free in the file"
+        )
+    if not yes:
+        click.confirm("Write it anew? Nothing can be stored meanwhile.", abort=True)
+    with _without_up(settings):
+        database.compact()
+    say(f"It has {output.megabytes(database.room().bytes)} now, and shrinks with each clean.")
+
+
+@contextmanager
+def _without_up(settings: Settings) -> Iterator[None]:
+    """Within, no `up` works in this home, where its file system has locks."""
+    try:
+        lock = HomeLock(settings.home, address="")
+    except HomeNotLockable:
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @click.command()

@@ -128,6 +128,48 @@ class HasRoom(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """The bytes of a database, how many of them are free for rows, and whether `shrink` returns those."""
+
+    bytes: int
+    free: int
+    shrinks: bool
+
+    @property
+    def needed(self) -> int:
+        """The bytes that must be free on the disk to write it anew: its rows twice, and a little more."""
+        return 2 * (self.bytes - self.free) * 102 // 100
+
+
+@runtime_checkable
+class Shrinks(Protocol):
+    """A `Database` whose deleted rows leave room that has to be made usable, or can be returned."""
+
+    def shrink(self) -> None:
+        """Make the room of deleted rows free for others, or return it to the disk."""
+        ...
+
+
+@runtime_checkable
+class InFile(Shrinks, Protocol):
+    """A `Database` that is a file of this machine."""
+
+    def room(self) -> Room:
+        """The size of the file, and what of it is free for rows."""
+        ...
+
+    def compact(self) -> None:
+        """Write the file anew, so that it shrinks by itself from then on."""
+        ...
+
+
+def shrink(database: Database) -> None:
+    """`Shrinks.shrink`, where there is one: D1 needs none."""
+    if isinstance(database, Shrinks):
+        database.shrink()
+
+
 def item_bytes(database: Database) -> int:
     """The most bytes of the row of one item in this database."""
     return database.item_bytes if isinstance(database, HasRoom) else MAX_VALUE_BYTES

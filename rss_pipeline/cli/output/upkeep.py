@@ -135,6 +135,18 @@ def show_cleaned(cleaned: "CleanResult") -> None:
             " visited, and the clock may have jumped. If it is right: rss-pipeline clean --yes",
             soft_wrap=True,
         )
+    if cleaned.items_left and not cleaned.out_of_time:
+        complain(
+            f"{cleaned.items_left:,} items past their time are left: the database is full, and their feeds"
+            " still list them. The next clean removes them, once there is room."
+        )
+    if (room := cleaned.room) is not None and room.free and total.items and not room.shrinks:
+        console.print(
+            f"{megabytes(room.free)} of the database's {megabytes(room.bytes)} are free for new rows; its"
+            " file does not shrink yet. `rss-pipeline migrate --compact` changes that, and says first how"
+            " much room it needs.",
+            soft_wrap=True,
+        )
     if cleaned.refusal is not None:
         complain(f"Without --dry-run: {cleaned.refusal}")
     if cleaned.refused:
@@ -143,6 +155,10 @@ def show_cleaned(cleaned: "CleanResult") -> None:
         )
     for key, reason in islice(cleaned.refusals.items(), ROWS_SHOWN):
         complain(f"  {key}: {reason}")
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
 def purged_as_text(figures: Mapping[str, int | bool]) -> str:

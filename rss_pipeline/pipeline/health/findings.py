@@ -13,7 +13,7 @@ from typing import Literal
 from rss_pipeline.collector.models.clock import rough
 from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups.orphans import Orphans
-from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.database import Room, Row
 from rss_pipeline.storage.reports import diagnostics
 from rss_pipeline.storage.schema import migrations
 
@@ -80,7 +80,10 @@ def check_d1_size(size: int | None) -> Check:
         return Check(name, "warning", "the proxy did not say", "Look it up with `npx wrangler d1 info`.")
     found = f"{size / 1e6:,.1f} MB"
     if size >= FULL * D1_LIMIT_BYTES:
-        fix = "Remove feeds you no longer need (`rss-pipeline forget`), or use several databases."
+        fix = (
+            "Keep items for fewer days (RSS_KEEP_DAYS, then `rss-pipeline clean`), or remove feeds you no"
+            " longer need (`rss-pipeline forget`): both work in a full database, too."
+        )
         full = size >= 0.98 * D1_LIMIT_BYTES
         return Check(name, "failure" if full else "warning", f"{found} of 10 GB, D1's limit", fix)
     if FULL * D1_FREE_LIMIT_BYTES <= size <= D1_FREE_LIMIT_BYTES:
@@ -94,9 +97,14 @@ def check_postgres_size(size: int) -> Check:
     return Check("database size", "ok", f"{size / 1e6:,.1f} MB")
 
 
-def judge_disk(path: Path, free: int) -> Check:
+def judge_disk(path: Path, free: int, room: Room | None = None) -> Check:
+    """The free bytes of the disk; `room` is that of the database's file on it, where that is known."""
     found = f"{free / 1e9:,.1f} GB free on the disk of {path}"
-    fix = "Make room, or move RSS_PIPELINE_HOME to a larger disk."
+    fix = "Make room (`rss-pipeline clean` removes what is old), or move RSS_PIPELINE_HOME to a larger disk."
+    if room is not None and room.free:
+        found += f"; {room.free / 1e6:,.1f} MB of the database's {room.bytes / 1e6:,.1f} MB are free for rows"
+        if not room.shrinks:
+            fix += " The file does not shrink by itself yet: see `rss-pipeline migrate --help`."
     if free < DISK_FAILURE_BYTES:
         return Check("database size", "failure", found, fix)
     if free < DISK_WARNING_BYTES:

@@ -27,7 +27,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.copy.sides import side_of
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, InFile
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports.diagnostics import has_items
 from rss_pipeline.storage.schema import check_prepared, schema_version
@@ -90,7 +90,7 @@ def usable_database(
         return None
     if settings.has_embedded_database:
         checks.append(Check("database", "ok", f"{settings.database_path} can be read"))
-        checks.append(check_disk(settings.home))
+        checks.append(check_disk(settings.home, database))
     checks.append(check_schema(current, embedded=settings.has_embedded_database))
     if checks[-1].state != "ok":
         return None
@@ -102,10 +102,11 @@ def usable_database(
     return database
 
 
-def check_disk(home: Path) -> Check:
+def check_disk(home: Path, database: Database | None = None) -> Check:
     """Free space on the disk of the embedded stores."""
     there = next(path for path in (home, *home.parents) if path.exists())
-    return judge_disk(there, shutil.disk_usage(there).free)
+    room = database.room() if isinstance(database, InFile) else None
+    return judge_disk(there, shutil.disk_usage(there).free, room)
 
 
 def usable_objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectStore | None:

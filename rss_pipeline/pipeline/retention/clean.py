@@ -4,16 +4,26 @@ Order and faults are decided here; the statements are storage.items.retention's 
 The command and the job `clean_store` run it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
 
 from rss_pipeline.batched import batched
-from rss_pipeline.errors import CleanRefused, ForgetRefused, StorageRejected
+from rss_pipeline.errors import (
+    CleanRefused,
+    DatabaseFull,
+    ForgetRefused,
+    ObjectStoreUnavailable,
+    StorageRejected,
+    disk_is_full,
+)
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
+from rss_pipeline.pipeline.retention.listed import Listed
 from rss_pipeline.pipeline.retention.refusal import DAY, FEW, MOST_AT_ONCE, Extent, jump, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.pipeline.retention.user_backups import back_up_all
@@ -22,11 +32,13 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups import expiry
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, InFile, shrink
 from rss_pipeline.storage.feeds import forget, unused
 from rss_pipeline.storage.images.places import move_private
 from rss_pipeline.storage.items import removals, retention
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
+
+logger = logging.getLogger(__name__)
 
 BACKUPS_SHARE = 0.5
 """The share of a clean's time that the backups may take; items have the rest."""
@@ -35,6 +47,10 @@ USERS_SHARE = 0.6
 COPIED_AT_ONCE = 8
 
 _AT_ONCE = 1_000
+_SLICES_WHERE_FULL = ((50, False), (50, True), (retention.SLICE_ITEMS, True))
+"""Items at once in a full database, and whether with tombstones."""
+
+_Retire = Callable[[Sequence[str], Sequence[retention.Task]], tuple[str, ...]]
 
 
 def clean(
@@ -88,6 +104,7 @@ def clean(
         after = removals.Removals(confirmed=now) if confirmed else before
         removed = 0 if confirmed else cleaning.cleaned.total.items
         removals.write_removals(database, after.and_now(removed, now))
+    cleaning.file()
     if cleaning.cleaned.refusal is not None and not dry_run:
         raise CleanRefused(cleaning.cleaned.refusal)
     return cleaning.cleaned
@@ -151,12 +168,18 @@ class _Cleaning:
     def users(self) -> None:
         """Back up what users have; also where nothing may be removed."""
         if not self.cleaned.dry_run:
-            done = back_up_all(
-                self.database,
-                self.objects,
-                now=self.now,
-                is_over=lambda: self.allowance.is_spent(USERS_SHARE),
-            )
+            try:
+                done = back_up_all(
+                    self.database,
+                    self.objects,
+                    now=self.now,
+                    is_over=lambda: self.allowance.is_spent(USERS_SHARE),
+                )
+            except (DatabaseFull, ObjectStoreUnavailable) as error:
+                if isinstance(error, ObjectStoreUnavailable) and not disk_is_full(error):
+                    raise
+                logger.warning("what users have is backed up by the next clean: %s", error)
+                return
             self.cleaned.users_backed_up = done.written
             self.cleaned.refuse(done.refused)
             self.cleaned.out_of_time |= done.left > 0
@@ -193,6 +216,10 @@ class _Cleaning:
             return None  # Another clean, or a person, took it meanwhile.
         except StorageRejected as error:
             return str(error)
+        except ObjectStoreUnavailable as error:
+            if not disk_is_full(error):
+                raise
+            return str(error)  # What is removed next makes room.
         return None
 
     def _expire(self, infos: Sequence[ObjectInfo]) -> None:
@@ -209,11 +236,17 @@ class _Cleaning:
                 removed.backup_bytes += info.size
 
     def items(self) -> None:
-        keep_days = self.settings.keep_days
         left = self.items_due
         self.progress.begin("items", left)
         if left == 0 or not self._may_remove():
             return
+        try:
+            self._all_items(left)
+        except DatabaseFull as error:
+            self._items_of_full(error)
+
+    def _all_items(self, left: int) -> None:
+        keep_days = self.settings.keep_days
         for part in retention.due_slices(self.database, self.now, keep_days=keep_days):
             if self.allowance.is_spent():
                 self.cleaned.out_of_time = True
@@ -223,6 +256,37 @@ class _Cleaning:
             through = 0 if part.is_part else len(part.items)
             left -= through
             self.progress.advance("items", through)
+
+    def _items_of_full(self, error: DatabaseFull) -> None:
+        """Items of a database without room for a tombstone. First go those that need none, since their feed
+        does not list them any more; the others then give their own room to their tombstones, the more at once
+        the more room for each."""
+        with closing(Listed(self.database, self.objects, self.settings, now=self.now)) as listed:
+            for most, with_tombstones in _SLICES_WHERE_FULL:
+                try:
+                    self._slices_of_full(listed, most, with_tombstones=with_tombstones)
+                except DatabaseFull as again:
+                    error = again
+                # In Postgres the room of deleted rows is not free at once.
+                shrink(self.database)
+        left = retention.count_due(self.database, self.now, keep_days=self.settings.keep_days)
+        self.cleaned.items_left = left
+        if left and not (self.cleaned.total.items or self.cleaned.out_of_time):
+            raise error
+
+    def _slices_of_full(self, listed: Listed, most: int, *, with_tombstones: bool) -> None:
+        def retire(ids: Sequence[str], tasks: Sequence[retention.Task]) -> tuple[str, ...]:
+            return retention.retire_where_full(self.database, ids, tasks, with_tombstones=with_tombstones)
+
+        keep_days = self.settings.keep_days
+        for part in retention.due_slices(self.database, self.now, keep_days=keep_days, most=most):
+            if self.allowance.is_spent():
+                self.cleaned.out_of_time = True
+                return
+            if with_tombstones:
+                self._retire(part, by=retire)
+            elif ids := {id for id, feed_id in part.items.items() if _is_gone(listed, feed_id, id)}:
+                self._retire(_only(part, ids), by=retire)
 
     def unused_feeds(self) -> None:
         """Remove the feeds that their last subscriber left some days ago. Their backups stay, and their
@@ -260,7 +324,8 @@ class _Cleaning:
         removed.items += items
         self.cleaned.feeds += 1
 
-    def _retire(self, part: retention.Slice) -> None:
+    def _retire(self, part: retention.Slice, *, by: "_Retire | None" = None) -> None:
+        """The items of a slice, by `retention.retire` where nothing else is named."""
         waiting = {task.item_id for task in part.tasks if task.is_live}
         tasks = [task for task in part.tasks if task.item_id not in waiting]
         stored = self._stored(tasks)
@@ -273,7 +338,7 @@ class _Cleaning:
         gone = whole
         if not self.cleaned.dry_run:
             of_whole = [task for task in tasks if task.item_id in whole]
-            gone = set(retention.retire(self.database, sorted(whole), of_whole))
+            gone = set((by or partial(retention.retire, self.database))(sorted(whole), of_whole))
             retention.drop_tasks(self.database, loose)
         self.cleaned.items_waiting += len(waiting | (whole - gone)) if not part.is_part else 0
         self._count(part, gone, [*loose, *(task for task in tasks if task.item_id in gone)])
@@ -306,6 +371,13 @@ class _Cleaning:
         self.cleaned.refuse(refused)
         return refused
 
+    def file(self) -> None:
+        """Return the room of what is gone to the disk, where the database is a file here that can."""
+        if isinstance(self.database, InFile):
+            if not self.cleaned.dry_run and self.cleaned.total.items:
+                self.database.shrink()
+            self.cleaned.room = self.database.room()
+
     def leftovers(self) -> None:
         before, dry_run = self.now - LEFTOVER_AGE, self.cleaned.dry_run
         if self.refusal is None and isinstance(self.objects, FolderStore):
@@ -317,6 +389,21 @@ class _Cleaning:
             # Not counted: they are of every installation of this user.
             with suppress(OSError):
                 sweep(socket_root(), prefix=SOCKETS)
+
+
+def _only(part: retention.Slice, ids: Set[str]) -> retention.Slice:
+    """The slice with these of its items alone, and their tasks."""
+    return replace(
+        part,
+        items={id: feed for id, feed in part.items.items() if id in ids},
+        tasks=[task for task in part.tasks if task.item_id in ids],
+    )
+
+
+def _is_gone(listed: Listed, feed_id: str, item_id: str) -> bool:
+    """True for an item that its feed does certainly not list any more."""
+    ids = listed.ids(feed_id)
+    return ids is not None and item_id not in ids
 
 
 def _lifecycle(objects: ObjectStore, settings: Settings) -> Lifecycle | None:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 
+from rss_pipeline.storage.database import Room
+
 REFUSALS_KEPT = 100
 
 
@@ -61,6 +63,8 @@ class CleanResult:
     refusals: dict[str, str] = field(default_factory=dict)
     """The first of them, with the store's reason."""
     out_of_time: bool = False
+    room: Room | None = None
+    """The room of a database that is a file of this machine, afterwards."""
     refusal: str | None = None
     """Why a clean that is not confirmed removes nothing; only a dry run has a result then."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import LifoQueue
 from typing import Any
 
-from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
+from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable, StorageRejected
 from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.storage.database import (
     Result,
@@ -150,7 +150,8 @@ class D1Database:
             return StorageRejected(
                 self._without_token(f"the database refused a value: {message[:_MESSAGE_CHARACTERS]}")
             )
-        return self._unavailable(path, statements, what, _advice(status, kind))
+        unavailable = self._unavailable(path, statements, what, _advice(status, kind))
+        return DatabaseFull(str(unavailable)) if kind == "full" else unavailable
 
     def _unavailable(
         self, path: str, statements: Sequence[Statement], what: str, advice: str
@@ -207,7 +208,8 @@ _ADVICE = {
     "not_found": "check D1_PROXY_URL: the Worker's address, without a path",
     "method": "check D1_PROXY_URL: the Worker's address, without a path",
     "quota": "the day's free rows are used up; wait until 00:00 UTC or take the paid plan",
-    "full": "the database or the account has no room left; delete what is not needed",
+    "full": "the database or the account has no room left; run `rss-pipeline clean`, or `rss-pipeline forget`"
+    " for feeds that are not needed",
     "overloaded": "the database is overloaded; the next poll tries again",
     "timeout": "D1 took too long; whether it was applied is not known, the next poll finds out",
     "internal": "the Worker's log says more (wrangler tail); the poll is tried again later",

@@ -4,6 +4,7 @@ Only the connections, the binding and the mapping of errors; limits are in datab
 """
 
 import contextlib
+import os
 import re
 import sqlite3
 import threading
@@ -15,13 +16,14 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Self
 
-from rss_pipeline.errors import DatabaseUnavailable, StorageRejected, disk_full, disk_is_full
+from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable, StorageRejected, disk_full, disk_is_full
 from rss_pipeline.storage.database import (
     LARGE_ITEM_BYTES,
     MAX_PARAMETERS,
     MAX_SQL_BYTES,
     MAX_VALUE_BYTES,
     Result,
+    Room,
     Statement,
     Value,
     check_batch,
@@ -32,6 +34,10 @@ from rss_pipeline.storage.database import (
 BUSY_TIMEOUT_SECONDS = 20.0
 _IDLE_READERS = 8
 """Connections that are kept for the next reads; each has a cache of 2 MB."""
+_INCREMENTAL = 2
+_PAGES_AT_ONCE = 2_000
+"""Some 8 MB: others may write in between."""
+_TEMPORARY = "SQLITE_TMPDIR"
 OLDEST_SQLITE = (3, 35, 0)
 """RETURNING."""
 
@@ -80,7 +86,11 @@ class SqliteDatabase:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
-        settings = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
+        settings: tuple[str, ...] = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
+        # Only before there is a page; it would write to an old file.
+        is_new = not path.exists() or (path.is_file() and path.stat().st_size == 0)
+        if is_new:
+            settings = ("auto_vacuum=INCREMENTAL", *settings)
         self._open(path, str(path), settings, busy_timeout, for_requests=for_requests)
 
     @classmethod
@@ -121,6 +131,34 @@ class SqliteDatabase:
                 return connection.run(statements, begin=None if len(statements) == 1 else "BEGIN")
         with self._writing(statements[0]) as connection:
             return connection.run(statements, begin="BEGIN IMMEDIATE")
+
+    def room(self) -> Room:
+        """The size of the file, and what of it is free for rows."""
+        page, pages, free, mode = (
+            int(row[name])
+            for name in ("page_size", "page_count", "freelist_count", "auto_vacuum")
+            for row in self.query(f"SELECT * FROM pragma_{name}").rows
+        )
+        return Room(bytes=page * pages, free=page * free, shrinks=mode == _INCREMENTAL)
+
+    def shrink(self) -> None:
+        """Return what is free in the file to the disk, where the file can: others write meanwhile."""
+        while (room := self.room()).shrinks and room.free:
+            self.query(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})", name="shrink the file")
+            if self.room().free >= room.free:
+                break
+        with self._lock:
+            self._writer.checkpoint()
+
+    def compact(self) -> None:
+        """Write the file anew, without what is free in it; it shrinks by itself from then on.
+
+        It takes room for two copies of the rows for that time, below the file's folder, and no other process
+        can write meanwhile.
+        """
+        with self._lock:
+            self._writer.vacuum(self.path.parent)
+            self._writer.checkpoint()
 
     def close(self) -> None:
         with self._lock:
@@ -217,6 +255,22 @@ class _Connection:
             self._command(f"PRAGMA busy_timeout = {round(rounded * 1_000)}")
             self._waits = rounded
 
+    def vacuum(self, folder: Path) -> None:
+        """Write the file anew; what it needs meanwhile is in this folder, not in that of the system."""
+        before = os.environ.get(_TEMPORARY)
+        os.environ[_TEMPORARY] = str(folder)
+        try:
+            self._command("PRAGMA auto_vacuum = INCREMENTAL")
+            self._command("VACUUM")
+        finally:
+            del os.environ[_TEMPORARY]
+            if before is not None:
+                os.environ[_TEMPORARY] = before
+
+    def checkpoint(self) -> None:
+        """Write the log into the file, as far as nobody reads what was before, and cut it."""
+        self._command("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         self._connection.close()
 
@@ -252,7 +306,7 @@ class _Connection:
         if disk_is_full(error, at=self._path.parent):
             where = disk_full(self._path.parent)
             brief = described(statement, characters=200)
-            return DatabaseUnavailable(f"{where}. {self._path}: {error} ({name}). Statement: {brief}")
+            return DatabaseFull(f"{where}. {self._path}: {error} ({name}). Statement: {brief}")
         advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "see the message")
         brief = described(statement, characters=200)
         return DatabaseUnavailable(f"{self._path}: {error} ({name}): {advice}. Statement: {brief}")

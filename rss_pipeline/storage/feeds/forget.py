@@ -4,8 +4,8 @@ The condition for it is pipeline.registry.forget's; a feed that somebody has sub
 whole. Objects stay.
 """
 
-from rss_pipeline.errors import ForgetRefused
-from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.errors import DatabaseFull, ForgetRefused
+from rss_pipeline.storage.database import Database, Statement, shrink
 from rss_pipeline.storage.feeds.predicates import SUBSCRIBED
 from rss_pipeline.storage.sql import chunked, compact
 from rss_pipeline.storage.topics.stale import mark_stale
@@ -20,10 +20,28 @@ def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
     Raises:
         ForgetRefused: a user of the reader subscribes to it; nothing was deleted.
     """
-    *_, image_tasks, items, marked = database.batch(
+    try:
+        return _begin(database, feed_id)
+    except DatabaseFull:
+        # The room of deleted rows is not everywhere free before they are committed. A process that is killed
+        # here leaves a feed without rows, which may be forgotten as before.
+        image_tasks, items, _ = database.batch(_of_their_own(*_free(feed_id)))[-3:]
+        shrink(database)
+        rest = _begin(database, feed_id)
+    return {
+        "image_tasks": image_tasks.changes + rest["image_tasks"],
+        "items": items.changes + rest["items"],
+    }
+
+
+def _begin(database: Database, feed_id: str) -> dict[str, int]:
+    *rows, members = _of_their_own(*_free(feed_id))
+    *_, image_tasks, items, _, _, marked = database.batch(
         [
+            *rows,
+            # What may need room comes behind what makes some.
             mark_stale(compact([feed_id])),
-            *_of_their_own(f"IN (SELECT value FROM json_each(?) WHERE {_FREE})", compact([feed_id])),
+            members,
             Statement(
                 f"""UPDATE feeds SET forgotten = 1, registered = 0, listed = 0, url = 'forgotten:' || id
                 WHERE id = ? AND NOT {SUBSCRIBED}""",
@@ -37,6 +55,10 @@ def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
             f"a user of the reader subscribes to {feed_id}: it goes when no user does any more"
         )
     return {"image_tasks": image_tasks.changes, "items": items.changes}
+
+
+def _free(feed_id: str) -> tuple[str, str]:
+    return f"IN (SELECT value FROM json_each(?) WHERE {_FREE})", compact([feed_id])
 
 
 def end_forget(database: Database, *feed_ids: str) -> int:
@@ -62,7 +84,8 @@ _FORGOTTEN = "forgotten = 1 AND id IN (SELECT value FROM json_each(?))"
 
 
 def _of_their_own(among: str, ids: str) -> list[Statement]:
-    """Statements that delete the rows of some feeds in the other tables.
+    """Statements that delete the rows of some feeds in the other tables: at the end image tasks, items, and
+    members of topics.
 
     Their holds stay: a publisher's Retry-After is valid also for a feed that is taken out and added again.
     """
@@ -70,10 +93,10 @@ def _of_their_own(among: str, ids: str) -> list[Statement]:
     return [
         Statement(f"DELETE FROM item_streams WHERE feed_id {among}", [ids], name="forget streams' items"),
         Statement(f"DELETE FROM streams WHERE feed_id {among}", [ids], name="forget streams"),
-        Statement(f"DELETE FROM topic_members WHERE feed_id {among}", [ids], name="forget members"),
         Statement(f"DELETE FROM expired_items WHERE feed_id {among}", [ids], name="forget tombstones"),
         Statement(f"DELETE FROM item_aliases WHERE feed_id {among}", [ids], name="forget aliases"),
         Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
         Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
         Statement(f"DELETE FROM items WHERE feed_id {among}", [ids], name="forget items"),
+        Statement(f"DELETE FROM topic_members WHERE feed_id {among}", [ids], name="forget members"),
     ]

@@ -10,16 +10,18 @@ there. Backups are in storage.backups.expiry, tombstones in tombstones.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
+from rss_pipeline.errors import DatabaseFull
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import DB_NOW, LIVE_TOKENS_NOW, compact
-from rss_pipeline.storage.topics.stale import mark_stale_of
+from rss_pipeline.storage.topics.stale import mark_stale, mark_stale_of
 
 SLICE_ITEMS = 500
 SLICE_TASKS = 4_000
@@ -128,29 +130,35 @@ def last_visit(database: Database) -> datetime | None:
     return from_instant(rows[0]["at"])
 
 
-def due_slices(database: Database, now: datetime, *, keep_days: int) -> Iterator[Slice]:
-    """Every item past its time at `now`, oldest of each feed first, in slices that fit into memory.
+def due_slices(
+    database: Database, now: datetime, *, keep_days: int, most: int | None = None
+) -> Iterator[Slice]:
+    """Every item past its time at `now`, oldest of each feed first, in slices that fit into memory, of at
+    most `most` items.
 
     A slice is read when it is requested: items that the last slice left behind are not met again.
     """
     after = START
     while rows := database.query(
-        due_sql(), due_params(after, now, keep_days), name="find items past their age"
+        due_sql(SLICE_ITEMS if most is None else most),
+        due_params(after, now, keep_days),
+        name="find items past their age",
     ).rows:
         last = rows[-1]
         after = Place(feed_id=last["feed_id"], created_at=last["created_at"], row=int(last["place"]))
         yield from _with_tasks(database, {row["id"]: row["feed_id"] for row in rows})
 
 
-def due_sql() -> str:
-    """Due items behind a place: of its feed first, then of the feeds after it, each feed through its index.
+def due_sql(most: int = SLICE_ITEMS) -> str:
+    """A query for at most so many due items behind a place: of its feed first, then of the feeds after it,
+    each feed through its index.
 
     A feed's own slice is cut before it is sorted: else the first look at a feed would read all it has due.
     """
     found = "items.id, items.feed_id, items.created_at, items.rowid AS place"
-    oldest = f"ORDER BY created_at, rowid LIMIT {SLICE_ITEMS}"
+    oldest = f"ORDER BY created_at, rowid LIMIT {most}"
     due = f"SELECT rowid FROM items AS i WHERE i.feed_id = feeds.id AND {_is_due('i')}"
-    order = f"ORDER BY feeds.id, items.created_at, items.rowid LIMIT {SLICE_ITEMS}"
+    order = f"ORDER BY feeds.id, items.created_at, items.rowid LIMIT {most}"
     return f"""SELECT * FROM (
         SELECT {found} FROM feeds CROSS JOIN items
         ON items.rowid IN ({due} AND (i.created_at, i.rowid) > (?, ?) {oldest})
@@ -158,7 +166,7 @@ def due_sql() -> str:
       UNION ALL SELECT * FROM (
         SELECT {found} FROM feeds CROSS JOIN items ON items.rowid IN ({due} {oldest})
         WHERE feeds.id > ? {order})
-      LIMIT {SLICE_ITEMS}"""
+      LIMIT {most}"""
 
 
 def due_params(after: Place, now: datetime, keep_days: int) -> list[Value]:
@@ -259,45 +267,100 @@ def retire(
     """
     if not items:
         return ()
-    ids, known = compact(list(items)), compact([task.as_known for task in tasks])
+    ids = compact(list(items))
     *_, gone = database.batch(
         [
-            Statement(
-                f"""DELETE FROM image_tasks WHERE item_id IN (SELECT value FROM json_each(?))
-                AND item_id NOT IN (SELECT t.item_id FROM image_tasks AS t
-                  WHERE t.item_id IN (SELECT value FROM json_each(?))
-                  AND (t.lease_token IN ({LIVE_TOKENS_NOW})
-                    OR {_AS_KNOWN} NOT IN (SELECT value FROM json_each(?))))""",
-                [ids, ids, known],
-                name="delete tasks of old items",
-            ),
+            _delete_tasks(ids, tasks),
             mark_stale_of(f"SELECT feed_id FROM items WHERE {_BARE}", [ids]),
             Statement(
                 f"""INSERT INTO expired_items (feed_id, guid, expired_at, link, title, pub_date)
                 SELECT feed_id, guid, {DB_NOW}, link, substr(title, 1, {MAX_TITLE_CHARACTERS}),
                   CASE pub_date_source WHEN 'feed' THEN pub_date END
                 FROM items WHERE {_BARE}
-                ON CONFLICT (feed_id, guid) DO UPDATE SET expired_at = excluded.expired_at,
-                  unlisted_since = NULL, unlisted_documents = 0, link = excluded.link,
-                  title = excluded.title, pub_date = excluded.pub_date""",
+                ON CONFLICT (feed_id, guid) DO UPDATE SET {_TOMBSTONE_ANEW}""",
                 [None if db_now is None else instant(db_now), ids],
                 name="write tombstones",
             ),
-            Statement(
-                f"DELETE FROM item_versions WHERE item_id IN (SELECT id FROM items WHERE {_BARE})",
-                [ids],
-                name="delete versions of old items",
-            ),
-            Statement(
-                f"DELETE FROM items WHERE {_BARE} RETURNING id",
-                [ids],
-                name="delete old items",
-            ),
+            *_delete_items(ids),
         ]
     )
     return tuple(row["id"] for row in gone.rows)
 
 
+def retire_where_full(
+    database: Database,
+    items: Sequence[str],
+    tasks: Sequence[Task],
+    *,
+    with_tombstones: bool,
+    db_now: datetime | None = None,
+) -> tuple[str, ...]:
+    """The same as `retire`, in a database without room for a row: tombstones are written into the room that
+    the items of the same batch leave, or, for items that their feed does not list any more, not at all.
+
+    Raises:
+        DatabaseFull: the items left too little room for their tombstones; nothing was deleted.
+    """
+    if not items:
+        return ()
+    ids = compact(list(items))
+    left = database.query(
+        f"""SELECT id, feed_id, guid, link, substr(title, 1, {MAX_TITLE_CHARACTERS}) AS title,
+          CASE pub_date_source WHEN 'feed' THEN pub_date END AS pub_date
+        FROM items WHERE id IN (SELECT value FROM json_each(?))""",
+        [ids],
+        name="read what tombstones keep",
+    ).rows
+    columns = ("id", "feed_id", "guid", "link", "title", "pub_date")
+    rows = compact([[row[name] for name in columns] for row in left])
+    value = {name: f"json_extract(value, '$[{place}]')" for place, name in enumerate(columns)}
+    write = Statement(
+        f"""INSERT INTO expired_items (feed_id, guid, expired_at, link, title, pub_date)
+        SELECT {value["feed_id"]}, {value["guid"]}, {DB_NOW}, {value["link"]}, {value["title"]},
+          {value["pub_date"]}
+        FROM json_each(?) WHERE {value["id"]} NOT IN (SELECT items.id FROM items
+            WHERE items.id IN (SELECT j.value FROM json_each(?) AS j))
+          AND {value["feed_id"]} IN (SELECT feeds.id FROM feeds)
+        ON CONFLICT (feed_id, guid) DO UPDATE SET {_TOMBSTONE_ANEW}""",
+        [None if db_now is None else instant(db_now), rows, ids],
+        name="write tombstones",
+    )
+    _, _, gone, *_ = database.batch(
+        [_delete_tasks(ids, tasks), *_delete_items(ids), *([write] if with_tombstones else [])]
+    )
+    # A topic that still shows them for a while is no reason to keep them.
+    with suppress(DatabaseFull):
+        feeds = mark_stale(compact(sorted({row["feed_id"] for row in left})))
+        database.batch([feeds])
+    return tuple(row["id"] for row in gone.rows)
+
+
+def _delete_tasks(ids: str, tasks: Sequence[Task]) -> Statement:
+    return Statement(
+        f"""DELETE FROM image_tasks WHERE item_id IN (SELECT value FROM json_each(?))
+        AND item_id NOT IN (SELECT t.item_id FROM image_tasks AS t
+          WHERE t.item_id IN (SELECT value FROM json_each(?))
+          AND (t.lease_token IN ({LIVE_TOKENS_NOW})
+            OR {_AS_KNOWN} NOT IN (SELECT value FROM json_each(?))))""",
+        [ids, ids, compact([task.as_known for task in tasks])],
+        name="delete tasks of old items",
+    )
+
+
+def _delete_items(ids: str) -> list[Statement]:
+    """Statements for the items without tasks; the last result has their ids."""
+    return [
+        Statement(
+            f"DELETE FROM item_versions WHERE item_id IN (SELECT id FROM items WHERE {_BARE})",
+            [ids],
+            name="delete versions of old items",
+        ),
+        Statement(f"DELETE FROM items WHERE {_BARE} RETURNING id", [ids], name="delete old items"),
+    ]
+
+
+_TOMBSTONE_ANEW = """expired_at = excluded.expired_at, unlisted_since = NULL, unlisted_documents = 0,
+  link = excluded.link, title = excluded.title, pub_date = excluded.pub_date"""
 _BARE = f"""items.id IN (SELECT value FROM json_each(?))
   AND NOT EXISTS (SELECT 1 FROM image_tasks AS t WHERE t.item_id = items.id) AND {_without_star("items")}"""
 

@@ -1,6 +1,8 @@
 """`rss-pipeline clean`: what it says it would do, does, and its exit code."""
 
 import json
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +42,35 @@ def test_the_command_says_what_it_would_do_does_it_and_what_it_did(
     assert {**dry, "dry_run": False} == real
     assert real["by_feed"]["one"]["images"] == 6
     assert said() == "Nothing is old enough to be removed.\n"
+
+
+def test_an_old_file_says_how_it_can_be_made_to_shrink_and_how_much_room_that_needs(
+    stocked: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stocked.settings.home)
+    path = stocked.settings.database_path
+    stocked.database.query("UPDATE items SET summary = ? WHERE guid LIKE 'old%'", ["x" * 100_000])
+    let_visited(stocked, datetime.now(UTC))
+    stocked.database.close()
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("PRAGMA auto_vacuum = NONE")
+        old.execute("VACUUM")
+    before = path.stat().st_size
+
+    def said(*command: str) -> str:
+        result = CliRunner().invoke(main, command, env={"RSS_PIPELINE_HOME": str(path.parent)}, input="n\n")
+        assert result.exit_code == (1 if command[-1] == "--compact" else 0), result.output
+        return str(result.output)
+
+    assert "are free for new rows; its file does not shrink yet. `rss-pipeline migrate --compact`" in said(
+        "clean"
+    )
+    assert path.stat().st_size == before
+    told = said("migrate", "--compact")
+    assert "To write it anew takes" in told
+    assert path.stat().st_size == before, "nobody said yes"
+    assert "and shrinks with each clean" in said("migrate", "--compact", "--yes")
+    assert path.stat().st_size < before - 500_000
 
 
 def _now() -> str:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
+from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable, StorageRejected
 from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
@@ -51,10 +51,11 @@ def refusal(status: int, kind: str, message: str = "the reason") -> bytes:
     return answer(status, json.dumps({"error": error}).encode())
 
 
-def trouble(answers: Answers) -> str:
+def trouble(answers: Answers, *, is_full: bool = False) -> str:
     """What an insert ends with; it is sent exactly once."""
     with answering(answers) as (database, server), pytest.raises(DatabaseUnavailable) as caught:
         database.query(INSERT, ["1"])
+    assert isinstance(caught.value, DatabaseFull) == is_full
     assert len(server.requests) == 1
     assert TOKEN not in "".join(traceback.format_exception(caught.value))
     text = str(caught.value)
@@ -82,7 +83,7 @@ def trouble(answers: Answers) -> str:
     ],
 )
 def test_each_refusal_of_the_worker_says_what_to_do_and_is_final(status: int, kind: str, advice: str) -> None:
-    text = trouble(refusal(status, kind))
+    text = trouble(refusal(status, kind), is_full=kind == "full")
     assert f"{status} {kind}: the reason" in text
     assert advice in text
 

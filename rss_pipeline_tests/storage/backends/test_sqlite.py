@@ -205,6 +205,29 @@ def test_a_full_disk_rolls_back_and_says_so(notes: SqliteDatabase, path: Path) -
     notes.query("INSERT INTO notes (id) VALUES ('small')")
 
 
+def test_a_file_returns_the_room_of_what_is_deleted_an_old_one_after_it_was_written_anew(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, text TEXT)")
+    large = [Statement("INSERT INTO notes VALUES (?, ?)", [str(n), "x" * 100_000]) for n in range(20)]
+    sizes = []
+    with closing(SqliteDatabase(path)) as notes:
+        for is_old in (True, False):
+            notes.batch(large)
+            notes.query("DELETE FROM notes WHERE id <> '1'")
+            before = notes.room()
+            assert (before.shrinks, before.free > 1_500_000) == (not is_old, True)
+            assert before.needed < 500_000, "rows count, and not what is free"
+            notes.shrink()
+            sizes.append(path.stat().st_size)
+            notes.compact()
+            assert (notes.room().free, notes.room().shrinks, path.stat().st_size < 300_000) == (0, True, True)
+            notes.query("DELETE FROM notes")
+    assert sizes[0] > 1_500_000 > 300_000 > sizes[1]
+    with closing(SqliteDatabase(path.with_name("new.sqlite"))) as new:
+        new.query("CREATE TABLE notes (id TEXT PRIMARY KEY)")
+        assert new.room().shrinks
+
+
 def test_a_missing_table_points_to_migrate(notes: SqliteDatabase) -> None:
     assert "run `rss-pipeline migrate`" in trouble(notes, "SELECT * FROM feeds")
 

@@ -58,6 +58,16 @@ _LOCK_WRITERS = f"SELECT pg_advisory_xact_lock({_WRITERS})"
 _LOCK_CLAIMS = f"SELECT pg_advisory_xact_lock({_CLAIMS})"
 _LOCKS_BESIDE: dict[Beside, tuple[str, ...]] = {"choose": (_LOCK_CLAIMS,), "take": ()}
 _WRITES_LEASES = re.compile(r"\b(?:INSERT\s+INTO|UPDATE)\s+leases\b", re.IGNORECASE)
+_GROWING = (
+    "items",
+    "item_versions",
+    "image_tasks",
+    "item_streams",
+    "item_states",
+    "expired_items",
+    "feeds",
+    "topics",
+)
 _COUNTED = ("INSERT", "UPDATE", "DELETE")
 
 _Prepared = tuple[str, list[Value]]
@@ -111,6 +121,16 @@ class PostgresDatabase:
         self._is_closed = True
         for connection in self._open:
             connection.close()
+
+    def shrink(self) -> None:
+        """Make the room of deleted rows free for others at once; what is at the end of a table is returned.
+        The server does the same by itself some time later."""
+        vacuum = Statement(f"VACUUM (ANALYZE FALSE) {', '.join(_GROWING)}", name="free the room of rows")
+        with self._connection() as connection:
+            try:
+                connection.execute(vacuum.sql, prepare=False)
+            except psycopg.Error as error:
+                raise failed(error, [vacuum], self._where) from error
 
     def is_prepared(self) -> bool:
         """True if the database has the functions of this code."""

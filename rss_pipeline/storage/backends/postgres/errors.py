@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg
 
-from rss_pipeline.errors import DatabaseUnavailable, StorageRejected, TableMissing
+from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable, StorageRejected, TableMissing
 from rss_pipeline.storage.database import Statement, described
 
 _MESSAGE_CHARACTERS = 500
@@ -28,7 +28,7 @@ _ADVICE = {
     "42P05": _POOLER,
     "26000": _POOLER,
     "42501": "the user of DATABASE_URL lacks a right: it must own the database, or its schema",
-    "53100": "the server's disk is full: make room there",
+    "53100": "the server's disk is full: make room there, or run `rss-pipeline clean`",
     "53200": "the server has no memory left; see its log",
     "53300": "the server takes no more connections: raise max_connections, or run fewer processes",
     "25006": "the server only reads: name the primary in DATABASE_URL, not a standby",
@@ -37,6 +37,7 @@ _ADVICE = {
     "40001": "other batches were in the way each time; the next run tries again",
     "40P01": "other batches were in the way each time; the next run tries again",
 }
+_KINDS = {"42P01": TableMissing, "53100": DatabaseFull}
 _NO_CONNECTION = "08006"
 """The code of an error that came from libpq and not from the server, which has no code."""
 _CLASS_ADVICE = {
@@ -99,7 +100,7 @@ def failed(
         code = _NO_CONNECTION
     advice = _ADVICE.get(code) or _CLASS_ADVICE.get(code[:2], "the next run tries again")
     more = f" and {len(statements) - 1} more" if len(statements) > 1 else ""
-    kind = TableMissing if code == "42P01" else DatabaseUnavailable
+    kind = _KINDS.get(code, DatabaseUnavailable)
     return kind(
         f"the database cannot be used: {advice}. {where}: {text} ({code or type(error).__name__})."
         f" Statement: {described(statements[0], characters=200)}{more}"
