@@ -133,17 +133,25 @@ def _check_fleet(settings: Settings, *, of_fleet: bool) -> None:
     help="Seconds to wait for FEED while another run visits it or its host; that run makes way. By default"
     " until the claim of a killed run is over: RSS_PIPELINE_LEASE_SECONDS and a minute.",
 )
+@click.option("--strict", is_flag=True, help="Exit with 1 also if any feed failed or was not visited.")
 @yes
 @as_json
 @click.pass_obj
 def poll(
-    settings: Settings, feed: tuple[str, ...], all_feeds: bool, wait: float | None, yes: bool, as_json: bool
+    settings: Settings,
+    feed: tuple[str, ...],
+    all_feeds: bool,
+    wait: float | None,
+    strict: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Poll in this process until nothing is due. FEED is an id, a URL or a part of one.
 
     Named feeds, or all feeds with --all, are visited even if they are not due, but not while their host is on
-    hold (Retry-After). Exit code 1 if a feed failed, a requested feed was not visited, a store failed, or
-    feeds.yaml has mistakes.
+    hold (Retry-After). Exit code 1 for what a person has to fix now: no feed could be reached, a store
+    failed, feeds.yaml has mistakes; and if a FEED that was named failed or was not visited. Other feeds that
+    fail are tried again by themselves; with --strict they count, too.
     """
     from rss_pipeline.pipeline.health.unreached import nothing_reached_yet
     from rss_pipeline.pipeline.visits.pending_work import has_pending_work, has_registry_news
@@ -181,7 +189,7 @@ def poll(
         terminal.complain(
             f"{settings.feeds_file} was not used, for the reason above: the feeds are those of before."
         )
-    if (is_requested and result.left) or not result.is_fine:
+    if result.needs_a_person or ((feed or strict) and (result.failures or result.left)):
         sys.exit(1)
 
 

@@ -35,7 +35,7 @@ def test_polling_by_hand_says_of_each_feed_on_hold_until_when(
     # What was visited within the second in which a poll begins counts as visited by it.
     pipeline.database.query("UPDATE feeds SET last_visited_at = '2026-01-01T00:00:00Z' WHERE id = 'first'")
     all_ = invoke("poll", "--all")
-    assert all_.exit_code == 1
+    assert all_.exit_code == 0, "a hold ends by itself"
     assert "1 feeds visited: 1 with a new document" in all_.stdout
     for id in ("first", "led"):
         # The two are told in the same second or the next.

@@ -57,8 +57,9 @@ class PollResult:
         )
 
     @property
-    def is_fine(self) -> bool:
-        return not (self.failures or self.errors or self.nothing_reached or self.registry_error)
+    def needs_a_person(self) -> bool:
+        """True for what no later poll repairs by itself. Feeds that fail are not among it."""
+        return bool(self.errors or self.nothing_reached or self.registry_error)
 
     def as_json(self) -> dict[str, Any]:
         return {
