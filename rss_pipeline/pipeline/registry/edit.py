@@ -37,8 +37,9 @@ def write_feeds(
 ) -> tuple[FeedSpec, ...]:
     """Write these entries behind those of feeds.yaml; return their feeds.
 
-    `rows` are the feeds known to the database (`registry_rows`): an entry with an address that is stored
-    under another id gets that id, and goes on with its history. A link is followed; a missing file is made.
+    Each gets its id in writing, so that a change of its address keeps it. `rows` are the feeds known to the
+    database (`registry_rows`): an address that is stored under another id gets that id, and goes on with its
+    history. A link is followed; a missing file is made.
 
     Raises RegistryError: the file has mistakes, or with these entries would have some, or cannot be written.
     It is as it was.
@@ -50,7 +51,7 @@ def write_feeds(
         try:
             after = with_entries(before, entries)
             new = parse_registry(after, path=path, environ=environ).feeds[len(specs) :]
-            after = with_entries(before, list(_with_known_ids(entries, new, rows)))
+            after = with_entries(before, list(_with_ids(entries, new, rows)))
         except ValueError as error:
             raise RegistryError(str(path), [f"{error}; nothing was added"]) from None
         changed = parse_registry(after, path=path, environ=environ)
@@ -64,13 +65,12 @@ def write_feeds(
     return written[len(specs) :]
 
 
-def _with_known_ids(
+def _with_ids(
     entries: Sequence[NewEntry], specs: Sequence[FeedSpec], rows: Sequence[Row]
 ) -> Iterator[NewEntry]:
     ids = {row["url"]: row["id"] for row in rows}
     for entry, spec in zip(entries, specs, strict=True):
-        known = ids.get(spec.url, spec.id)
-        yield entry if known == spec.id else replace(entry, id=known)
+        yield replace(entry, id=ids.get(spec.url, spec.id))
 
 
 @contextmanager

@@ -95,8 +95,8 @@ def sync_registry(
     registry = load_registry(path, environ=os.environ if environ is None else environ)
     specs = registry.feeds
     # In one request: a sync is part of every poll.
-    found = database.batch([registered.REGISTRY_ROWS, topics.STORED_TOPICS])
-    known, stored = (result.rows for result in found)
+    found = database.batch([registered.REGISTRY_ROWS, topics.STORED_TOPICS, registered.OPEN_NETWORKS])
+    known, stored, opened = (result.rows for result in found)
     rows = _without_forgotten(database, known, specs)
     forgotten = tuple(row["id"] for row in rows if row["forgotten"])
     changes = registered.registry_changes(specs, rows, path=str(path))
@@ -106,6 +106,8 @@ def sync_registry(
     if not changes.is_empty:
         kept = registered.apply(database, changes, now=now, closed=_public_forms(changes, rows))
     registered.place(database, rows)
+    networks = " ".join(sorted(map(str, settings.allow_networks)))
+    registered.open_networks(database, opened, networks, now=now)
     topic_changes = topics.topic_changes(registry.topics, stored)
     topics.apply(database, topic_changes)
     return RegistrySync(

@@ -205,6 +205,35 @@ def apply(
     return tuple(sorted(kept))
 
 
+OPEN_NETWORKS = Statement(
+    "SELECT value FROM installation WHERE name = 'allow_networks'", name="read networks that were open"
+)
+"""The value of ALLOW_NETWORKS at the last sync, for `open_networks`."""
+
+
+def open_networks(database: Database, known: Sequence[Row], networks: str, *, now: datetime) -> None:
+    """Let feeds be due that were blocked before ALLOW_NETWORKS had this value. `known` are the rows of
+    OPEN_NETWORKS; nothing is written where the value is the same."""
+    if (known[0]["value"] if known else "") == networks:
+        return
+    database.batch(
+        [
+            Statement(
+                """INSERT INTO installation (name, value) VALUES ('allow_networks', ?)
+                ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
+                [networks],
+                name="note open networks",
+            ),
+            Statement(
+                """UPDATE feeds SET next_fetch_at = min(next_fetch_at, ?)
+                WHERE registered = 1 AND last_error_kind = 'blocked_address'""",
+                [instant(now)],
+                name="visit blocked feeds again",
+            ),
+        ]
+    )
+
+
 def _moves(closed: Mapping[str, NewFeed], ids: Iterable[str], *, now: datetime) -> list[Statement]:
     """In the batch that closes a feed: no user reads what its headers or its private host give."""
     return move_subscriptions({id: closed[id] for id in ids if id in closed}, now=now)
@@ -222,7 +251,9 @@ _FIELDS = ", ".join(
 _KEPT = "(feeds.url = excluded.url AND feeds.needs_access >= excluded.needs_access)"
 _IS_DUE_AT_ONCE = """(feeds.registered = 0 OR feeds.enabled < excluded.enabled OR feeds.url <> excluded.url
   OR feeds.needs_access < excluded.needs_access
-  OR (feeds.last_error_kind = 'too_large' AND feeds.max_size IS NOT excluded.max_size))"""
+  OR (feeds.last_error_kind = 'too_large' AND feeds.max_size IS NOT excluded.max_size)
+  OR (feeds.last_error_kind = 'blocked_address' AND (feeds.allow_private < excluded.allow_private
+    OR feeds.private_hosts IS NOT excluded.private_hosts)))"""
 _HAS_OTHER_INTERVAL = """(feeds.interval IS NOT excluded.interval AND excluded.interval IS NOT NULL
   AND feeds.consecutive_failures = 0)"""
 _BY_INTERVAL = """max(coalesce(feeds.not_before, ''),

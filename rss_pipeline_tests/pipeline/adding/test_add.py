@@ -57,7 +57,7 @@ def test_a_feed_is_written_visited_once_and_collected(mine: Pipeline, server: Fe
     url = server.route(HOST, "/feed", Answer(body=rss("a", "b", title="A & B"), etag='"1"'))
     [result] = added(mine, url)
     assert isinstance(result, Added)
-    assert text(mine) == f"{COMMENTED}  - url: {url}\n    allow_private: true\n"
+    assert text(mine) == f"{COMMENTED}  - url: {url}\n    id: {result.id}\n    allow_private: true\n"
     assert (result.title, result.url, result.items) == ("A & B", url, 2)
     assert mine.guids(result.id) == ["a", "b"]
     assert len(mine.backups(result.id)) == 1
@@ -165,7 +165,8 @@ def test_what_cannot_be_added_leaves_the_file_and_the_others_go_on(
     assert "not an http or https URL" in messages[1]
     assert "a web page that names no feed, and there is none in the usual places (/feed/, " in messages[2]
     assert f"The web page names the feed {server.url(OTHER, '/404')}, but: " in messages[3]
-    assert text(mine) == f"{COMMENTED}  - url: {fine}\n    allow_private: true\n"
+    [one] = [each for each in results if isinstance(each, Added)]
+    assert text(mine) == f"{COMMENTED}  - url: {fine}\n    id: {one.id}\n    allow_private: true\n"
 
 
 def test_a_private_address_is_requested_only_if_that_was_said(mine: Pipeline, server: FeedServer) -> None:

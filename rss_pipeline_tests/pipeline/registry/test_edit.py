@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.new_entries import NewEntry
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.registry.edit import write_feeds
@@ -14,6 +15,8 @@ from rss_pipeline.storage.feeds.registered import registry_rows
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 NEW = NewEntry(url="https://new.example/feed")
+WRITTEN = f"- url: https://new.example/feed\n  id: {feed_id('https://new.example/feed', 'new.example')}\n"
+"""Its id is written, too."""
 
 
 def write(path: Path, *entries: NewEntry, environ: dict[str, str] | None = None) -> list[str]:
@@ -28,7 +31,7 @@ def test_the_file_keeps_its_permissions_and_a_link_to_it_stays_a_link(tmp_path: 
     link.symlink_to(real)
     assert write(link) == ["https://new.example/feed"]
     assert link.is_symlink()
-    assert real.read_text("utf-8") == "- https://a.example/  # mine\n- https://new.example/feed\n"
+    assert real.read_text("utf-8") == f"- https://a.example/  # mine\n{WRITTEN}"
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     assert os.listdir(real.parent) == ["mine.yaml"], "no temporary file is left"
 
@@ -39,28 +42,30 @@ def test_streams_and_topics_stay_when_a_feed_is_added(tmp_path: Path) -> None:
     tail = "topics:\n  t:\n    of: [a/one]\n"
     path.write_text(head + tail, "utf-8")
     assert write(path) == ["https://new.example/feed"]
-    assert path.read_text("utf-8") == f"{head}  - https://new.example/feed\n{tail}"
+    assert path.read_text("utf-8") == f"{head}  {WRITTEN.replace('  id', '    id')}{tail}"
 
 
 def test_a_missing_file_is_made(tmp_path: Path) -> None:
     write(tmp_path / "feeds.yaml")
-    assert "  - https://new.example/feed\n" in (tmp_path / "feeds.yaml").read_text("utf-8")
+    assert "  - url: https://new.example/feed\n" in (tmp_path / "feeds.yaml").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
     ("body", "after"),
     [
-        (b"", b"# The feeds to collect; docs/feeds-yaml.md explains all keys.\nfeeds:\n  - @\n"),
-        (b"# - https://old.example/\r\n", b"# - https://old.example/\r\nfeeds:\r\n  - @\r\n"),
-        (b"feeds:\n  # - https://old.example/\n", b"feeds:\n  - @\n  # - https://old.example/\n"),
-        (b"\xef\xbb\xbf- https://a.example/\r\n", b"\xef\xbb\xbf- https://a.example/\r\n- @\r\n"),
+        (b"", b"# The feeds to collect; docs/feeds-yaml.md explains all keys.\nfeeds:\n  @"),
+        (b"# - https://old.example/\r\n", b"# - https://old.example/\r\nfeeds:\r\n  @"),
+        (b"feeds:\n  # - https://old.example/\n", b"feeds:\n  @  # - https://old.example/\n"),
+        (b"\xef\xbb\xbf- https://a.example/\r\n", b"\xef\xbb\xbf- https://a.example/\r\n@"),
     ],
 )
 def test_a_file_as_an_editor_left_it_keeps_its_bytes(tmp_path: Path, body: bytes, after: bytes) -> None:
     path = tmp_path / "feeds.yaml"
     path.write_bytes(body)
     assert write(path) == ["https://new.example/feed"]
-    assert path.read_bytes() == after.replace(b"@", b"https://new.example/feed")
+    lines = WRITTEN.replace("  id", "    id" if b"feeds" in after else "  id").encode()
+    written = lines.replace(b"\n", b"\r\n") if b"\r\n" in body else lines
+    assert path.read_bytes() == after.replace(b"@", written)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +107,10 @@ def test_a_feed_that_was_collected_under_another_id_goes_on_with_it(pipeline: Pi
     assert spec.id == "mine"
     pipeline.sync()
     assert pipeline.feed("mine")["registered"]
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("new.example", "other.example"), "utf-8")
+    assert pipeline.sync().changes.unregistered == ()
+    assert pipeline.feed("mine")["url"] == "https://other.example/feed"
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:

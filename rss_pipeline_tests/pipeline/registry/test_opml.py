@@ -222,7 +222,8 @@ def test_doubles_are_merged_and_a_known_feed_keeps_its_entry(pipeline: Pipeline)
     assert result.in_several == (("HTTPS://new.example/", "A", "B"),)
     after = pipeline.settings.feeds_file.read_text("utf-8")
     assert after.startswith(text)
-    assert after.endswith("  - url: HTTPS://new.example/\n    title: Title\n    folder: A\n")
+    id = result.ids[0]
+    assert after.endswith(f"  - url: HTTPS://new.example/\n    id: {id}\n    title: Title\n    folder: A\n")
 
 
 def test_a_file_with_one_mistake_adds_nothing(pipeline: Pipeline) -> None:

@@ -1,6 +1,8 @@
 """The registry on its way into the feeds table."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -117,7 +119,7 @@ def test_a_sync_reads_feeds_and_topics_in_one_request(pipeline: Pipeline) -> Non
     pipeline.sync()
     database = Watched(pipeline.database)
     assert sync_registry(database, pipeline.settings, now=pipeline.clock()).changes.is_empty
-    assert database.batches[0] == ["read registry", "read topics"]
+    assert database.batches[0] == ["read registry", "read topics", "read networks that were open"]
     assert "read topics" not in str(database.batches[1:])
 
 
@@ -294,6 +296,36 @@ def test_a_feed_whose_address_changes_with_its_id_loses_nothing(
     assert pipeline.sync().removed == ()
     pipeline.poll()
     assert pipeline.guids("feed") == ["a", "b"]
+
+
+def test_a_feed_that_was_blocked_is_due_once_its_address_is_opened(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    ids = ("flag", "list", "setting")
+    for number, id in enumerate(ids, start=2):
+        pipeline.register(server.route(f"127.0.0.{number}", "/feed", Answer(body=rss(id))), id)
+        pipeline.feeds[-1]["allow_private"] = False
+    pipeline.write_registry()
+
+    def state() -> dict[str, tuple[str, bool]]:
+        now = instant(pipeline.clock())
+        rows = {id: pipeline.feed(id) for id in ids}
+        return {id: (row["last_error_kind"], row["next_fetch_at"] <= now) for id, row in rows.items()}
+
+    pipeline.poll()
+    assert state() == dict.fromkeys(ids, ("blocked_address", False))
+    pipeline.feeds[0]["allow_private"] = True
+    pipeline.feeds[1]["allow_private"] = ["127.0.0.3"]
+    pipeline.write_registry()
+    pipeline.sync()
+    blocked = ("blocked_address", False)
+    assert state() == dict.fromkeys(ids, ("blocked_address", True)) | {"setting": blocked}
+    opened_settings = replace(pipeline.settings, allow_networks=(ip_network("127.0.0.4/32"),))
+    sync_registry(pipeline.database, opened_settings, now=pipeline.clock())
+    assert state()["setting"] == ("blocked_address", True)
+    pipeline.database.query("UPDATE feeds SET next_fetch_at = '2100-01-01T00:00:00Z'")
+    sync_registry(pipeline.database, opened_settings, now=pipeline.clock())
+    assert state()["setting"] == blocked, "once, when the setting changes"
 
 
 def test_a_feed_that_is_switched_off_keeps_its_place_and_says_so(pipeline: Pipeline) -> None:
