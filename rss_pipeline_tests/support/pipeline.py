@@ -342,6 +342,16 @@ def _image(image: str | None, guid: str) -> str:
     return "" if image is None else f'<img src="{image}/{guid}.png">'
 
 
+def cut_off(pipeline: Pipeline, *ids: str) -> None:
+    """From now on the hosts of these feeds are out of reach, as if our own network were down: no name below
+    .invalid resolves (RFC 6761 6.4), and each is a domain of its own."""
+    for id in ids:
+        pipeline.database.query(
+            "UPDATE feeds SET fetch_url = ?, host = ? WHERE id = ?",
+            [f"http://{id}.invalid/feed", f"{id}.invalid", id],
+        )
+
+
 def ends(rounds: Sequence[Round], where: Callable[[Any], Any]) -> list[Any]:
     """`where` of every visit of these rounds."""
     return [where(visit) for round_ in rounds for visit in round_.visits]

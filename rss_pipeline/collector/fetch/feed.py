@@ -57,6 +57,8 @@ class FeedVisit:
     clock: Clock
     _requests: VisitRequests = field(init=False)
     _with_access: bool = field(default=False, init=False)
+    _network: str | None = field(default=None, init=False)
+    """That of the host that was requested first, if it answered."""
     _led_until: datetime | None = field(default=None, init=False)
     """The time until which a redirect of this visit may be used unasked."""
     _requested: RequestUrl = field(init=False)
@@ -78,6 +80,8 @@ class FeedVisit:
         outcome = await self._requests.outcome(
             self._follow(), lambda error: scrubbed(error.advised, self.access)
         )
+        if isinstance(outcome, Failure) and self._network is not None:
+            outcome = replace(outcome, network=self._network)
         return outcome if self._led_until is None else _waiting(outcome, self._led_until, now=self.clock())
 
     async def _follow(self) -> NotModified | Document:
@@ -119,6 +123,8 @@ class FeedVisit:
         self, here: RequestUrl, answer: HttpResponse, *, conditional: bool
     ) -> NotModified | Document | Redirect:
         now = self.clock()
+        if here is self._requested:
+            self._network = answer.network()
         retry_after = requested_wait(answer.status, answer.head, now=now)
         is_led = here.host != self._requested.host
         self.holds.feed_answered(
@@ -156,6 +162,7 @@ class FeedVisit:
             max_age=max_age,
             retry_after=retry_after,
             conditional=conditional,
+            network=self._network,
         )
         if answer.status == 304:
             return NotModified(response=response)

@@ -112,6 +112,8 @@ class VisitRequests:
             fetched_at=self.clock(),
             fetch_ms=self.milliseconds(),
             answered=self._answered,
+            # Behind an outbound proxy nobody but that has answered.
+            reached=error.reached and self.policy.proxy is None,
             host=self._host,
             document_hash=error.document_hash,
             parser_version=None if error.document_hash is None else parser_version(),

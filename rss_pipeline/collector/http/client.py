@@ -27,6 +27,7 @@ from rss_pipeline.collector.http.own_machine import OwnMachine
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import ExactURL, RequestUrl
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Access
+from rss_pipeline.collector.models.network import network_of
 from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.tls import tls_context
 
@@ -95,11 +96,18 @@ class FetchPolicy:
 class HttpResponse:
     """A response: its head has been read, its body has not."""
 
-    def __init__(self, response: httpx.Response, host: str) -> None:
+    def __init__(self, response: httpx.Response, host: str, *, is_direct: bool = True) -> None:
         self.status = response.status_code
+        self._is_direct = is_direct
         self.head = Head(response.headers.raw)
         self._response = response
         self._host = host
+
+    def network(self) -> str | None:
+        """The network of the address that answered; None behind an outbound proxy."""
+        stream = self._response.extensions.get("network_stream")
+        where = stream.get_extra_info("server_addr") if self._is_direct and stream is not None else None
+        return network_of(str(where[0])) if where else None
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes of the body as they arrive, content-coded. Raises `FetchError` if they end early."""
@@ -175,7 +183,7 @@ class Client:
         line, response = await self._send(url, extra, _Trace(is_wanted), stay=stay, private=private)
         connection = meter_body(response, most=most or self._policy.max_wire_bytes)
         try:
-            yield HttpResponse(response, url.host)
+            yield HttpResponse(response, url.host, is_direct=self._policy.proxy is None)
         finally:
             # A connection that fails while it is closed does not make the response wrong.
             with suppress(httpx.HTTPError, OSError):

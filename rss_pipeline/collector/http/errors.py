@@ -29,6 +29,7 @@ class FetchError(Exception):
         advice: str = "",
         status: int | None = None,
         retry_after: int | None = None,
+        reached: bool = False,
         document_hash: str | None = None,
         body_bytes: int | None = None,
     ) -> None:
@@ -37,6 +38,8 @@ class FetchError(Exception):
         self.advised = f"{message} {advice}" if advice else message
         self.status = status
         self.retry_after = retry_after
+        self.reached = reached
+        """Somebody refused or reset the connection."""
         self.document_hash = document_hash
         self.body_bytes = body_bytes
         super().__init__(kind, message)
@@ -56,6 +59,10 @@ _NOT_ABOUT_TLS = (
 """Errors that a time-out or a closed connection also raises."""
 
 
+_FROM_SOMEBODY = (ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+"""Errors that an answer on the network causes (TCP RST), not its absence."""
+
+
 def request_error(error: Exception, host: str, *, connect_timeout: float) -> FetchError:
     """The `FetchError` for any exception that a request to `host` raised before its response."""
     for cause in _causes(error):
@@ -68,7 +75,9 @@ def request_error(error: Exception, host: str, *, connect_timeout: float) -> Fet
         if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
             return _handshake(cause.reason, host)
         if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            return FetchError("connect", f"{host} closed the TLS connection before it answered.")
+            return FetchError(
+                "connect", f"{host} closed the TLS connection before it answered.", reached=True
+            )
         if isinstance(cause, socket.gaierror):
             return _name(cause, host)
         if _is_too_long(cause):
@@ -87,13 +96,16 @@ def request_error(error: Exception, host: str, *, connect_timeout: float) -> Fet
                 "that HTTP does not allow.",
             )
         case httpx.RemoteProtocolError() if _is_closed_by_peer(error):
-            return FetchError("connect", f"{host} closed the connection before it had answered.")
+            return FetchError(
+                "connect", f"{host} closed the connection before it had answered.", reached=True
+            )
         case httpx.RemoteProtocolError():
-            return FetchError("connect", f"{host} sent an answer that is not HTTP.")
+            return FetchError("connect", f"{host} sent an answer that is not HTTP.", reached=True)
         case httpx.UnsupportedProtocol():
             return bad_host(host)
         case httpx.TransportError() | OSError() | anyio.BrokenResourceError() | anyio.ClosedResourceError():
-            return FetchError("connect", f"No connection to {host}: {_system(error)}.")
+            reached = any(isinstance(cause, _FROM_SOMEBODY) for cause in _causes(error))
+            return FetchError("connect", f"No connection to {host}: {_system(error)}.", reached=reached)
         case httpx.InvalidURL() | httpx.StreamError() | ValueError():
             return bad_host(host)
         case _:

@@ -59,6 +59,10 @@ class Failure:
     fetch_ms: int | None = None
     answered: bool = False
     """The host answered over HTTP, with any status."""
+    reached: bool = False
+    """It refused or reset the connection: no answer, but our network is up."""
+    network: str | None = None
+    """The network of the feed's host, if that answered (`network_of`)."""
     host: str | None = None
     """Host of the hop that failed: a redirect may have led away from the feed's own."""
     document_hash: str | None = None

@@ -110,6 +110,8 @@ class HttpState:
     """The last 200 with a document; long ago means nothing but 304 since."""
     host_answered: bool = False
     """The host answered the last visit, with any status."""
+    network: str | None = None
+    """The network that the host was last in (`network_of`)."""
 
     def codecs_after(self, header: FeedHeader) -> tuple[str | None, str | None]:
         """`charset` and `former_charset` after this document; one of ASCII alone keeps both."""
@@ -144,6 +146,8 @@ class ScheduleState:
     """The end of the last visit, answered or not."""
     last_success_at: datetime | None = None
     hints: PublisherHints = field(default_factory=PublisherHints)
+    outage_pauses: int = 0
+    """Visits in a row that an outage of our own network postponed."""
     items_listed: int | None = None
     """By the last stored document; None if unknown."""
     gaps: GapHistory = field(default_factory=GapHistory)

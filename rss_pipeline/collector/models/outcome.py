@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from rss_pipeline.collector.models.failure import Failure
@@ -47,6 +47,8 @@ class Response:
     """Retry-After in seconds, at most 86,400: some servers send it with every answer."""
     conditional: bool = False
     """The request that was answered carried validators."""
+    network: str | None = None
+    """The network of the host that was requested first; None behind an outbound proxy."""
     moved_to: str | None = None
     """`url` if redirects led to it and each of them was permanent."""
 
@@ -121,9 +123,12 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOff:
-    """Requested in vain, or not at all, for our own network went down. Due in five minutes, no failure."""
+    """Requested in vain, or not at all, for our own network went down. No failure; due after `pause`."""
 
     message: str = ""
     """The sentence that the attempt failed with."""
+    pause: timedelta = timedelta(minutes=5)
+    retry_after: int | None = None
+    """Seconds that a redirect of the visit asked to wait."""
     before_any_answer: bool = False
     """No feed has ever been answered: a first start without network."""

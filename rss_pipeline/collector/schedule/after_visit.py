@@ -45,7 +45,12 @@ def after_visit(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold |
                 address=feed.address,
             )
         case CutOff(before_any_answer=before):
-            return Ending(next=next_after_our_outage(now, before_any_answer=before), address=feed.address)
+            return Ending(
+                next=next_after_our_outage(
+                    feed, now, before_any_answer=before, retry_after=outcome.retry_after
+                ),
+                address=feed.address,
+            )
 
 
 def _after_document(feed: Feed, parsed: Parsed, *, now: datetime) -> Ending:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import LONGEST
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure, FailureKind
+from rss_pipeline.collector.models.network import registered_domain
 from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS
 
 IMAGE_PAUSES = (timedelta(hours=1), timedelta(hours=8))
@@ -26,14 +27,14 @@ def images_network_is_down(
     """Return True if a round of images shows that our own network is down: then no attempt counts.
 
     `failures` are host and kind of every attempt of a round without a success; blocked addresses prove
-    nothing. The network is down if all others failed in the network, at three hosts or more, and no feed's
-    host has answered since `since`: the round's start, or the time of the last such finding for the same
-    images. So images of three dead hosts are postponed once, and counted as soon as a poll has shown that the
-    network is up.
+    nothing. The network is down if all others failed in the network, at hosts of three registered domains or
+    more, and no feed's host has answered since `since`: the round's start, or the time of the last such
+    finding for the same images. So images of three dead hosts are postponed once, and counted as soon as a
+    poll has shown that the network is up.
     """
     requested = [(host, kind) for host, kind in failures if kind not in UNREQUESTED_KINDS]
     if any(kind not in NETWORK_KINDS for _, kind in requested):
         return False
     if last_feed_answer is not None and last_feed_answer > since:
         return False
-    return len({host for host, _ in requested}) >= OUTAGE_HOSTS
+    return len({registered_domain(host) for host, _ in requested}) >= OUTAGE_HOSTS

@@ -24,6 +24,7 @@ from rss_pipeline.collector.schedule.interval_reasons import (
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE_BACKOFF = timedelta(hours=6)
 OUTAGE_PAUSE = timedelta(minutes=5)
+LONGEST_OUTAGE_PAUSE = timedelta(hours=1)
 UNREADABLE_PAUSE = timedelta(minutes=5)
 
 SPREAD_PER_CENT = 3
@@ -118,13 +119,23 @@ def _on_hold(hold: HostHold | FeedHold) -> str:
     return f"{hold.host} is on hold until {instant(hold.until)}: {hold.reason}"
 
 
-def next_after_our_outage(now: datetime, *, before_any_answer: bool = False) -> NextVisit:
+def outage_pause(pauses: int) -> timedelta:
+    """The pause of an outage of our own network after so many: 5 min, 10 min and so on up to an hour."""
+    return min(OUTAGE_PAUSE * (1 << min(pauses, 4)), LONGEST_OUTAGE_PAUSE)
+
+
+def next_after_our_outage(
+    feed: Feed, now: datetime, *, before_any_answer: bool = False, retry_after: int | None = None
+) -> NextVisit:
     """The visit after a round in which our own network was down. No failure is counted.
 
-    Before the first answer of any feed it is not known that it was the network.
+    Before the first answer of any feed it is not known that it was the network, and each pause is the first.
+    `retry_after` are the seconds that a redirect asked to wait.
     """
+    pause = OUTAGE_PAUSE if before_any_answer else outage_pause(feed.schedule.outage_pauses)
     why = "no feed could be reached" if before_any_answer else "our network was down"
-    return NextVisit(at=now + OUTAGE_PAUSE, reason=f"{why}: 5 min", kind="our_outage")
+    at = now + max(pause, _seconds(retry_after) or pause)
+    return NextVisit(at=at, reason=f"{why}: {duration(pause)}", kind="our_outage")
 
 
 def next_after_unreadable_registry(now: datetime) -> NextVisit:

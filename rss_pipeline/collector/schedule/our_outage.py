@@ -11,6 +11,7 @@ from ipaddress import ip_address
 
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.network import network_of, registered_domain
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotModified
 
 OUTAGE_HOSTS = 3
@@ -37,8 +38,9 @@ class Outage:
 def outage(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, blamed: Collection[str] = ()) -> Outage | None:
     """Return the outage of our own network that a round shows; None if it shows none.
 
-    The network was down if every visit failed in the network, at three hosts or more that had answered the
-    time before: hosts that were dead then prove nothing, nor do blocked addresses. It went down in the middle
+    The network was down if every visit failed in the network, at hosts in three networks or more that had
+    answered the time before: hosts that were dead then prove nothing, nor do blocked addresses, and the hosts
+    of one provider are as one. A connection that is refused or reset is an answer. It went down in the middle
     of the round if three hosts answered at first, and later none of three or more such hosts that were
     requested after the last answer. `blamed` are feeds with a failure of their own in any case.
     """
@@ -46,31 +48,49 @@ def outage(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, blamed: Collection[
     last = max((at for at, _ in answers), default=None)
     if last is not None and len({host for _, host in answers}) < OUTAGE_HOSTS:
         return None
-    proof = {
-        feed.address.host
+    proof = [
+        (feed, failure)
         for feed, failure in failures
         if feed.http.host_answered
         and feed.id not in blamed
         and failure.kind in NETWORK_KINDS
+        and not failure.reached
         and (last is None or _began(failure, last) > last)
-    }
-    if len(proof) < OUTAGE_HOSTS:
+    ]
+    if not _in_several_networks(proof):
         return None
     ours = {
         feed.id
         for feed, failure in failures
-        if feed.id not in blamed and (last is None or (failure.fetched_at or last) > last)
+        if feed.id not in blamed
+        and not failure.reached
+        and (last is None or (failure.fetched_at or last) > last)
     }
     return Outage(feed_ids=frozenset(ours), in_the_middle=last is not None)
+
+
+def _in_several_networks(failures: Sequence[tuple[Feed, Failure]]) -> bool:
+    """True if these hosts are in three networks or more, as far as known; names that do not resolve also have
+    to be of three domains."""
+    networks = {
+        network_of(feed.address.host) or feed.http.network or registered_domain(feed.address.host)
+        for feed, _ in failures
+    }
+    names = {
+        registered_domain(feed.address.host) if failure.kind == "dns" else feed.address.host
+        for feed, failure in failures
+    }
+    return min(len(networks), len(names)) >= OUTAGE_HOSTS
 
 
 def never_reached(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, now: datetime) -> Outage | None:
     """Return the outage of our own network that a round shows where no feed has ever answered; None if none.
 
-    The network was down if no host answered and three public hosts or more failed in the network. Of one or
-    two, a name that resolved shows that the network is there. Where none of them resolved, the names may be
-    wrong as well, so that the network is to blame for an hour after a feed was registered. Feeds of our own
-    network (`allow_private`, a private address) prove nothing, and those on this machine need no network.
+    The network was down if no host answered and public hosts in three networks or more failed in the network.
+    Of one or two, a name that resolved shows that the network is there. Where none of them resolved, the
+    names may be wrong as well, so that the network is to blame for an hour after a feed was registered. Feeds
+    of our own network (`allow_private`, a private address) prove nothing, and those on this machine need no
+    network.
     """
     answers, failures = _answers_and_failures(outcomes)
     failures = [(feed, failure) for feed, failure in failures if not _is_here(feed.address.host)]
@@ -82,7 +102,7 @@ def never_reached(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, now: datetim
     if answers or not public:
         return None
     ours = {feed.id for feed, _ in failures}
-    if len({feed.address.host for feed, _ in public}) >= OUTAGE_HOSTS:
+    if _in_several_networks(public):
         return Outage(feed_ids=frozenset(ours), in_the_middle=False, before_any_answer=True)
     if any(failure.kind != "dns" for _, failure in public):
         return None
@@ -129,7 +149,7 @@ def _answers_and_failures(
             case Failure() as failure:
                 if failure.kind in _BROKEN_OFF:
                     failures.append((feed, failure))
-                if failure.kind not in NETWORK_KINDS or failure.answered:
+                if failure.kind not in NETWORK_KINDS or failure.answered or failure.reached:
                     answers += _answer(feed, failure)
     return answers, failures
 

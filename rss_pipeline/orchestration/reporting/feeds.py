@@ -7,7 +7,7 @@ before its report, the change stays counted in the database, and the next report
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -202,8 +202,9 @@ def _failure(visit: Visit, change: Change | None) -> tuple[str, str] | None:
             return "refused", message
         case OnHold() as held:
             return "host_on_hold", str(held)
-        case CutOff(message=message):
-            return "our_network", f"our own network went down; the feed is due again in 5 minutes. {message}"
+        case CutOff(message=message, pause=pause):
+            later = f"the feed is due again in {pause // timedelta(minutes=1)} minutes"
+            return "our_network", f"our own network went down; {later}. {message}"
         case HeldElsewhere() if change is not None and change.last_error_kind is None:
             return None
         case HeldElsewhere() if change is not None:

@@ -18,7 +18,7 @@ from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KIN
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
-from rss_pipeline.collector.schedule.next_visit import OUTAGE_PAUSE
+from rss_pipeline.collector.schedule.next_visit import LONGEST_OUTAGE_PAUSE, OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
 from rss_pipeline.pipeline.session.fetch_policy import images_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
@@ -188,6 +188,7 @@ class ImageRound:
                 self._add(request.id, stored)
             case Failure() as failure:
                 self._network_is_up |= failure.kind not in NETWORK_KINDS | UNREQUESTED_KINDS
+                self._network_is_up |= failure.reached
                 self._failed.append((self._tasks[request.id], failure))
                 # Only the round's end shows whether a failure in the network is ours: none counts before.
                 if self._network_is_up and len(self._failed) >= _RECORDED_AT_ONCE:
@@ -264,11 +265,14 @@ class ImageRound:
         ):
             return
         now = self._run.clock()
+        # The outage has lasted so long: each pause is twice the last one.
+        pause = min(now - min(postponed, default=now) + OUTAGE_PAUSE, LONGEST_OUTAGE_PAUSE)
+        minutes = pause // timedelta(minutes=1)
         said = next(failure.message for _, failure in self._failed if failure.kind in NETWORK_KINDS)
         reason = f"our own network was down: no attempt is counted. {said}"
         self._release(
             (
-                ImageRelease(task_id=task.id, due_at=now + OUTAGE_PAUSE, kind="our_outage", reason=reason)
+                ImageRelease(task_id=task.id, due_at=now + pause, kind="our_outage", reason=reason)
                 for task in tried
             ),
             # The beginning of an outage is kept: a feed that answers after it shows that it is over.
@@ -277,7 +281,7 @@ class ImageRound:
         self._release(self._unbegun)
         raise NetworkUnavailable(
             f"Our own network is down: all {len(tried)} images failed in the network, and no feed has"
-            " answered since. They are due again in 5 minutes, no attempt is counted."
+            f" answered since. They are due again in {minutes} minutes, no attempt is counted."
             f" The first one said: {said}"
         )
 

@@ -5,7 +5,7 @@ Whether there was one is decided in collector.schedule.our_outage.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import CutOff, Document, FetchOutcome, NotBegun, NotModified
 from rss_pipeline.collector.schedule.after_visit import after_visit
-from rss_pipeline.collector.schedule.next_visit import next_after_our_outage
+from rss_pipeline.collector.schedule.next_visit import next_after_our_outage, outage_pause
 from rss_pipeline.collector.schedule.our_outage import Outage, never_reached, nothing_reached, outage
 from rss_pipeline.errors import NetworkUnavailable, NothingReached
 from rss_pipeline.pipeline.visits.visit import Visits
@@ -50,7 +50,12 @@ def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) ->
             leases.Release(
                 feed_id=visit.feed.id,
                 token=visit.token,
-                next=next_after_our_outage(now, before_any_answer=ours.before_any_answer),
+                next=next_after_our_outage(
+                    visit.feed,
+                    now,
+                    before_any_answer=ours.before_any_answer,
+                    retry_after=visit.outcome.retry_after if isinstance(visit.outcome, Failure) else None,
+                ),
             )
             for visit in visits
             if visit.feed.id in late
@@ -59,7 +64,12 @@ def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) ->
     cut_off = []
     for visit in visits:
         if visit.feed.id in ours.feed_ids and isinstance(visit.outcome, Failure):
-            outcome = CutOff(message=visit.outcome.message, before_any_answer=ours.before_any_answer)
+            outcome = CutOff(
+                message=visit.outcome.message,
+                pause=outage_pause(visit.feed.schedule.outage_pauses),
+                retry_after=visit.outcome.retry_after,
+                before_any_answer=ours.before_any_answer,
+            )
             visit = replace(visit, outcome=outcome, next=after_visit(visit.feed, outcome, now=now).next)
         cut_off.append(visit)
     if not ours.in_the_middle:
@@ -95,8 +105,9 @@ def raise_for_our_outage(visits: Visits) -> None:
             f" The first of {len(messages)} feeds said: {messages[0]}"
         )
     if messages:
+        pause = min(outcome.pause for _, outcome in cut_off) // timedelta(minutes=1)
         many = f"all {len(messages)}" if len(messages) == len(visits) else f"{len(messages)} of {len(visits)}"
         raise NetworkUnavailable(
             f"Our own network was down: {many} feeds failed in the network, hosts among them that answered"
-            f" before. They are due again in 5 minutes. The first one said: {messages[0]}"
+            f" before. They are due again in {pause} minutes. The first one said: {messages[0]}"
         )

@@ -113,6 +113,7 @@ def _unchanged_row(visit: UnchangedVisit) -> Row:
         **(kept_validators(visit.feed) if cut_off else validators(visit.feed, response, overwrite=has_body)),
         **set_address_row(visit.feed, visit.ending.address, response),
         "max_age": response.max_age,
+        "network": response.network,
         "body_at": instant(response.fetched_at) if has_body else None,
         "cut_off": int(cut_off),
         **schedule_row(visit.ending.next),
@@ -147,7 +148,8 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   {count_visit("'unchanged'")},
   -- A run that died between store and extract_images left items without a search for images.
   images_pending = max(images_pending, {number("unclosed_claims > 1")}, backup_unsure),
-  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
+  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0,
+  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0
   FROM clock, json_each(?) AS v
   -- Another run may have taken the feed over: then this visit writes nothing.
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")} RETURNING id""")
@@ -161,6 +163,7 @@ def _failed_row(visit: FailedVisit) -> Row:
         "last_error_kind": failure.kind,
         "last_error": storable(failure.message[:2000]),
         "host_answered": int(failure.answered),
+        "network": failure.network,
         "failed_hash": failure.document_hash,
         "failed_version": failure.parser_version,
         **schedule_row(visit.ending.next),
@@ -189,7 +192,8 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   -- Items may be stored although the visit failed: in a run that died, or before the refused statement.
   images_pending = max(images_pending, {number("unclosed_claims > 1")}, backup_unsure,
     CAST({FIELD.format("last_error_kind")} = 'storage_rejected' AS INTEGER)),
-  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
+  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0,
+  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0
   FROM clock, json_each(?) AS v
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")} RETURNING id""")
 
@@ -216,6 +220,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         "id": feed.id,
         "token": stored.token,
         **document_row(feed, parsed),
+        "network": document.response.network,
         **schedule_row(stored.ending.next),
         # A text: Postgres does not keep the order of what is in an object.
         "facts": compact(known_facts(facts_of_document(parsed))),
@@ -275,7 +280,8 @@ _STORED = without_comments(f"""WITH listed(id) AS (SELECT value FROM json_each(?
   images_pending = CASE WHEN fresh.unseen > 0 AND images = 1 THEN 1 ELSE images_pending END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
-  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
+  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0,
+  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0
   FROM fresh, clock, v, gap
   -- Another run may have taken the feed over: then this visit writes nothing.
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")}

@@ -108,6 +108,7 @@ _HTTP: _Columns = {
     "former_charset": ("former_charset", _TEXT),
     "last_body_at": ("last_body_at", _INSTANT),
     "host_answered": ("host_answered", _FLAG),
+    "network": ("network", _TEXT),
 }
 _SCHEDULE: _Columns = {
     "next_fetch_at": ("next_fetch_at", _INSTANT),
@@ -115,6 +116,7 @@ _SCHEDULE: _Columns = {
     "last_fetched_at": ("last_fetched_at", _INSTANT),
     "last_visited_at": ("last_visited_at", _INSTANT),
     "last_success_at": ("last_success_at", _INSTANT),
+    "outage_pauses": ("outage_pauses", _NUMBER),
     "items_listed": ("items_listed", _NUMBER),
 }
 _HINTS: _Columns = {

@@ -36,7 +36,7 @@ def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) ->
     """
     rows = database.query(
         f"""SELECT id FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND schedule_kind = 'our_outage'
-        AND (? = 1 OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-{_SETTLED} seconds')
+        AND (? = 1 OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-' || ({_SETTLED}) || ' seconds')
           < (SELECT max(last_fetched_at) FROM feeds))""",
         [compact(list(ids)), int(answered)],
         name="find outages of ours that are over",
@@ -52,8 +52,10 @@ def any_answered(database: Database) -> bool:
     return bool(rows)
 
 
-_SETTLED = 60
-"""Seconds before the feeds of an outage are due again: its run has ended by then."""
+_SETTLED = "CASE outage_pauses {} ELSE 3360 END".format(
+    " ".join(f"WHEN {n} THEN {max(300 * 2 ** (n - 1), 300) - 240}" for n in range(5))
+)
+"""Seconds from 4 min after an outage, when its run has ended, until its feeds are due again."""
 
 
 def forget_failed_document(database: Database, feed_id: str, document_hash: str) -> None:

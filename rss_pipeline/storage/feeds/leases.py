@@ -211,7 +211,9 @@ def release(database: Database, releases: Sequence[Release], *, others: Sequence
 _RELEASE = """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0),
   next_fetch_at = coalesce(json_extract(v.value, '$[2]'), next_fetch_at),
   schedule_reason = coalesce(json_extract(v.value, '$[3]'), schedule_reason),
-  schedule_kind = coalesce(json_extract(v.value, '$[4]'), schedule_kind)
+  schedule_kind = coalesce(json_extract(v.value, '$[4]'), schedule_kind),
+  outage_pauses = CASE WHEN json_extract(v.value, '$[4]') = 'our_outage' THEN outage_pauses + 1
+    ELSE outage_pauses END
   FROM json_each(?) AS v WHERE feeds.id = json_extract(v.value, '$[0]')
     AND feeds.lease_token = json_extract(v.value, '$[1]')"""
 

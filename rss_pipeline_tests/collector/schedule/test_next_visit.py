@@ -279,8 +279,11 @@ def test_what_lengthens_a_backoff(
     assert next_after_failure(feed(in_a_row=failures), failure, now=NOW).at - NOW == wanted
 
 
-def test_after_our_own_outage_five_minutes() -> None:
-    assert next_after_our_outage(NOW).at - NOW == 5 * MINUTE
+def test_after_our_own_outage_pauses_double_up_to_an_hour() -> None:
+    pauses = [next_after_our_outage(feed(outage_pauses=n), NOW).at - NOW for n in (0, 1, 2, 3, 4, 5, 5000)]
+    assert pauses == [5 * MINUTE, 10 * MINUTE, 20 * MINUTE, 40 * MINUTE, HOUR, HOUR, HOUR]
+    after_redirect = next_after_our_outage(feed(), NOW, retry_after=7200)
+    assert after_redirect.at == NOW + 2 * HOUR
 
 
 def test_while_feeds_yaml_cannot_be_read_a_feed_with_a_password_comes_again_in_five_minutes() -> None:

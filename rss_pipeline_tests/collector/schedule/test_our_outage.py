@@ -17,13 +17,23 @@ SECOND = timedelta(seconds=1)
 Outcomes = list[tuple[Feed, FetchOutcome]]
 
 
-def failed(kind: FailureKind = "connect", *, at: float = 0, ms: int = 10, answered: bool = False) -> Failure:
+def failed(
+    kind: FailureKind = "connect",
+    *,
+    at: float = 0,
+    ms: int = 10,
+    answered: bool = False,
+    reached: bool = False,
+) -> Failure:
     """Ended so many seconds after the round's start, after `ms` of asking."""
-    return Failure(kind=kind, message="x", answered=answered, fetched_at=NOW + at * SECOND, fetch_ms=ms)
+    fetched_at = NOW + at * SECOND
+    return Failure(
+        kind=kind, message="x", answered=answered, reached=reached, fetched_at=fetched_at, fetch_ms=ms
+    )
 
 
-def on(host: str, *, answered: bool = True) -> Feed:
-    return make_feed(host, f"http://{host}/", host, host_answered=answered)
+def on(host: str, *, answered: bool = True, network: str | None = None) -> Feed:
+    return make_feed(host, f"http://{host}/", host, host_answered=answered, network=network)
 
 
 def ok(at: float = 0) -> NotModified:
@@ -70,6 +80,37 @@ HELD = OnHold(hold=FeedHold(feed_id="d", host="e", until=NOW, reason="429"))
         ("given back", [*[(on(h), failed()) for h in "abc"], (on("d"), NotBegun())], True),
         ("on hold", [*[(on(h), failed()) for h in "abc"], (on("d"), HELD)], True),
         ("all given back", [(on(h), NotBegun()) for h in "abc"], False),
+        ("one refuses", [*[(on(h), failed()) for h in "abc"], (on("d"), failed(reached=True))], False),
+        ("of one network", [(on(h, network="192.0.2.0/24"), failed("timeout")) for h in "abcdefgh"], False),
+        (
+            "of two networks and one unknown",
+            [
+                (on(h, network=n), failed("timeout"))
+                for h, n in {"a": "1", "b": "1", "c": "2", "d": None}.items()
+            ],
+            True,
+        ),
+        ("addresses of one network", [(on(f"192.0.2.{n}"), failed("timeout")) for n in range(8)], False),
+        (
+            "addresses of three networks",
+            [(on(h), failed("timeout")) for h in ("192.0.2.1", "198.51.100.1", "[2001:db8::1]")],
+            True,
+        ),
+        (
+            "names of one domain that do not resolve",
+            [(on(f"{h}.example.co.uk", network=h), failed("dns")) for h in "abcdefgh"],
+            False,
+        ),
+        (
+            "names of three domains that do not resolve",
+            [(on(f"www.{h}.co.uk", network=h), failed("dns")) for h in "abc"],
+            True,
+        ),
+        (
+            "names of one network that do not resolve",
+            [(on(f"{h}.example", network="192.0.2.0/24"), failed("dns")) for h in "abcdefgh"],
+            False,
+        ),
         ("mixed network kinds", [(on(k), failed(k)) for k in sorted(NETWORK_KINDS)], True),  # type: ignore[arg-type]
     ],
 )

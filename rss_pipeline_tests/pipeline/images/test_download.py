@@ -154,7 +154,7 @@ def test_an_object_store_that_is_down_for_an_hour_costs_no_attempt(
 def test_our_own_outage_costs_no_attempt_and_dead_hosts_do_once_a_feed_has_answered(
     home: Pipeline, server: FeedServer
 ) -> None:
-    dead = [f"http://127.0.3.{n}:{server.port}/{n}" for n in range(1, 4)]
+    dead = [f"http://dead-{n}.invalid/{n}" for n in range(1, 4)]
     collect(home, server, *dead)
     with pytest.raises(NetworkUnavailable):
         home.download()
@@ -165,6 +165,8 @@ def test_our_own_outage_costs_no_attempt_and_dead_hosts_do_once_a_feed_has_answe
     with pytest.raises(NetworkUnavailable):
         home.download()  # No feed has answered since.
     home.poll(all_feeds=True)
+    home.clock.turn(minutes=6)
+    assert home.download().failed_attempts == 0, "the second pause is twice the first one"
     home.clock.turn(minutes=6)
     assert home.download().failed_attempts == 3
     assert {row["attempts"] for row in image_rows(home).values()} == {1}

@@ -4,13 +4,14 @@
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NextVisit
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import due, leases
+from rss_pipeline.storage.feeds import due, feeds, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named
 from rss_pipeline.storage.feeds.leases import Release
 from rss_pipeline_tests.storage.values import (
@@ -108,7 +109,11 @@ def test_a_feed_released_until_later_is_due_then_and_has_no_failure(database: Da
     row = feed_row(database)
     assert (row["lease_token"], row["unclosed_claims"], row["consecutive_failures"]) == (None, 0, 0)
     assert (row["next_fetch_at"], row["schedule_reason"]) == (instant(NOW + 5 * MINUTE), "our network")
-    assert row["schedule_kind"] == "our_outage"
+    assert (row["schedule_kind"], row["outage_pauses"]) == ("our_outage", 1)
+    for seconds, blamed in ((239, set()), (241, {"a"})):
+        answered = instant(NOW + timedelta(seconds=seconds))
+        database.query("UPDATE feeds SET last_fetched_at = ? WHERE id = 'b'", [answered])
+        assert feeds.not_our_outage(database, ["a"], answered=False) == blamed
     assert feed_row(database, "b")["next_fetch_at"] == instant(NOW)
     assert row["last_visited_at"] is None
 

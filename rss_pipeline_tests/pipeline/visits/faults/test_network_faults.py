@@ -5,18 +5,20 @@ from datetime import timedelta
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
 from rss_pipeline.pipeline.visits.visit import Stored
-from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline_tests.support.pipeline import Pipeline, cut_off, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
 def _network(pipeline: Pipeline, hosts: int = 4) -> list[str]:
-    """Feeds on hosts that have answered, and the network gone since."""
+    """Feeds on hosts of several networks that have answered, and our own network gone since."""
     with FeedServer() as server:
         ids = [
             pipeline.register(server.route(f"127.0.2.{n}", "/feed", Answer(body=rss(f"g{n}"))), f"feed-{n}")
             for n in range(1, hosts + 1)
         ]
         pipeline.poll()
+    pipeline.database.query("UPDATE feeds SET network = id")
+    cut_off(pipeline, *ids)
     return ids
 
 
@@ -46,7 +48,7 @@ def test_hosts_that_were_dead_before_prove_nothing_of_our_network(pipeline: Pipe
     for n in range(3):
         ids.append(pipeline.register(f"http://127.0.3.{n + 1}:9/feed", f"dead-{n}"))
     rounds = pipeline.poll(all_feeds=True)
-    assert ends(rounds, lambda visit: visit.outcome.kind) == ["connect"] * 5
+    assert ends(rounds, lambda visit: visit.outcome.kind) == ["connect"] * 3 + ["dns"] * 2
     assert {pipeline.feed(id)["consecutive_failures"] for id in ids} == {1}
 
 
@@ -85,5 +87,5 @@ def test_a_feed_of_a_dead_run_whose_own_host_is_dead_is_a_failure_of_its_own(
     rounds = pipeline.poll()
     assert ends(rounds, lambda visit: type(visit.outcome)) == [Failure, Stored]
     feed = pipeline.feed(id)
-    assert (feed["consecutive_failures"], feed["last_error_kind"]) == (1, "connect")
+    assert (feed["consecutive_failures"], feed["last_error_kind"]) == (1, "dns")
     assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)

@@ -10,7 +10,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NetworkUnavailable
-from rss_pipeline_tests.support.pipeline import Clock, Pipeline, rss
+from rss_pipeline_tests.support.pipeline import Clock, Pipeline, cut_off, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
@@ -27,13 +27,15 @@ class Running(Clock):
 
 
 def feeds_that_answered(pipeline: Pipeline, *numbers: int) -> list[str]:
-    """Feeds, each on a host of its own that answered a first poll and is gone since."""
+    """Feeds, each on a host of its own that answered a first poll and is out of reach since."""
     with FeedServer() as gone:
         ids = [
             pipeline.register(gone.route(f"127.0.2.{n}", "/feed", Answer(body=rss(f"g{n}"))), f"gone-{n}")
             for n in numbers
         ]
         pipeline.poll()
+    pipeline.database.query("UPDATE feeds SET network = id")
+    cut_off(pipeline, *ids)
     return ids
 
 
@@ -114,16 +116,50 @@ def test_a_network_that_goes_in_the_middle_of_a_round_costs_no_feed_and_loses_no
 def test_hosts_that_stay_dead_while_others_answer_are_spared_once(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    """Three sites of one provider: to us they look like an outage of ours, until somebody else answers."""
+    """Three sites that look like an outage of ours, until somebody else answers."""
     ids = feeds_that_answered(pipeline, 1, 2, 3)
     up = pipeline.register(server.route("127.0.0.9", "/feed", Answer(body=rss("a"))), "up")
     pipeline.clock.turn(hours=30)
     pipeline.poll(up)
-    for _ in range(2):
+    for minutes in (5, 10, 20):
         (round_,) = pipeline.try_poll(*ids)
         assert round_.error is not None
         assert blamed(pipeline, *ids) == {0}
-        pipeline.clock.turn(minutes=6)
+        assert pipeline.feed(ids[0])["next_fetch_at"] == instant(
+            pipeline.clock() + timedelta(minutes=minutes)
+        )
+        pipeline.clock.turn(minutes=minutes)
+    pipeline.clock.turn(minutes=-14)
     pipeline.poll(up)
+    pipeline.clock.turn(minutes=14)
     pipeline.poll(*ids)
     assert blamed(pipeline, *ids) == {1}
+
+
+def test_an_outage_of_one_provider_is_no_outage_of_ours(pipeline: Pipeline, server: FeedServer) -> None:
+    """Eight sites of it reset each connection, later they are out of reach: they are failing feeds."""
+    urls = [
+        server.route(f"127.0.2.{n}", "/feed", Answer(body=rss("a")), Answer(raw=b"")) for n in range(1, 9)
+    ]
+    ids = [pipeline.register(url, f"site-{n}", interval="1h") for n, url in enumerate(urls)]
+    pipeline.poll()
+    assert {pipeline.feed(id)["network"] for id in ids} == {"127.0.2.0/24"}
+    for failures in (1, 2):
+        pipeline.clock.turn(hours=2)
+        pipeline.poll()
+        assert blamed(pipeline, *ids) == {failures}
+    with FeedServer() as gone:
+        refused = gone.port
+    for n, id in enumerate(ids):
+        address = f"http://127.0.2.{n + 1}:{refused}/feed"
+        pipeline.database.query(
+            "UPDATE feeds SET fetch_url = ?, host_answered = 1 WHERE id = ?", [address, id]
+        )
+    pipeline.clock.turn(hours=3)
+    pipeline.poll()
+    assert blamed(pipeline, *ids) == {3}
+    cut_off(pipeline, *ids)
+    pipeline.database.query("UPDATE feeds SET host_answered = 1")
+    pipeline.clock.turn(hours=5)
+    pipeline.poll()
+    assert blamed(pipeline, *ids) == {4}, "names of eight domains, but all of one network"
