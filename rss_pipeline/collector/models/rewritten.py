@@ -21,7 +21,7 @@ def may_be_rewritten(new: int, listed: int) -> bool:
 
 
 def rewritten(
-    listed: Mapping[str, Known], known: Collection[str], stored: Mapping[str, Known]
+    listed: Mapping[str, Known], known: Collection[str], stored: Mapping[str, Known], *, before: bool = False
 ) -> dict[str, str]:
     """The new guids that stored items have in this document, each with the guid that its item keeps.
 
@@ -31,9 +31,10 @@ def rewritten(
     to another host, the same path, title and date. Neither the document nor the feed may have another item
     that is alike: what is ambiguous is new. Nothing is rewritten unless these are at least three, and half of
     the document's items.
+
+    A feed whose guids were rewritten `before` may go back, or list guids of several kinds: then a new guid is
+    that of the one stored item with the same link, title and date.
     """
-    if not may_be_rewritten(sum(guid not in known for guid in listed), len(listed)):
-        return {}
     found: dict[str, str] = {}
     stored_links = {_by_link(old) for old in stored.values()}
 
@@ -46,10 +47,15 @@ def rewritten(
             if old not in listed and may_be(listed[guid], stored[old]):
                 found[guid] = old
 
-    find(_by_link, lambda _new, _old: True)
-    find(_by_title_and_date, lambda new, old: not new.link or not old.link)
-    find(_by_page, lambda new, _old: _by_link(new) not in stored_links)
-    return found if len(found) >= MIN_REWRITTEN and 2 * len(found) >= len(listed) else {}
+    if may_be_rewritten(sum(guid not in known for guid in listed), len(listed)):
+        find(_by_link, lambda _new, _old: True)
+        find(_by_title_and_date, lambda new, old: not new.link or not old.link)
+        find(_by_page, lambda new, _old: _by_link(new) not in stored_links)
+    if len(found) < MIN_REWRITTEN or 2 * len(found) < len(listed):
+        found.clear()
+        if before:
+            find(_by_all, lambda _new, _old: True)
+    return found
 
 
 def _only(items: Mapping[str, Known], key: Key) -> dict[Hashable, str | None]:
@@ -75,6 +81,11 @@ def _by_page(item: Known) -> Hashable | None:
     titled = _by_title_and_date(item)
     path = _without_scheme(item.link or "").lstrip("/").partition("/")[2]
     return (path, titled) if path and titled else None
+
+
+def _by_all(item: Known) -> Hashable | None:
+    titled = _by_title_and_date(item)
+    return (_by_link(item), titled) if titled else None
 
 
 def _without_scheme(link: str) -> str:

@@ -62,7 +62,8 @@ def to_identify(database: Database, documents: Iterable[tuple[Feed, Parsed]]) ->
                     found.add(feed.id)
 
     for feed_id, known in count_known(database, unsure()).items():
-        if known.aliases or may_be_rewritten(known.listed - known.stored, known.listed):
+        new = known.listed - known.stored
+        if known.aliases or (known.has_rewritten and new) or may_be_rewritten(new, known.listed):
             found.add(feed_id)
     return found
 
@@ -101,11 +102,14 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     own = [*guids, *others]
     is_known = {stored.get(guid, guid) for guid in own if guid in known}
     now = {stored.get(guid, guid) for guid in own}
-    if planned is not None or may_be_rewritten(len(now - is_known), len(now)):
+    # Those without a guid are identified by their link, title and date in any case.
+    before = _alias_counts(database, feed, planned) if others and now - is_known else Counter()
+    if planned is not None or before or may_be_rewritten(len(now - is_known), len(now)):
         rows = _rows(parsed, changed, stored)
-        again = _rewritten(database, feed, rows, is_known, planned)
+        again = _rewritten(database, feed, rows, is_known, planned, before=bool(before))
         if again:
-            parsed = _with_aliases(database, feed, parsed, again, planned)
+            before = before or _alias_counts(database, feed, planned)
+            parsed = _with_aliases(feed, parsed, again, before)
             stored |= again
         if planned is not None:
             for guid, row in rows.items():
@@ -140,26 +144,35 @@ def _rows(parsed: Parsed, changed: Mapping[str, str], stored: Mapping[str, str])
 
 
 def _rewritten(
-    database: Database, feed: Feed, rows: Mapping[str, Known], known: Set[str], planned: Planned | None
+    database: Database,
+    feed: Feed,
+    rows: Mapping[str, Known],
+    known: Set[str],
+    planned: Planned | None,
+    *,
+    before: bool,
 ) -> dict[str, str]:
     """The new guids that stored items have among these rows, each with the stored one."""
-    if not may_be_rewritten(len(rows.keys() - known), len(rows)):
+    new = len(rows.keys() - known)
+    if not (new and before) and not may_be_rewritten(new, len(rows)):
         return {}
     links = chain(*(same_links(row.link) for row in rows.values() if row.link))
     found = alike(database, feed.id, links, (row.title for row in rows.values()))
     found |= {guid: row for guid, row in (planned or {}).items() if row.alias_of is None}
-    return rewritten(rows, known, found)
+    return rewritten(rows, known, found, before=before)
 
 
-def _with_aliases(
-    database: Database, feed: Feed, parsed: Parsed, again: Mapping[str, str], planned: Planned | None
-) -> Parsed:
-    """The document with the aliases to write, and with a warning if most of its items had some before."""
+def _alias_counts(database: Database, feed: Feed, planned: Planned | None) -> Counter[str]:
     counts = Counter(alias_counts(database, feed.id))
     counts.update(row.alias_of for row in (planned or {}).values() if row.alias_of is not None)
+    return counts
+
+
+def _with_aliases(feed: Feed, parsed: Parsed, again: Mapping[str, str], counts: Mapping[str, int]) -> Parsed:
+    """The document with the aliases to write, and with a warning if most of its items had some before."""
     parsed = replace(parsed, aliases=again)
     changed = f"{len(again):,} of {parsed.items_seen:,} items have new guids"
-    if 2 * sum(counts[old] > 0 for old in again.values()) < len(again):
+    if 2 * sum(old in counts for old in again.values()) < len(again):
         logger.warning("%s: %s: all were rewritten; stored items keep theirs", feed.url, changed)
         return parsed
     sentence = (

@@ -20,6 +20,8 @@ class KnownCounts:
     stored: int
     """Guids of items, and of retired ones."""
     aliases: int
+    has_rewritten: bool
+    """The feed has aliases at all."""
 
 
 def count_known(database: Database, documents: Iterable[tuple[str, Sequence[str]]]) -> dict[str, KnownCounts]:
@@ -34,14 +36,18 @@ def count_known(database: Database, documents: Iterable[tuple[str, Sequence[str]
               SELECT json_extract(f.value, '$[0]') AS feed_id, g.value AS guid
               FROM json_each(?) AS f, json_each(f.value, '$[1]') AS g)
             SELECT feed_id, count(*) AS listed, sum({number(is_stored)}) AS stored,
-              sum({number(is_of.format("item_aliases"))}) AS aliases
+              sum({number(is_of.format("item_aliases"))}) AS aliases,
+              EXISTS (SELECT 1 FROM item_aliases AS a WHERE a.feed_id = listed.feed_id) AS has_rewritten
             FROM listed GROUP BY feed_id""",
             [some],
             name="count known guids",
         ).rows
         found |= {
             row["feed_id"]: KnownCounts(
-                listed=int(row["listed"]), stored=int(row["stored"]), aliases=int(row["aliases"])
+                listed=int(row["listed"]),
+                stored=int(row["stored"]),
+                aliases=int(row["aliases"]),
+                has_rewritten=bool(row["has_rewritten"]),
             )
             for row in rows
         }

@@ -211,24 +211,26 @@ def test_after_a_loss_the_backups_give_the_same_items_under_the_same_guids(
 NUMBERED = st.lists(st.integers(1, 12), min_size=1, max_size=8, unique=True)
 
 
-@given(documents=st.lists(st.tuples(NUMBERED, st.sampled_from("abc")), min_size=1, max_size=10))
+@given(documents=st.lists(st.tuples(NUMBERED, st.sampled_from("abcdefg")), min_size=1, max_size=12))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_whatever_guids_are_rewritten_backups_give_the_same_items_and_none_is_lost(
     feed: Feed, documents: list[tuple[list[int], str]]
 ) -> None:
-    """The documents of three softwares, each with guids of its own for the same articles."""
+    """Each software has guids of its own for the same articles: more than an item keeps."""
     feed.begin_anew()
     for numbers, software in documents:
         stored = [row["link"] for row in feed.items()]
         are_stored_once = all(stored.count(f"http://e.example/{n}") == 1 for n in numbers)
         new = {f"{software}-{n}" for n in numbers} - feed.known_guids()
+        was_rewritten = feed.database.query("SELECT * FROM item_aliases").rows != []
         number = feed.serve([(str(n), f"Title {n}", n) for n in numbers])
         feed.software[number] = software
         expected = feed.store(number, dry_run=True).items_new
         assert feed.store(number).items_new == expected
         assert {str(n) for n in numbers} <= {link for link, _, _ in feed.guids().values()}
         assert feed.store(number).items_new == 0
-        if not new or (are_stored_once and len(new) >= 3 and 5 * len(new) >= 4 * len(numbers)):
+        is_of_all = len(new) >= 3 and 5 * len(new) >= 4 * len(numbers)
+        if not new or (are_stored_once and (is_of_all or was_rewritten)):
             assert expected == 0, "nothing comes twice"
     before = feed.guids()
     assert feed.replay() == 0

@@ -301,6 +301,21 @@ def test_a_feed_that_makes_new_guids_at_every_visit_is_known_as_such(feed: Publi
     assert feed.warning_kinds() == "", "it stopped"
 
 
+def test_a_window_that_moves_on_while_its_guids_change_brings_nothing_twice(feed: Publisher) -> None:
+    """Each document has some items whose guids of its kind are kept, or were never seen."""
+    stored: list[str] = []
+    for visit in range(6):
+        stored = feed.then(entries(*range(1 + visit, 9 + visit), guids=f"visit{visit}"))
+    assert len(stored) == 13
+    for dry_run in (True, False):
+        assert replayed(feed.pipeline, dry_run=dry_run)[0].items_new == 0
+    back = entries(*range(5, 14), guids="visit0")
+    assert feed.then(back) == stored, "four of nine guids are stored ones"
+    another = replace(entries(13, guids="x")[0], day=20)
+    undated = replace(entries(12, guids="x")[0], day=None)
+    assert feed.then([*back, another, undated]) == sorted([*stored, "x-12", "x-13"]), "a link alone is not it"
+
+
 def test_the_items_of_a_stream_stay_its_items(pipeline: Pipeline, server: FeedServer) -> None:
     feed = Publisher(
         pipeline,

@@ -59,10 +59,10 @@ def test_known_guids_are_counted_for_all_documents_together(database: Database) 
     many = ["g" * 1_000 + str(n) for n in range(MAX_PARAMETER_BYTES // 2_000)]
     documents = [("a", ["1", "3", "x", "new"]), ("b", ["1", "2", "x"]), ("c", many), ("d", many), ("e", [])]
     assert count_known(database, documents) == {
-        "a": KnownCounts(listed=4, stored=2, aliases=1),
-        "b": KnownCounts(listed=3, stored=1, aliases=0),
-        "c": KnownCounts(listed=len(many), stored=0, aliases=0),
-        "d": KnownCounts(listed=len(many), stored=0, aliases=0),
+        "a": KnownCounts(listed=4, stored=2, aliases=1, has_rewritten=True),
+        "b": KnownCounts(listed=3, stored=1, aliases=0, has_rewritten=False),
+        "c": KnownCounts(listed=len(many), stored=0, aliases=0, has_rewritten=False),
+        "d": KnownCounts(listed=len(many), stored=0, aliases=0, has_rewritten=False),
     }
     assert count_known(database, []) == {}
 
