@@ -16,7 +16,7 @@ from rss_pipeline.httpx_without_cli import httpx
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-_HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|[0-9a-f:.]+")
+_HOST = re.compile(r"[a-z0-9_-]{1,63}+(?:\.[a-z0-9_-]{1,63}+)*+\.?|[0-9a-f:.]+")
 """Labels of a name (RFC 1035 2.3.4; underscores occur in practice), or an IPv6 address."""
 
 _NUMERIC = re.compile(r"[0-9a-fx.]*[0-9a-f]\.?", re.IGNORECASE)
