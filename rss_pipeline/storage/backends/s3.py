@@ -197,6 +197,7 @@ class S3Store:
         return self._info(key, found, f"HEAD {key}")
 
     def copy(self, source: str, target: str) -> None:
+        check_key(source)
         check_key(target)
         for bucket in self._buckets(source):
             if (found := self._head(source, bucket)) is not None:

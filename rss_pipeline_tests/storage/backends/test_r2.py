@@ -288,7 +288,7 @@ def test_the_public_url_is_the_key_quoted() -> None:
     objects = store("http://127.0.0.1:1", public_url="https://images.example.org/feeds/")
     assert objects.url("images/語?#%.jpg") == "https://images.example.org/feeds/images/%E8%AA%9E%3F%23%25.jpg"
     assert objects.url("backups/a/b.xml") is None
-    assert objects.url("~a-b_c.d/e") == "https://images.example.org/feeds/~a-b_c.d/e"
+    assert objects.url("images/~a-b_c.d") == "https://images.example.org/feeds/images/~a-b_c.d"
     objects.client.close()
 
 
