@@ -123,6 +123,8 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("collected")
     with FeedServer() as server, new_instance(home) as instance:
         pipeline = DagsterPipeline(home, instance)
+        # The commands have the machine's clock: by the tests' the feeds would be overdue for long.
+        pipeline.clock.turn(seconds=int((utc_now() - pipeline.clock()).total_seconds()))
         pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "lwn")
         pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"))), "xkcd")
         pipeline.poll()
