@@ -76,6 +76,7 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
 
         click.get_current_context().with_resource(main_machine(settings))
 
+    from rss_pipeline.orchestration.instance.dead_runs import end_canceled
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
     from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
     from rss_pipeline.orchestration.registry_partitions import register
@@ -102,7 +103,11 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
     terminal.say(f"Dagster's UI will be at {ui} in some seconds; Ctrl-C stops it.")
     sys.stdout.flush()
     command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.orchestration.serving.services"]
-    sys.exit(keep_up([*command, str(os.getpid()), *where], say=terminal.complain, on_put_back=on_put_back))
+    code = keep_up([*command, str(os.getpid()), *where], say=terminal.complain, on_put_back=on_put_back)
+    if settings.fleet is None:
+        with open_instance(settings) as instance:
+            end_canceled(instance)
+    sys.exit(code)
 
 
 def _check_fleet(settings: Settings, *, of_fleet: bool) -> None:

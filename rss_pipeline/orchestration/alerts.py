@@ -13,7 +13,7 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.reporting.feeds import FAILED_OURS
-from rss_pipeline.orchestration.reporting.run_errors import first_error
+from rss_pipeline.orchestration.reporting.run_errors import first_error, was_stopped
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.health.alerts import Alerted, AlertFact, OwnCursor, StoredCursor, alert
 from rss_pipeline.pipeline.health.watch import look, report_unusable, seconds_between_looks
@@ -69,6 +69,8 @@ def _alert_of_run(
         return dg.SkipReason("RSS_ALERT_WEBHOOK is not set.")
     if _only_feeds_failed(context):
         return dg.SkipReason("Only feeds of this run failed; the run lists them.")
+    if was_stopped(_errors(context)):
+        return dg.SkipReason("The run was stopped by a signal; what it had not finished is due again.")
     run = context.dagster_run
     fields = [("job", run.job_name), ("run", run.run_id), ("reason", _reason(context))]
     fact = AlertFact(kind="run", key=run.run_id, fields=fields)
@@ -129,7 +131,11 @@ def _only_feeds_failed(context: dg.RunFailureSensorContext) -> bool:
     )
 
 
+def _errors(context: dg.RunFailureSensorContext) -> list[dg.DagsterEvent]:
+    return [*context.get_step_failure_events(), context.failure_event]
+
+
 def _reason(context: dg.RunFailureSensorContext) -> str:
     """The first sentence of the run, without a traceback."""
-    found = first_error([*context.get_step_failure_events(), context.failure_event])
+    found = first_error(_errors(context))
     return context.failure_event.message or "no reason is recorded" if found is None else found[1]

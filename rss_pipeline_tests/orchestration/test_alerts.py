@@ -1,12 +1,15 @@
 """Alerts to a real HTTP server: told once, as Slack and Discord take it; a webhook that fails is no harm."""
 
 import json
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._utils.interrupts import setup_interrupt_handlers
 
 from rss_pipeline.orchestration.reporting.feeds import raise_for
 from rss_pipeline.pipeline.health.webhook import AlertFailed, room_for, send
@@ -286,6 +289,27 @@ def test_a_refresh_by_hand_that_failed_by_our_fault_is_told(
     assert tell_of(failing, result) is None
     [alert] = webhook.taken
     assert "2 of 2 feeds were not collected" in json.dumps(alert)
+
+
+def test_a_run_that_a_signal_has_stopped_sends_no_alert(failing: DagsterPipeline, webhook: Webhook) -> None:
+    @dg.op
+    def wait() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.sigtimedwait([], 60)
+
+    @dg.job
+    def refresh() -> None:
+        wait()
+
+    before = signal.getsignal(signal.SIGTERM)
+    setup_interrupt_handlers()
+    try:
+        result = refresh.execute_in_process(instance=failing.instance, raise_on_error=False)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not result.success
+    assert "stopped by a signal" in (tell_of(failing, result) or "")
+    assert webhook.taken == []
 
 
 def test_a_failed_run_is_told_with_its_reason(failing: DagsterPipeline, webhook: Webhook) -> None:

@@ -6,8 +6,10 @@ nothing reports it, and the run holds a place in the queue until `max_runtime_se
 """
 
 import json
+import os
 import socket
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -21,6 +23,7 @@ HOST_TAG = "rss_pipeline/host"
 _KILLED = (
     "Its process no longer exists: it was killed together with the code server, or the machine restarted."
 )
+_STOPPED = "`rss-pipeline up` was stopped. Feeds that were not finished are due again."
 _LOOKED_AT = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
@@ -74,6 +77,38 @@ def dead_among(instance: dg.DagsterInstance, run_ids: Collection[str], *, now: d
         if sign is not None and is_dead(sign, now=now, silence=timedelta(0), born=born):
             dead.append(run_id)
     return dead
+
+
+def begin_to_cancel(instance: dg.DagsterInstance, *, group: int) -> list[str]:
+    """Report the runs of this process group as being canceled, before it gets its signal: else Dagster takes
+    an orderly stop for a failure, and there would be an alert on the next start. Return their ids."""
+    begun = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+    canceled = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=begun)):
+        if not is_ours(run.tags):
+            continue
+        sign = last_sign(instance, run.run_id)
+        # Without a sign, a code server of the group is about to start its process.
+        is_in_group = GRPC_INFO_TAG in run.tags if sign is None else _group_of(sign.pid) == group
+        if is_in_group:
+            instance.report_run_canceling(run, _STOPPED)
+            canceled.append(run.run_id)
+    return canceled
+
+
+def end_canceled(instance: dg.DagsterInstance) -> None:
+    """End the runs of this machine that were to be canceled and have no process any more."""
+    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.CANCELING])):
+        if is_ours(run.tags):
+            sign = last_sign(instance, run.run_id)
+            if sign is None or born(sign.pid) is None:
+                end_dead(instance, run.run_id, _STOPPED)
+
+
+def _group_of(pid: int) -> int | None:
+    with suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return None
 
 
 def is_ours(tags: Mapping[str, str]) -> bool:

@@ -27,10 +27,22 @@ def first_error(events: Iterable[dg.DagsterEvent]) -> tuple[str, str] | None:
     return None
 
 
-def _sentence(error: Any) -> str:
-    """The text of the project's own exception, not of its cause."""
+def was_stopped(events: Iterable[dg.DagsterEvent]) -> bool:
+    """True if the first error among these events is a signal: somebody stopped the run, or its machine."""
+    errors = (getattr(event.event_specific_data, "error", None) for event in events)
+    first = next((error for error in errors if error is not None), None)
+    return first is not None and _cause(first).cls_name in _INTERRUPTS
+
+
+def _cause(error: Any) -> Any:
     while error.cause is not None and error.cls_name not in _OWN_ERRORS:
         error = error.cause
+    return error
+
+
+def _sentence(error: Any) -> str:
+    """The text of the project's own exception, not of its cause."""
+    error = _cause(error)
     if error.cls_name in _INTERRUPTS:
         return "stopped before its end; feeds that were not finished are due again"
     text = str(error.message).strip()

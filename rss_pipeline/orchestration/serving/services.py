@@ -28,6 +28,7 @@ from dagster._utils.log import configure_loggers
 
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import InfrastructureError, ensure_room
+from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel
 from rss_pipeline.orchestration.serving.refresher import Forked
 from rss_pipeline.orchestration.serving.refresher import start as start_refresher
 from rss_pipeline.orchestration.serving.restarted import restarted
@@ -71,6 +72,8 @@ def run(workspace: Path | None, *, parent: int) -> int:
                 "daemon": ("dagster._daemon", "run", "--log-level", "warning", "--workspace", str(addresses)),
             },
             on_look=look,
+            # In a fleet the runs are the workers', and go on.
+            on_interrupt=lambda: settings.fleet is None and begin_to_cancel(instance, group=os.getpgrp()),
             parent=parent,
             forked={"refresher": refresher},
         )
@@ -126,13 +129,14 @@ def until_one_ends(
     look: float = LOOK_SECONDS,
     stop: float = STOP_SECONDS,
     on_look: Callable[[], None] = lambda: None,
+    on_interrupt: Callable[[], object] = lambda: None,
     forked: Mapping[str, Forked] = MappingProxyType({}),
 ) -> int:
     """Run these modules with their arguments, each in a process, beside those that are `forked`, until one
     ends; then end the others.
 
-    `on_look` is called at each look. Return the exit code 1; an interrupt of this process, or the end of its
-    parent, ends them all, too.
+    `on_look` is called at each look, `on_interrupt` before an interrupt of this process ends them. Return the
+    exit code 1; an interrupt, or the end of this process's parent, ends them all, too.
     """
     processes: dict[str, subprocess.Popen[bytes] | Forked] = {**forked}
     try:
@@ -149,6 +153,9 @@ def until_one_ends(
                 return 1
             on_look()
             time.sleep(look)
+    except KeyboardInterrupt:
+        on_interrupt()
+        raise
     finally:
         _stop(*processes.values(), seconds=stop)
 

@@ -8,8 +8,11 @@ kills in up_while_read.py.
 
 import random
 import signal
+import sqlite3
 import subprocess
+import threading
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +78,7 @@ def test_up_from_its_first_poll_to_its_last_process(
             no_kill_loses_anything_while_users_read(up, dan, server, publishers, all_of_it=all_of_it)
         the_next_poll_turned_the_red_keys_green(up)
         a_second_one_in_the_same_home_says_who_runs_there(up)
-        sigterm_ends_every_process_and_no_claim_is_left(up)
+        sigterm_in_a_run_cancels_it_ends_every_process_and_leaves_no_claim(up, server)
         no_secret_is_in_any_file(up, server)
     if CHROMIUM is None:
         pytest.skip("all but what a person sees and clicks in the UI: no Chromium on this machine")
@@ -173,11 +176,23 @@ def a_second_one_in_the_same_home_says_who_runs_there(up: Up) -> None:
     assert f"(process {up.process.pid}, http://127.0.0.1:{up.port})" in done.stderr.decode()
 
 
-def sigterm_ends_every_process_and_no_claim_is_left(up: Up) -> None:
+def sigterm_in_a_run_cancels_it_ends_every_process_and_leaves_no_claim(up: Up, server: FeedServer) -> None:
+    slow = threading.Event()
+    server.route(desk.host(desk.BROKEN), f"/{desk.BROKEN}.xml", Answer(body=rss("late"), wait_for=slow))
+    before = len(server.asked(desk.host(desk.BROKEN)))
+    run = materialize(up, desk.BROKEN)
+    soon(lambda: len(server.asked(desk.host(desk.BROKEN))) > before)
     assert len(members(up.process.pid)) >= 3
+    printed = len(Path(up.log.name).read_text("utf-8"))
     up.process.send_signal(signal.SIGTERM)
     up.process.wait(timeout=PATIENCE)
+    slow.set()
     soon(lambda: not members(up.process.pid))
+    [history] = up.home.parent.rglob("runs.db")
+    with closing(sqlite3.connect(history)) as database:
+        ended = database.execute("SELECT status FROM runs WHERE run_id = ?", [run]).fetchall()
+        assert ended == [("CANCELED",)], "it would be an alert on the next start"
+    assert "Traceback" not in Path(up.log.name).read_text("utf-8")[printed:]
     assert up.rows("SELECT token FROM leases") == []
     assert up.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL OR unclosed_claims > 0") == []
 

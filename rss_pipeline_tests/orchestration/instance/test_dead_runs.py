@@ -14,7 +14,9 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.instance.dead_runs import (
     HOST_TAG,
     RunSign,
+    begin_to_cancel,
     born,
+    end_canceled,
     end_dead_runs,
     host_tags,
     is_dead,
@@ -25,6 +27,7 @@ from rss_pipeline.pipeline.triggers.runs import JobRun, backoff
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+STARTING = dg.DagsterRunStatus.STARTING
 STARTED, CANCELING = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
 
 
@@ -92,6 +95,31 @@ def test_only_the_dead_of_this_machine_without_a_lease_are_ended(
     assert {run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[STARTED]))} == {leased, *others}
     [run] = instance.get_runs(dg.RunsFilter(run_ids=[canceled]))
     assert run.status is dg.DagsterRunStatus.CANCELED
+
+
+def test_an_orderly_stop_cancels_the_runs_of_its_processes_and_no_others(
+    instance: dg.DagsterInstance, gone: int
+) -> None:
+    launched = {".dagster/grpc_info": '{"host": "localhost", "socket": "/run/code"}'}
+    with subprocess.Popen(["sleep", "100"], process_group=0) as worker:
+        below = [started(instance, worker.pid, launched), started(instance, worker.pid, host_tags())]
+        # Its process is about to begin.
+        below.append(instance.create_run_for_job(purge_history, status=STARTING, tags=launched).run_id)
+        others = [
+            started(instance, os.getpid(), host_tags()),
+            started(instance, worker.pid, {HOST_TAG: "another machine"}),
+            instance.create_run_for_job(purge_history, status=STARTING, tags={}).run_id,
+        ]
+        assert set(begin_to_cancel(instance, group=worker.pid)) == {*below}
+        end_canceled(instance)
+        canceling = {run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[CANCELING]))}
+        assert canceling == {*below[:2]}, "their processes live"
+        worker.kill()
+    end_canceled(instance)
+    runs = {run.run_id: run.status for run in instance.get_runs()}
+    assert {runs[id] for id in below} == {dg.DagsterRunStatus.CANCELED}
+    assert [runs[id] for id in others] == [STARTED, STARTED, STARTING]
+    assert all(run.state != "failed" for run in recent_runs(instance, "purge_history"))
 
 
 def test_a_run_that_was_killed_makes_the_next_one_wait_for_nothing(

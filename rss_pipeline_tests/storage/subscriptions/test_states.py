@@ -1,12 +1,22 @@
 """Read marks, stars and unread counts: exact whatever comes in, is marked and is repeated."""
 
+from dataclasses import replace
+
 import pytest
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, MAX_CHOSEN, Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter
-from rss_pipeline.storage.subscriptions.states import mark_shown, star_items, unstar_items
+from rss_pipeline.storage.subscriptions.states import (
+    mark_items,
+    mark_shown,
+    note_reading,
+    note_reading_of_shown,
+    star_items,
+    unstar_items,
+)
 from rss_pipeline_tests.storage.subscriptions.readers import (
     arrive,
     chosen,
@@ -39,6 +49,37 @@ def test_what_comes_after_the_subscription_is_unread(reading: Database) -> None:
     assert unread(reading, "bob") == {"a": 3}
     assert guids(reading, "ann", UNREAD) == ["4", "3", "2", "1"]
     assert guids(reading, "ann", UNREAD, oldest=True, size=1) == ["1", "2", "3", "4"]
+
+
+def test_a_feed_says_how_much_a_filter_lists_and_when_an_item_was_read(
+    reading: Database,
+) -> None:
+    def seen(filter: Filter, user: str = "ann") -> tuple[int, int, str | None]:
+        filter = replace(filter, scope=Scope(feed_id="a"))
+        [found] = reading.batch([item_lists.read_feed_of_page(user, "a", filter)])
+        feed = item_lists.feed_of_page(found)
+        assert feed is not None
+        return int(feed.total), int(feed.unread), feed.read_at
+
+    assert seen(Filter()) == seen(UNREAD) == (3, 1, None)
+    one, at = chosen(reading, "a", ["2"]), NOW + HOUR
+    for hours in range(1, 4):
+        note = note_reading("ann", one, at=NOW + hours * HOUR)
+        reading.batch([note, *mark_items("ann", one, is_read=True), *star_items("ann", one, at=NOW)])
+    assert seen(UNREAD) == (2, 1, instant(at)), "it was read once"
+    assert seen(STARRED) == seen(Filter(is_read=True)) == (1, 1, instant(at))
+    assert seen(Filter(is_read=False, is_starred=True))[0] == 0
+    for hours in range(4, 7):
+        shown = Shown(up_to=numbers(reading, "a")["3"])
+        note = note_reading_of_shown("ann", shown, at=NOW + hours * HOUR)
+        reading.batch([note, *mark_shown("ann", shown)])
+    assert seen(Filter()) == (3, 0, instant(NOW + 4 * HOUR))
+    mark(reading, "ann", "a", ["1"], is_read=False)
+    reading.batch([note_reading_of_shown("ann", shown, at=NOW + 9 * HOUR), *mark_shown("ann", shown)])
+    assert seen(UNREAD) == (0, 0, instant(NOW + 9 * HOUR)), "one that was kept unread below the number"
+    assert seen(UNREAD, "bob") == (3, 1, None)
+    rows = reading.query("SELECT last_read_at FROM subscriptions WHERE feed_id = 'b'").rows
+    assert rows == [{"last_read_at": None}], "its item came later"
 
 
 @pytest.mark.parametrize("by_ids", [False, True])
