@@ -21,7 +21,7 @@ from rss_pipeline.api.direct import is_passed_on
 from rss_pipeline.api.document import complete
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.google_reader.call import session_of
-from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, own_hosts
+from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, StrictTransport, own_hosts
 from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.limits import Limits
 from rss_pipeline.api.pages import routes as pages
@@ -98,6 +98,7 @@ def create_app(
         # Nothing is measured or sent, whatever other packages have set up in this process.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[
+            Middleware(StrictTransport),
             Middleware(Answers, failed=failed),
             Middleware(PageErrors),
             *(

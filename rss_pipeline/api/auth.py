@@ -4,6 +4,7 @@ A browser sends a cookie with every request, whoever's page made it; so with a c
 a page of ours. The Google Reader API takes neither: its own tokens only (google_reader/).
 """
 
+import secrets
 from datetime import datetime
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import NoSession
 from rss_pipeline.pipeline.accounts.callers import SessionKey
 from rss_pipeline.pipeline.accounts.tokens import read_jwt, read_opaque
+from rss_pipeline.storage.accounts.login_failures import KNOWN_FOR
 from rss_pipeline.storage.accounts.sessions import LIFETIME
 from rss_pipeline.web.headers import headers_named
 
@@ -25,6 +27,11 @@ COOKIE = "rss_session"
 HOST_COOKIE = "__Host-rss_session"
 """On https: browsers take this name only with Secure and Path=/ and without Domain, so that no other host of
 the same site can set it."""
+
+DEVICE_COOKIE = "rss_device"
+HOST_DEVICE_COOKIE = "__Host-rss_device"
+"""A secret by which a browser is known at its next login; it opens nothing by itself."""
+_DEVICE_BYTES = 24
 
 _READS = ("GET", "HEAD")
 
@@ -75,7 +82,33 @@ def check_page(scope: Scope) -> None:
 
 def session_cookie(scope: Scope) -> str | None:
     """The value of our cookie, or None."""
-    name = cookie_name(scope)
+    return _cookie(scope, cookie_name(scope))
+
+
+def device_cookie(scope: Scope) -> str | None:
+    """The secret by which this browser may be known, or None."""
+    return _cookie(scope, HOST_DEVICE_COOKIE if is_https(scope) else DEVICE_COOKIE)
+
+
+def new_device() -> str:
+    """A secret for a browser that has none."""
+    return secrets.token_urlsafe(_DEVICE_BYTES)
+
+
+def set_device_cookie(response: Response, scope: Scope, device: str) -> None:
+    """Let the browser keep its secret for as long as it is known by it."""
+    response.set_cookie(
+        HOST_DEVICE_COOKIE if is_https(scope) else DEVICE_COOKIE,
+        device,
+        max_age=int(KNOWN_FOR.total_seconds()),
+        path="/",
+        secure=is_https(scope),
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def _cookie(scope: Scope, name: str) -> str | None:
     found = [
         cookies[name] for cookies in map(cookie_parser, headers_named(scope, b"cookie")) if cookies.get(name)
     ]

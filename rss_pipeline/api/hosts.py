@@ -7,7 +7,7 @@ our own is decided by auth.py: a browser sends only a cookie at the request of a
 from collections.abc import Collection
 from ipaddress import ip_address
 
-from rss_pipeline.api.asgi import ASGIApp, Receive, Scope, Send, header
+from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import Authority, own_authorities, read_authority, read_origin
@@ -16,6 +16,7 @@ from rss_pipeline.web.headers import headers_named, origins
 EVERY_ADDRESS = "0.0.0.0"
 UNKNOWN = "unknown"
 _MOST_KNOWN = 100
+_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000; includeSubDomains")
 _PROTO = b"x-forwarded-proto"
 
 
@@ -47,6 +48,23 @@ class OwnHosts:
         return is_own
 
 
+class StrictTransport:
+    """An ASGI application that passes everything to `app`. Over https, each answer tells browsers to use
+    nothing else for this name and those below it, for a year (RFC 6797). It is the outermost layer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def strict(message: Message) -> None:
+            # A layer behind this one has written the scheme into the scope by now.
+            if message["type"] == "http.response.start" and is_https(scope):
+                message = {**message, "headers": [*message.get("headers", ()), _STRICT_TRANSPORT]}
+            await send(message)
+
+        await self._app(scope, receive, strict)
+
+
 class ForwardedProto:
     """An ASGI application that passes on to `app` requests with one X-Forwarded-Proto at most.
 
@@ -62,7 +80,8 @@ class ForwardedProto:
         if "," in given:
             first = given.partition(",")[0].strip().lower().encode("latin-1")
             others = [each for each in scope["headers"] if each[0] != _PROTO]
-            scope = {**scope, "headers": [*others, (_PROTO, first)]}
+            # In its place: the layers in front look at the same scope.
+            scope["headers"] = [*others, (_PROTO, first)]
         await self._app(scope, receive, send)
 
 

@@ -3,6 +3,7 @@ pipeline/accounts'."""
 
 import logging
 from contextlib import closing
+from datetime import datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from rss_pipeline.api.auth import COOKIE, HOST_COOKIE
 from rss_pipeline.pipeline.accounts.login import LoggedIn, log_in_with_app_password
 from rss_pipeline.server_settings import D1Settings
+from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.reader import HOST, SECRET, Reader, reader_settings
@@ -23,6 +25,7 @@ PASSWORD = "correct-horse-battery"
 OWN_PAGE = {"Origin": f"http://{HOST}", "Sec-Fetch-Site": "same-origin"}
 SESSIONS = "/api/user/sessions"
 APP_PASSWORDS = "/api/user/app-passwords"
+NEW_APP = {"name": "x", "password": PASSWORD}
 
 
 def log_in(client: httpx.Client, name: str = "ada", password: str = PASSWORD, **more: Any) -> httpx.Response:
@@ -112,8 +115,8 @@ def test_the_address_of_a_client_is_believed_of_our_own_proxies_only(
 
 
 def cookie_of(answer: httpx.Response) -> tuple[str, str, set[str]]:
-    """Name, value and attributes of the only cookie that was set."""
-    [text] = answer.headers.get_list("set-cookie")
+    """Name, value and attributes of the session's cookie that was set."""
+    [text] = [each for each in answer.headers.get_list("set-cookie") if "rss_session" in each]
     pair, *attributes = text.split("; ")
     name, value = pair.split("=", 1)
     return name, value, {attribute.lower() for attribute in attributes}
@@ -146,7 +149,11 @@ def test_on_https_the_cookie_is_secure_and_of_this_host_alone(tmp_path: Path) ->
         assert name == HOST_COOKIE
         assert attributes == {"httponly", "samesite=lax", "path=/", "secure", "max-age=2592000"}
         proxied["cookie"] = f"{HOST_COOKIE}={value}"
-        assert reader.client(**proxied).get(SESSIONS).status_code == 200
+        strict = "max-age=31536000; includeSubDomains"
+        for path, status in ((SESSIONS, 200), ("/login", 200), ("/nothing", 404)):
+            answer = reader.client(**proxied).get(path)
+            assert (answer.status_code, answer.headers["strict-transport-security"]) == (status, strict)
+        assert "strict-transport-security" not in reader.client().get("/login").headers
         assert reader.client(**proxied).delete(SESSIONS).status_code == 204
         # One that a page without TLS, or another host of the site, has set.
         planted = {**proxied, "cookie": f"{COOKIE}={value}"}
@@ -181,7 +188,7 @@ def test_with_a_cookie_no_page_of_another_site_changes_anything(
     cookie = {"Cookie": f"{COOKIE}={value}"}
     client = reader.client()
     for method, path, body in (
-        ("POST", APP_PASSWORDS, {"name": "evil"}),
+        ("POST", APP_PASSWORDS, {"name": "evil", "password": PASSWORD}),
         ("DELETE", SESSIONS, None),
         ("POST", "/api/auth/logout", None),
     ):
@@ -189,7 +196,7 @@ def test_with_a_cookie_no_page_of_another_site_changes_anything(
         assert (answer.status_code, answer.json()["kind"]) == (403, "foreign_origin")
     own = {**cookie, **OWN_PAGE}
     assert client.get(APP_PASSWORDS, headers=own).json() == {"app_passwords": []}
-    assert client.post(APP_PASSWORDS, json={"name": "mine"}, headers=own).status_code == 201
+    assert client.post(APP_PASSWORDS, json=NEW_APP, headers=own).status_code == 201
     assert client.delete(SESSIONS, headers={**cookie, "Origin": OWN_PAGE["Origin"]}).status_code == 204
     assert client.delete(SESSIONS, headers={**cookie, "Sec-Fetch-Site": "same-origin"}).status_code == 204
 
@@ -217,9 +224,9 @@ def test_no_page_of_another_site_logs_its_visitor_in(reader: Reader, headers: di
 
 
 def test_a_token_needs_no_page(reader: Reader) -> None:
-    client = reader.user("ada").client
+    client = reader.user("ada", password=PASSWORD).client
     headers = {"Origin": "https://client.example", "Sec-Fetch-Site": "cross-site"}
-    assert client.post(APP_PASSWORDS, json={"name": "x"}, headers=headers).status_code == 201
+    assert client.post(APP_PASSWORDS, json=NEW_APP, headers=headers).status_code == 201
 
 
 def forged(reader: Reader, session: dict[str, str], **changes: Any) -> str:
@@ -242,10 +249,10 @@ def forged(reader: Reader, session: dict[str, str], **changes: Any) -> str:
 
 
 def test_no_forged_expired_or_foreign_token_opens(reader: Reader) -> None:
-    ada, eve = reader.user("ada"), reader.user("eve")
+    ada, eve = (reader.user(name, password=PASSWORD) for name in ("ada", "eve"))
     session = {"sub": ada.id, "jti": ada.key.session_id}
     assert reader.client(authorization=f"Bearer {forged(reader, session)}").get(SESSIONS).status_code == 200
-    app = eve.client.post(APP_PASSWORDS, json={"name": "phone"}).json()["password"]
+    app = eve.client.post(APP_PASSWORDS, json={"name": "phone", "password": PASSWORD}).json()["password"]
     phone = log_in_with_app_password(
         reader.database, name="eve", password=app, address="", client="", clock=reader.clock
     )
@@ -324,13 +331,13 @@ def test_a_login_of_a_form_of_no_json_or_of_too_much_is_a_problem(reader: Reader
 
 
 def test_an_app_password_is_shown_once_and_revoked_at_once(reader: Reader) -> None:
-    ada, eve = reader.user("ada"), reader.user("eve")
-    new = ada.client.post(APP_PASSWORDS, json={"name": "  Ada's   phone "}).json()
+    ada, eve = (reader.user(name, password=PASSWORD) for name in ("ada", "eve"))
+    new = ada.client.post(APP_PASSWORDS, json={"name": "  Ada's   phone ", "password": PASSWORD}).json()
     assert new["name"] == "Ada's phone"
     [listed] = ada.client.get(APP_PASSWORDS).json()["app_passwords"]
     assert listed.keys() == {"id", "name", "created_at", "last_used_at"}
     assert new["password"] not in ada.client.get(APP_PASSWORDS).text
-    again = ada.client.post(APP_PASSWORDS, json={"name": "Ada's phone"})
+    again = ada.client.post(APP_PASSWORDS, json={"name": "Ada's phone", "password": PASSWORD})
     assert (again.status_code, again.json()["kind"]) == (409, "conflict")
     phone = log_in_with_app_password(
         reader.database, name="ada", password=new["password"], address="", client="App", clock=reader.clock
@@ -348,7 +355,7 @@ def test_an_app_password_is_shown_once_and_revoked_at_once(reader: Reader) -> No
 
 
 def test_a_user_ends_own_sessions_and_nobody_else_s(reader: Reader) -> None:
-    ada, eve = reader.user("ada"), reader.user("eve")
+    ada, eve = (reader.user(name, password=PASSWORD) for name in ("ada", "eve"))
     others = [reader.signed_in(ada.id) for _ in range(3)]
     assert eve.client.delete(f"{SESSIONS}/{ada.key.session_id}").status_code == 404
     assert eve.client.delete(SESSIONS).status_code == 204
@@ -401,7 +408,7 @@ def test_the_same_on_d1(tmp_path: Path, cloudflare: Cloudflare) -> None:
         reader.user("ada", password=PASSWORD)
         client = with_token(reader, log_in(reader.client()))
         assert len(client.get(SESSIONS).json()["sessions"]) == 2
-        assert client.post(APP_PASSWORDS, json={"name": "phone"}).status_code == 201
+        assert client.post(APP_PASSWORDS, json={"name": "phone", "password": PASSWORD}).status_code == 201
         assert client.post("/api/auth/logout").status_code == 204
         assert client.get(SESSIONS).status_code == 401
 
@@ -448,3 +455,41 @@ def test_the_leftmost_scheme_of_several_proxies_is_that_of_the_client(
                     headers=headers,
                 )
             assert cookie_of(answer)[0] == name
+
+
+def test_a_flood_of_wrong_passwords_does_not_refuse_the_right_one_on_a_known_device(
+    reader: Reader, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither from many addresses, nor where the device has another address by now."""
+    caplog.set_level("INFO", "rss_pipeline.api")
+    ada = reader.user("ada", password=PASSWORD)
+    browser = reader.client(address="203.0.113.1", **OWN_PAGE)
+    assert log_in(browser, cookie=True).status_code == 200
+    device = browser.cookies["rss_device"]
+    assert f"login: {ada.id} from 203.0.113.1" in caplog.messages
+    for n in range(5):
+        assert log_in(reader.client(address=f"198.51.100.{n}"), password="wrong horse").status_code == 401
+    assert "login refused: 198.51.100.4" in caplog.messages
+    for cookie, status in ((None, 429), ("another", 429), (device, 200)):
+        elsewhere = reader.client(address="192.0.2.7", **OWN_PAGE)
+        if cookie is not None:
+            elsewhere.cookies.set("rss_device", cookie)
+        assert log_in(elsewhere, cookie=True).status_code == status
+    assert PASSWORD not in caplog.text
+
+
+def test_a_session_ends_after_ninety_days_however_much_it_is_used(reader: Reader) -> None:
+    ada = reader.user("ada")
+    now = reader.clock()
+    for _ in range(6):
+        now += timedelta(days=14)
+        assert reader.database.batch(sessions.touch(ada.key.session_id, now=now))[1].changes == 1
+    [row] = reader.database.query("SELECT created_at, expires_at FROM sessions").rows
+    began, ends = (datetime.fromisoformat(row[name]) for name in ("created_at", "expires_at"))
+    assert ends - began == timedelta(days=90)
+    [renewed] = reader.database.batch(
+        [sessions.renew(ada.key.session_id, ada.id, "login", now=ends - timedelta(seconds=1))]
+    )
+    assert renewed.changes == 1
+    [alive] = reader.database.batch([sessions.alive(ada.key.session_id, ada.id, "login", now=ends)])
+    assert alive.rows == []

@@ -63,7 +63,7 @@ OPERATIONS = (
     Operation("DELETE", "/api/user/sessions"),
     Operation("DELETE", "/api/user/sessions/{id}", None, "session"),
     Operation("GET", "/api/user/app-passwords"),
-    Operation("POST", "/api/user/app-passwords", {"name": "phone"}),
+    Operation("POST", "/api/user/app-passwords", {"name": "phone", "password": "correct-horse"}),
     Operation("DELETE", "/api/user/app-passwords/{id}", None, "app password"),
 )
 WITH_ID = [operation for operation in OPERATIONS if operation.id is not None]

@@ -35,6 +35,8 @@ async def client_login(call: Call) -> Response:
         clock=call.service.clock,
     )
     if isinstance(outcome, LoggedIn):
+        address = client_address(call.request.scope)
+        _logger.info("login of an app: %s from %s", outcome.user_id, address)
         lines = {"SID": outcome.token, "LSID": "null", "Auth": outcome.token}
         if call.fields.first("output") == "json":
             return as_json(lines)

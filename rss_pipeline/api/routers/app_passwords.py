@@ -1,19 +1,25 @@
 """App passwords: one for each app that speaks the Google Reader API."""
 
+import logging
 from typing import Annotated
 
-from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.auth import SignedIn, device_cookie
 from rss_pipeline.api.fields import Line
+from rss_pipeline.api.hosts import client_address
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import AppPasswordRefused
 from rss_pipeline.pipeline.accounts import app_passwords
+from rss_pipeline.pipeline.accounts.login import confirm_password
+from rss_pipeline.pipeline.accounts.passwords import MOST_CHARACTERS
 
 router = APIRouter(prefix="/user/app-passwords", tags=["app passwords"])
+
+_logger = logging.getLogger(__name__)
 
 
 class AppPassword(BaseModel):
@@ -33,6 +39,10 @@ class NewName(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Line, Field(min_length=1, max_length=64, description="For people: the app, the phone.")]
+    password: Annotated[
+        SecretStr,
+        Field(max_length=MOST_CHARACTERS, description="The user's own, again."),
+    ]
 
 
 class NewAppPassword(BaseModel):
@@ -63,10 +73,31 @@ async def list_app_passwords(caller: SignedIn) -> AppPasswords:
     "",
     status_code=201,
     response_model=NewAppPassword,
-    responses=documented("malformed_request", "not_signed_in", "foreign_origin", "conflict"),
+    responses=documented(
+        "malformed_request",
+        "not_signed_in",
+        "foreign_origin",
+        "login_refused",
+        "conflict",
+        "too_many_requests",
+    ),
 )
-async def add_app_password(caller: SignedIn, given: NewName) -> NewAppPassword:
-    """Add an app password. It opens the Google Reader API only."""
+async def add_app_password(request: Request, caller: SignedIn, given: NewName) -> NewAppPassword:
+    """Add an app password. It opens the Google Reader API only. Wrong passwords count as at a login."""
+    scope = request.scope
+    refused = await caller.run(
+        lambda one: confirm_password(
+            one,
+            password=given.password.get_secret_value(),
+            address=client_address(scope),
+            device=device_cookie(scope),
+        )
+    )
+    if refused is not None:
+        _logger.warning("login refused: %s", client_address(scope))
+        if refused.retry_after is None:
+            raise ApiError("login_refused", "The password is wrong.")
+        raise ApiError("too_many_requests", "Too many passwords were wrong.", retry_after=refused.retry_after)
     try:
         new = await caller.change(lambda one: app_passwords.create(one, given.name))
     except AppPasswordRefused as error:

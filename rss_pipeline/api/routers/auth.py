@@ -8,7 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import check_page, clear_cookie, session_cookie, session_key, set_cookie
+from rss_pipeline.api.auth import (
+    check_page,
+    clear_cookie,
+    device_cookie,
+    new_device,
+    session_cookie,
+    session_key,
+    set_cookie,
+    set_device_cookie,
+)
 from rss_pipeline.api.document import PUBLIC
 from rss_pipeline.api.fields import Line
 from rss_pipeline.api.hosts import client_address, is_of_foreign_page
@@ -73,6 +82,8 @@ async def login(request: Request, response: Response, given: Login) -> Token:
         # It would log its reader in as somebody of its choice.
         raise ApiError("foreign_origin", "A page of another site sent this login.")
     address = client_address(scope)
+    # A program without cookies is known by its address alone.
+    device = device_cookie(scope) or (new_device() if given.cookie else None)
     found = await run_in_threadpool(
         log_in,
         state.stores.database,
@@ -82,6 +93,7 @@ async def login(request: Request, response: Response, given: Login) -> Token:
         address=address,
         client=request.headers.get("user-agent", ""),
         clock=state.clock,
+        device=device,
     )
     if isinstance(found, LoginRefused):
         # For fail2ban and its like. The name is left out: people type their password into its field.
@@ -89,8 +101,10 @@ async def login(request: Request, response: Response, given: Login) -> Token:
         if found.retry_after is None:
             raise ApiError("login_refused", "The name or the password is wrong.")
         raise ApiError("too_many_requests", "Too many logins have failed.", retry_after=found.retry_after)
-    if given.cookie and found.renewal is not None:
+    _logger.info("login: %s from %s", found.user_id, address)
+    if given.cookie and found.renewal is not None and device is not None:
         set_cookie(response, scope, found.renewal)
+        set_device_cookie(response, scope, device)
         return Token(token=None, expires_at=None, renewal=None)
     return _token(found)
 

@@ -58,20 +58,29 @@ class _Right:
 
 
 def log_in(
-    database: Database, secret: bytes, *, name: str, password: str, address: str, client: str, clock: Clock
+    database: Database,
+    secret: bytes,
+    *,
+    name: str,
+    password: str,
+    address: str,
+    client: str,
+    clock: Clock,
+    device: str | None = None,
 ) -> LoggedIn | LoginRefused:
     """Begin a session of kind `login`. It takes 50 ms, and waits while two others do.
 
-    `address` is the client's, `client` its user agent.
+    `address` is the client's, `client` its user agent, `device` a secret that its browser keeps: after this
+    login the user is known by it, whatever its address.
     """
-    name, address = as_name(name), throttle.client_address(address)
+    name, address = as_name(name), _known_place(database, name, address, device, clock())
     while True:
         now = clock()
         tried = _try_password(database, name, password, address, now)
         if isinstance(tried, LoginRefused):
             return tried
         opaque = new_opaque()
-        if _begin(database, opaque, tried, name, address, client, now):
+        if _begin(database, opaque, tried, name, address, client, now, device):
             break
         # The hash is another one now: of a new password, or of the same one with newer parameters.
     _rehash(database, tried, password)
@@ -147,8 +156,22 @@ def log_out(database: Database, session_id: str) -> None:
     database.batch([sessions.end(session_id)])
 
 
+def confirm_password(
+    caller: Caller, *, password: str, address: str, device: str | None = None
+) -> LoginRefused | None:
+    """Try the caller's own password again, as at a login: whoever finds an open browser is not to guess it.
+
+    Raises NoSession where the session has ended.
+    """
+    tried = _own_password(caller, password, address, device)
+    if isinstance(tried, LoginRefused):
+        return tried
+    caller.database.batch(login_failures.take_back(tried.counted))
+    return None
+
+
 def change_own_password(
-    caller: Caller, *, current: str, new: str, address: str, revoke_apps: bool
+    caller: Caller, *, current: str, new: str, address: str, revoke_apps: bool, device: str | None = None
 ) -> LoginRefused | None:
     """Give the caller another password, and end every session but the caller's own. Apps log in again by
     themselves with their app passwords, unless those are revoked too.
@@ -161,9 +184,7 @@ def change_own_password(
         NoSession: the session has ended.
     """
     check_new(new)
-    [found] = caller.read(users.named(caller.user_id))
-    name, now = str(found.rows[0]["name"]), caller.clock()
-    tried = _try_password(caller.database, name, current, throttle.client_address(address), now)
+    tried = _own_password(caller, current, address, device)
     if isinstance(tried, LoginRefused):
         return tried
     caller.database.batch(login_failures.take_back(tried.counted))
@@ -174,6 +195,23 @@ def change_own_password(
         *([app_passwords.revoke_all(caller.user_id)] if revoke_apps else []),
     )
     return None
+
+
+def _own_password(caller: Caller, password: str, address: str, device: str | None) -> _Right | LoginRefused:
+    [found] = caller.read(users.named(caller.user_id))
+    name, now = str(found.rows[0]["name"]), caller.clock()
+    place = _known_place(caller.database, name, address, device, now)
+    return _try_password(caller.database, name, password, place, now)
+
+
+def _known_place(database: Database, name: str, address: str, device: str | None, now: datetime) -> str:
+    """The place that a login comes from: the device where the account is known on it, else the address."""
+    if device is not None:
+        place = throttle.device_address(device)
+        [known] = database.batch([login_failures.is_known(name, place, now=now)])
+        if known.rows[0]["known"]:
+            return place
+    return throttle.client_address(address)
 
 
 def _try_password(
@@ -192,10 +230,12 @@ def _try_password(
     locked_until = login_failures.locked_until(lock)
     if locked_until is not None:
         return _refused(locked_until - now)
-    counted = [key for key in every_key if key.of_known == bool(known.rows[0]["known"])]
+    is_known = bool(known.rows[0]["known"])
+    counted = [key for key in every_key if key.of_known == is_known]
     user = one(found)
     try:
-        right = is_right(password, None if user is None else user["password_hash"])
+        stored = None if user is None else user["password_hash"]
+        right = is_right(password, stored, is_stranger=not is_known)
     except HashingBusy:
         database.batch(login_failures.take_back(counted))
         return LoginRefused(_BUSY_SECONDS)
@@ -212,6 +252,7 @@ def _begin(
     address: str,
     client: str,
     now: datetime,
+    device: str | None,
 ) -> bool:
     """Begin a session of a user with the right password; False if it is no longer the password."""
     id = opaque.session_id
@@ -224,6 +265,7 @@ def _begin(
             *login_failures.take_back(right.counted),
             login_failures.forget([throttle.owner_key(name, address)]),
             *login_failures.know(id, address, now=now),
+            *([] if device is None else login_failures.know(id, throttle.device_address(device), now=now)),
             login_failures.tidy(now=now),
         ]
     )

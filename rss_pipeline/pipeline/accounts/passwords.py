@@ -3,10 +3,12 @@
 Who may try one is decided before (throttle.py): a hash takes 50 ms and 19 MiB on purpose.
 """
 
+import string
 import threading
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
@@ -16,6 +18,8 @@ from rss_pipeline.errors import HashingBusy, PasswordRefused
 
 LEAST_CHARACTERS = 8
 MOST_CHARACTERS = 1024
+_LEAST_OF_LIST = 6
+"""Characters of a common password that are looked for: with digits behind it, it has eight."""
 
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1, type=Type.ID)
 """OWASP's least (Password Storage Cheat Sheet, Argon2id: m=19 MiB, t=2, p=1)."""
@@ -24,6 +28,8 @@ _DECOY = "$argon2id$v=19$m=19456,t=2,p=1$ZGVjb3ktc2FsdC1vZi11cw$Skd3EcWXeDzmEF21
 _AT_ONCE = threading.BoundedSemaphore(2)
 _WAITING = threading.BoundedSemaphore(16)
 """Hashes at work and in the queue, of this process."""
+_OF_STRANGERS = threading.BoundedSemaphore(12)
+"""Those among them of logins from where the account is not known: a flood of these leaves places."""
 
 
 def check_new(password: str) -> None:
@@ -32,6 +38,23 @@ def check_new(password: str) -> None:
         raise PasswordRefused(
             f"a password has from {LEAST_CHARACTERS} to {MOST_CHARACTERS:,} characters; choose another one"
         )
+    if _is_common(_normal(password)):
+        raise PasswordRefused("this is one of the passwords that are tried first; choose another one")
+
+
+def _is_common(password: str) -> bool:
+    """True for one of the most used passwords, also in capital letters, or with digits or signs behind it."""
+    plain = password.lower()
+    forms = {plain, plain.rstrip(string.digits + string.punctuation)}
+    return not forms.isdisjoint(_common())
+
+
+@cache
+def _common() -> frozenset[str]:
+    # 14 MB and a tenth of a second, for those alone who set a password.
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+    return frozenset(each for each in FREQUENCY_LISTS["passwords"] if len(each) >= _LEAST_OF_LIST)
 
 
 def hash_password(password: str) -> str:
@@ -46,8 +69,10 @@ def hash_password(password: str) -> str:
         return _HASHER.hash(_bytes(password))
 
 
-def is_right(password: str, password_hash: str | None) -> bool:
+def is_right(password: str, password_hash: str | None, *, is_stranger: bool = True) -> bool:
     """True if this is the password of that hash. Without one (there is no such user) it takes as long.
+
+    `is_stranger`: the account is not known where the login comes from.
 
     Raises:
         HashingBusy: too many wait.
@@ -55,7 +80,7 @@ def is_right(password: str, password_hash: str | None) -> bool:
     # This takes no time, which shows nothing but the length, and no user has such a password.
     if not LEAST_CHARACTERS <= len(_normal(password)) <= MOST_CHARACTERS:
         return False
-    with _turn():
+    with _place_of(is_stranger), _turn():
         try:
             return _HASHER.verify(password_hash or _DECOY, _bytes(password)) and password_hash is not None
         except (Argon2Error, InvalidHashError):
@@ -65,6 +90,19 @@ def is_right(password: str, password_hash: str | None) -> bool:
 def is_outdated(password_hash: str) -> bool:
     """True if the hash was made with other parameters than today's."""
     return _HASHER.check_needs_rehash(password_hash)
+
+
+@contextmanager
+def _place_of(is_stranger: bool) -> Iterator[None]:
+    if not is_stranger:
+        yield
+        return
+    if not _OF_STRANGERS.acquire(blocking=False):
+        raise HashingBusy("too many passwords are being checked at once; try again in a few seconds")
+    try:
+        yield
+    finally:
+        _OF_STRANGERS.release()
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """The keys under which failed logins are counted, so that passwords cannot be tried one after the other.
 
-An account's owner is known at the addresses of earlier logins. There, only what fails there counts: whatever
-others try elsewhere, or of other accounts from the same address, the owner gets in. Everywhere else an
-attempt counts for the account and for the address. The counts are in storage/accounts/login_failures.py.
+An account's owner is known at the addresses of earlier logins, and on the devices: a browser keeps a secret
+that stands for an address of its own. There, only what fails there counts: whatever others try elsewhere, or
+of other accounts from the same address, the owner gets in. Everywhere else an attempt counts for the account
+and for the address. The counts are in storage/accounts/login_failures.py.
 """
 
+import hashlib
 from ipaddress import IPv6Address, ip_address, ip_network
 
 from rss_pipeline.storage.accounts.login_failures import Key
@@ -26,6 +28,11 @@ def client_address(text: str) -> str:
             return str(address.ipv4_mapped)
         return str(ip_network((address, 64), strict=False))
     return str(address)
+
+
+def device_address(secret: str) -> str:
+    """What stands for the address of a device with this secret; it names none that is not known."""
+    return f"device:{hashlib.sha256(secret.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
 def keys_of_login(name: str, address: str) -> tuple[Key, ...]:

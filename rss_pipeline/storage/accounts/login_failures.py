@@ -19,10 +19,11 @@ _LOCKS = compact([min(_LONGEST_SECONDS, 1 << n) for n in range(_DOUBLED + 1)])
 """Seconds of the first lock, of the second ..., of the last and of all after it."""
 FORGOTTEN_AFTER = timedelta(hours=24)
 """After the last failure of a key."""
-KNOWN_FOR = timedelta(days=90)
-"""Time for which an account's owner is known at an address after a login."""
+KNOWN_FOR = timedelta(days=120)
+"""Time for which an account's owner is known at an address, or on a device, after a login: longer than a
+session lasts, so that it still holds at the login after it."""
 MOST_KNOWN = 20
-"""Addresses at which one account is known: the latest ones."""
+"""Addresses and devices at which one account is known: the latest ones."""
 
 _IS_KNOWN = """EXISTS (SELECT 1 FROM users CROSS JOIN known_clients AS c ON c.user_id = users.id
   WHERE users.name = ? AND c.address = ? AND c.last_at > ?)"""

@@ -15,12 +15,17 @@ Kind = Literal["login", "google_reader"]
 
 LIFETIME = timedelta(days=30)
 """A session ends this long after its last use."""
+LONGEST_DAYS = {"login": 90, "google_reader": 365}
+"""A session ends so many days after its begin, however much it is used. Apps begin the next by themselves."""
 TOUCHED_EVERY = timedelta(minutes=10)
 """The last use is written this often at most: otherwise each read would be a write."""
 MOST_OF_A_KIND = 50
 """Sessions of one user and app password, or of one user's own password. Some clients log in at each start."""
 
 _CLIENT_CHARACTERS = 200
+_END = f"""min(?, strftime('%Y-%m-%dT%H:%M:%SZ', created_at, '+' || CASE kind
+  WHEN 'login' THEN {LONGEST_DAYS["login"]} ELSE {LONGEST_DAYS["google_reader"]} END || ' days'))"""
+"""The end of a session that is used now; binds the end that its last use gives it."""
 _ALIVE = "SELECT {} FROM sessions WHERE id = ? AND user_id = ? AND kind = ? AND expires_at > ?"
 
 
@@ -63,7 +68,7 @@ def touch(session_id: str, *, now: datetime) -> tuple[Statement, ...]:
             name="write last use of an app password",
         ),
         Statement(
-            """UPDATE sessions SET last_used_at = ?, expires_at = ?
+            f"""UPDATE sessions SET last_used_at = ?, expires_at = {_END}
             WHERE id = ? AND last_used_at <= ? AND expires_at > ?""",
             [at, instant(now + LIFETIME), session_id, before, at],
             name="write last use of a session",
@@ -121,7 +126,7 @@ def renew(session_id: str, user_id: str, kind: Kind, *, now: datetime) -> Statem
     """Let a session that is alive live on from now; it changes one row, or none."""
     at = instant(now)
     return Statement(
-        """UPDATE sessions SET last_used_at = ?, expires_at = ?
+        f"""UPDATE sessions SET last_used_at = ?, expires_at = {_END}
         WHERE id = ? AND user_id = ? AND kind = ? AND expires_at > ?""",
         [at, instant(now + LIFETIME), session_id, user_id, kind, at],
         name="renew a session",

@@ -79,6 +79,7 @@ def test_a_new_reader_makes_the_user_reads_and_sets_it_up(
 
         page.goto("/settings/apps")
         page.get_by_label("Name of the app").fill("phone")
+        page.get_by_label("The password of your account, again").fill(PASSWORD)
         page.get_by_role("button", name="Make a password").click()
         expect(page.get_by_role("heading", name="The password for")).to_be_visible()
         assert is_no_wider_than_its_window(page)

@@ -58,11 +58,33 @@ def test_what_is_too_short_or_too_long_is_no_password(password: str) -> None:
     assert not is_right(password, passwords._DECOY)
 
 
-@pytest.mark.parametrize("password", ["eight888", "x" * 1024, "пароль на русском", "\0" * 8, "\ud800" * 8])
+@pytest.mark.parametrize("password", ["eight-88", "x" * 1024, "пароль на русском", "\0" * 8, "\ud800" * 8])
 def test_any_characters_make_a_password_and_none_is_cut(password: str) -> None:
     hashed = hash_password(password)
     assert is_right(password, hashed)
     assert not is_right(password[:-1] + "?", hashed)
+
+
+@pytest.mark.parametrize(
+    "password", ["password", "12345678", "PassWord", "football2024!", "1qaz2wsx", "qwertyuiop", "sunshine1"]
+)
+def test_a_password_that_is_tried_first_is_refused(password: str) -> None:
+    with pytest.raises(PasswordRefused, match="tried first"):
+        hash_password(password)
+    assert not is_right(password, "none"), "an old one is looked at all the same"
+
+
+def test_a_flood_of_strangers_leaves_places_for_those_who_are_known() -> None:
+    hashed = hash_password("correct horse")
+    for _ in range(12):
+        assert passwords._OF_STRANGERS.acquire(blocking=False)
+    try:
+        with pytest.raises(HashingBusy):
+            is_right("correct horse", hashed)
+        assert is_right("correct horse", hashed, is_stranger=False)
+    finally:
+        for _ in range(12):
+            passwords._OF_STRANGERS.release()
 
 
 def test_one_text_typed_in_two_ways_is_one_password() -> None:

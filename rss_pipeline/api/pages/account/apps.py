@@ -1,11 +1,13 @@
 """The page of app passwords: one for each app, and how the app is set up."""
 
+import logging
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.auth import SignedIn, device_cookie
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.hosts import is_https, places
+from rss_pipeline.api.hosts import client_address, is_https, places
 from rss_pipeline.api.pages.account.clients import CLIENTS, newsboat_lines
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
@@ -14,6 +16,7 @@ from rss_pipeline.api.pages.sentences import sentence
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import AppPasswordRefused
 from rss_pipeline.pipeline.accounts.app_passwords import NewAppPassword, create, revoke
+from rss_pipeline.pipeline.accounts.login import confirm_password
 from rss_pipeline.storage.accounts import app_passwords, users
 from rss_pipeline.web.authority import own_authorities, read_authority
 
@@ -21,6 +24,8 @@ router = APIRouter(prefix="/settings/apps", include_in_schema=False)
 
 PATH = "/settings/apps"
 _NAME_CHARACTERS = 64
+
+_logger = logging.getLogger(__name__)
 
 
 @router.get("")
@@ -32,7 +37,21 @@ async def show(request: Request, caller: SignedIn, done: str = "") -> Response:
 @router.post("")
 async def add(request: Request, caller: SignedIn) -> Response:
     """Add an app password and show it. It is in this answer and nowhere else: no redirect follows."""
-    name = (await form_fields(request)).get("name", "")
+    fields, scope = await form_fields(request), request.scope
+    name, password = fields.get("name", ""), fields.get("password", "")
+    wrong = await caller.run(
+        lambda own: confirm_password(
+            own, password=password, address=client_address(scope), device=device_cookie(scope)
+        )
+    )
+    if wrong is not None:
+        _logger.warning("login refused: %s", client_address(scope))
+        error = (
+            "The password of your account is wrong."
+            if wrong.retry_after is None
+            else f"Too many wrong passwords. Try again in {wrong.retry_after} seconds."
+        )
+        return await _page(request, caller, error=error, name=name[:_NAME_CHARACTERS])
     try:
         new = await caller.change(lambda own: create(own, name))
     except AppPasswordRefused as refused:

@@ -7,7 +7,16 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import check_page, clear_cookie, session_cookie, session_key, set_cookie
+from rss_pipeline.api.auth import (
+    check_page,
+    clear_cookie,
+    device_cookie,
+    new_device,
+    session_cookie,
+    session_key,
+    set_cookie,
+    set_device_cookie,
+)
 from rss_pipeline.api.hosts import client_address, is_of_foreign_page
 from rss_pipeline.api.pages.addresses import local
 from rss_pipeline.api.pages.forms import form_fields
@@ -78,7 +87,7 @@ async def begin_session(
 ) -> LoginRefused | None:
     """Log in, and give the browser the session's cookie with this answer; None if that was done."""
     scope, state = request.scope, request.app.state
-    address = client_address(scope)
+    address, device = client_address(scope), device_cookie(scope) or new_device()
     found = await run_in_threadpool(
         log_in,
         state.stores.database,
@@ -88,13 +97,16 @@ async def begin_session(
         address=address,
         client=request.headers.get("user-agent", ""),
         clock=state.clock,
+        device=device,
     )
     if isinstance(found, LoginRefused):
         # For fail2ban and its like. The name is left out: people type their password into its field.
         _logger.warning("login refused: %s", address)
         return found
     assert found.renewal is not None
+    _logger.info("login: %s from %s", found.user_id, address)
     set_cookie(answer, scope, found.renewal)
+    set_device_cookie(answer, scope, device)
     return None
 
 

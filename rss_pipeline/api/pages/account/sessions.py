@@ -1,9 +1,11 @@
 """The page of sessions: where the account is logged in, an end to it, and another password."""
 
+import logging
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.auth import SignedIn, device_cookie
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.hosts import client_address
 from rss_pipeline.api.pages.forms import form_fields
@@ -26,6 +28,8 @@ _DONE = {
     "password": "The password is changed, and all other sessions have ended.",
 }
 _BUSY_SECONDS = 2
+
+_logger = logging.getLogger(__name__)
 
 
 @router.get("/sessions")
@@ -65,6 +69,7 @@ async def change_password(request: Request, caller: SignedIn) -> Response:
                 new=new,
                 address=client_address(request.scope),
                 revoke_apps="revoke_apps" in fields,
+                device=device_cookie(request.scope),
             )
         )
     except PasswordRefused as short:
@@ -73,6 +78,7 @@ async def change_password(request: Request, caller: SignedIn) -> Response:
         raise ApiError("too_busy", sentence(busy), retry_after=_BUSY_SECONDS) from busy
     if refused is None:
         return see_other(f"{PATH}?done=password")
+    _logger.warning("login refused: %s", client_address(request.scope))
     if refused.retry_after is None:
         return await _page(request, caller, error="The current password is wrong.")
     answer = await _page(

@@ -10,6 +10,7 @@ from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.support.reader import SECRET, URL, Reader, reader_settings
 
 PATH = "/settings/apps"
+PASSWORD = "correct-horse-battery"
 MANUAL = Path(__file__).parents[4] / "docs" / "reader.md"
 
 
@@ -25,8 +26,8 @@ def logs_in(reader: Reader, password: str) -> bool:
 
 
 def test_an_app_password_is_shown_once_opens_the_app_and_is_revoked(reader: Reader) -> None:
-    client = browser(reader, reader.user("ada"))
-    made = client.post(PATH, data={"name": "  phone  of Ada "})
+    client = browser(reader, reader.user("ada", password=PASSWORD))
+    made = client.post(PATH, data={"name": "  phone  of Ada ", "password": PASSWORD})
     assert (made.status_code, made.headers["cache-control"]) == (200, "no-store")
     password = secret(made.text)
     assert f'freshrss-password "{password}"'.replace('"', "&#34;") in made.text
@@ -43,11 +44,26 @@ def test_an_app_password_is_shown_once_opens_the_app_and_is_revoked(reader: Read
     assert "phone of Ada" not in client.get(PATH).text
 
 
+def test_the_password_of_the_account_is_needed_again_and_is_not_to_be_guessed(reader: Reader) -> None:
+    ada = reader.user("ada", password=PASSWORD)
+    client = browser(reader, ada)
+    for given in ({}, {"password": ""}, {"password": "wrong-horse-battery"}):
+        refused = client.post(PATH, data={"name": "phone", **given})
+        assert (refused.status_code, "The password of your account is wrong." in refused.text) == (422, True)
+    api = "/api/user/app-passwords"
+    assert ada.client.post(api, json={"name": "phone"}).status_code == 422
+    for status in (401, 401, 429):
+        wrong = {"name": "phone", "password": "wrong-horse-battery"}
+        assert ada.client.post(api, json=wrong).status_code == status
+    assert "Too many wrong passwords" in client.post(PATH, data={"name": "x", "password": PASSWORD}).text
+    assert ada.client.get(api).json() == {"app_passwords": []}
+
+
 def test_a_name_that_is_taken_or_none_makes_no_password(reader: Reader) -> None:
-    client = browser(reader, reader.user("ada"))
-    client.post(PATH, data={"name": "phone"})
+    client = browser(reader, reader.user("ada", password=PASSWORD))
+    client.post(PATH, data={"name": "phone", "password": PASSWORD})
     for name, words in (("phone", "There is an app password phone already"), (" ", "has 1 to 64 characters")):
-        refused = client.post(PATH, data={"name": name})
+        refused = client.post(PATH, data={"name": name, "password": PASSWORD})
         assert refused.status_code == 422
         assert words in refused.text
         assert "shown this once" not in refused.text
