@@ -6,6 +6,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+_NEW = 0o644
+"""Permissions of a new file: others read it, as node_exporter the metrics. The home keeps them out of it."""
+
 
 def replace_file(path: Path, body: bytes) -> None:
     """Write `body` to `path` and have it on the disk. The file keeps its permissions and, as far as this
@@ -34,9 +37,7 @@ def replace_file(path: Path, body: bytes) -> None:
 
 def _keep_permissions(path: Path, temporary: Path) -> None:
     if not path.exists():
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
+        temporary.chmod(_NEW)
         return
     shutil.copymode(path, temporary)
     with suppress(OSError):

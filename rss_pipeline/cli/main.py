@@ -91,6 +91,9 @@ def _where(error: Exception, home: Path) -> str:
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Collect RSS and Atom feeds, and lose none of what was collected."""
+    # The home has what people read, backups of feeds with a password, and keys: it is this user's alone.
+    before = os.umask(0o077)
+    ctx.call_on_close(lambda: os.umask(before))
     load_env_file(Path.cwd())
     # The requests that D1 refused are for the log of a run: at a terminal the sentence comes first.
     logging.getLogger("rss_pipeline.storage.backends").addHandler(logging.NullHandler())

@@ -29,6 +29,8 @@ def test_the_command_prints_each_check_and_exits_with_1_on_a_failure(
     fine = CliRunner().invoke(main, ["doctor"], env=environ)
     assert fine.exit_code == 0, fine.output
     assert " ok, 0 warnings, 0 failures" in fine.stdout
+    named = CliRunner().invoke(main, ["doctor"], env={**environ, "RSS_READER_HOSTS": "rss.example.org"})
+    assert "RSS_READER_PROXIES is not set, and the reader is at rss.example.org" in named.stdout
     FolderStore(home / "objects").delete_many([KEY])
     wrong = CliRunner().invoke(main, ["doctor"], env={**environ, "RSS_PORT": "x"})
     assert wrong.exit_code == 1

@@ -22,6 +22,7 @@ def healthy_home(folder: Path) -> Path:
     (folder / "feeds.yaml").write_text(
         "- url: https://127.0.0.1/\n  id: news\n  allow_private: true\n", "utf-8"
     )
+    home.chmod(0o700)
     return home
 
 

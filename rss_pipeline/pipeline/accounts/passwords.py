@@ -29,7 +29,7 @@ _AT_ONCE = threading.BoundedSemaphore(2)
 _WAITING = threading.BoundedSemaphore(16)
 """Hashes at work and in the queue, of this process."""
 _OF_STRANGERS = threading.BoundedSemaphore(12)
-"""Those among them of logins from where the account is not known: a flood of these leaves places."""
+"""The ones among them of logins from where the account is not known: a flood of these leaves places."""
 
 
 def check_new(password: str) -> None:

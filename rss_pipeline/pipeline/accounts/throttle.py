@@ -31,7 +31,7 @@ def client_address(text: str) -> str:
 
 
 def device_address(secret: str) -> str:
-    """What stands for the address of a device with this secret; it names none that is not known."""
+    """The text that stands for the address of a device with this secret."""
     return f"device:{hashlib.sha256(secret.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 

@@ -31,6 +31,7 @@ from rss_pipeline.pipeline.health.network import check_network
 from rss_pipeline.pipeline.health.public_objects import check_public
 from rss_pipeline.pipeline.health.store_checks import (
     check_dagster_home,
+    check_home,
     copy_of_home,
     copy_of_objects,
     usable_database,
@@ -132,12 +133,15 @@ def examine(
         with _noting(checks, "broker"):
             check_broker(settings.fleet, ca_file=settings.ca_file)
             checks.append(Check("broker", "ok", f"{settings.fleet.broker_where} takes runs"))
+    with _noting(checks, "home"):
+        checks += check_home(settings)
     with _noting(checks, "dagster"):
         checks.append(check_dagster_home(settings))
         overdue = next((check for check in checks if check.name == "overdue feeds"), None)
         if daemon is not None and overdue is not None:
             state = daemon(settings)
             checks.append(check_daemon(overdue, state.seen_at, state.switched_off, now=clock()))
+    checks += check_proxies(settings)
     checks.append(check_alerts(settings))
     return [_without_secrets(check, environ) for check in checks]
 
@@ -222,6 +226,25 @@ def check_registry(
     if registry.topics:
         found = f"{found}; {len(registry.topics)} topics"
     return Check("feeds.yaml", "ok", found), specs
+
+
+def check_proxies(settings: Settings) -> list[Check]:
+    """The reverse proxies of a reader that has names: names other than this machine's need one, for https."""
+    if not settings.reader or not settings.reader_hosts or settings.reader_proxies:
+        return []
+    names = ", ".join(map(str, settings.reader_hosts))
+    found = (
+        f"RSS_READER_PROXIES is not set, and the reader is at {names}: behind a proxy all its clients count"
+    )
+    return [
+        Check(
+            "reader",
+            "warning",
+            f"{found} as one, so that wrong passwords of one lock out all, and cookies are not Secure",
+            "Set it to the address of the reverse proxy, such as 127.0.0.1, or to the network of an Ingress."
+            " Without a proxy it may stay so: browsers then need a VPN, for there is no https.",
+        )
+    ]
 
 
 def check_alerts(settings: Settings) -> Check:

@@ -3,7 +3,9 @@
 The meaning of a fact is findings.py's; which checks there are is doctor.py's.
 """
 
+import shlex
 import shutil
+import stat
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -185,6 +187,20 @@ def _fix_objects(s3: S3Settings | None) -> str:
         "Check the four R2_ variables; the token needs `Object Read & Write` on this bucket"
         " (Cloudflare dashboard, R2, Manage API tokens)."
     )
+
+
+def check_home(settings: Settings) -> list[Check]:
+    """The home and the files in it are this user's alone: it has what people read, backups and keys."""
+    home = settings.home
+    if not home.is_dir():
+        return []
+    # A web server that shows images and topics goes through the home, and sees no list of it.
+    most = 0o711 if settings.objects_public_url is not None else 0o700
+    mode = stat.S_IMODE(home.stat().st_mode)
+    if mode & ~most == 0:
+        return [Check("home", "ok", f"{home}: only this user can read it")]
+    found = f"{home}: others on this machine can read it (mode {mode:o}): backups, what people read, keys"
+    return [Check("home", "warning", found, f"Close it: chmod {most:o} {shlex.quote(str(home))}")]
 
 
 def check_dagster_home(settings: Settings) -> Check:

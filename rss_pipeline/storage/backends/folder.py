@@ -63,6 +63,8 @@ class FolderStore:
                         return False
                     _move(new_metadata, beside)
                     _move(new_body, target)
+                    if self._public_url is not None and key.startswith(PUBLIC):
+                        self._show(target)
             finally:
                 new_body.unlink(missing_ok=True)
                 new_metadata.unlink(missing_ok=True)
@@ -176,6 +178,16 @@ class FolderStore:
             path.unlink(missing_ok=True)
             raise
         return path
+
+    def _show(self, target: Path) -> None:
+        """Let the web server read a public file: the folders above it let it through, and show nothing."""
+        target.chmod(0o644)
+        for folder in target.parents:
+            mode = stat.S_IMODE(folder.stat().st_mode)
+            if mode & 0o011 != 0o011:
+                folder.chmod(mode | 0o011)
+            if folder == self._bodies.parent:
+                return
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

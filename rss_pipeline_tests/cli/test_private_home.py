@@ -1,0 +1,55 @@
+"""The home of an installation is its user's alone, but for what a web server is to show."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rss_pipeline.cli.main import main
+from rss_pipeline.pipeline.health.store_checks import check_home
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.folder import FolderStore
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_home_is_made_for_its_user_alone_and_doctor_warns_of_an_open_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RSS_PIPELINE_HOME", str(home))
+    assert CliRunner().invoke(main, ["clean", "--dry-run"]).exit_code == 0
+    assert mode(home) == 0o700
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert home / "rss.sqlite" in files
+    assert {mode(path) for path in files} == {0o600}
+    settings = Settings.from_environ({"RSS_PIPELINE_HOME": str(home)}, cwd=tmp_path)
+    assert [check.state for check in check_home(settings)] == ["ok"]
+    home.chmod(0o755)
+    [check] = check_home(settings)
+    assert (check.state, check.fix) == ("warning", f"Close it: chmod 700 {home}")
+
+
+def test_a_web_server_reads_public_files_and_no_others(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    before = os.umask(0o077)
+    try:
+        fill(home)
+    finally:
+        os.umask(before)
+    assert mode(home / "objects/images/a/b") == 0o711
+    assert mode(home / "objects/images/a/b/0.png") == 0o644
+    assert mode(home / "objects/backups/a/b.xml") == 0o600
+
+
+def fill(home: Path) -> None:
+    store = FolderStore(home / "objects", public_url="https://rss.example.org")
+    store.put("backups/a/b.xml", b"x", content_type="text/xml")
+    assert mode(home) == 0o700
+    store.put("images/a/b/0.png", b"x", content_type="image/png")
+    assert {mode(home), mode(home / "objects")} == {0o711}
