@@ -4,14 +4,20 @@ The task is execute_run.py's; the daemon sends it (launcher.py), consumers of wo
 https://docs.celeryq.dev/en/stable/userguide/configuration.html
 """
 
+import logging
 import ssl
+from queue import Empty
+from typing import Any
 from urllib.parse import urlsplit
 
 from celery import Celery
+from kombu.transport import redis
 
 from rss_pipeline.server_settings import FleetSettings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.fleet.machines import DEFAULT
+
+_logger = logging.getLogger(__name__)
 
 TASK = "rss_pipeline.execute_run"
 """Its only argument is the id of a run."""
@@ -21,8 +27,21 @@ VISIBILITY_SECONDS = 4 * 3600
 which Dagster ends a run."""
 
 
+class _Channel(redis.Channel):
+    """A channel that leaves out what is no message; kombu ends the consumer at it."""
+
+    def _brpop_read(self, **options: Any) -> bool:
+        try:
+            return bool(super()._brpop_read(**options))  # type: ignore[no-untyped-call]
+        # Whatever its bytes: no JSON, no object, without the parts of a message.
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            _logger.error("the broker had a message that cannot be read, and it is left out: %r", error)
+            raise Empty from error
+
+
 def new_app(settings: Settings, fleet: FleetSettings) -> Celery:
     """The app for this broker. No connection is opened."""
+    redis.Transport.Channel = _Channel
     app = Celery("rss_pipeline", broker=fleet.broker_url, set_as_current=False)
     app.conf.update(
         task_default_queue=DEFAULT,
