@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import TypeVar
 
+from rss_pipeline.collector.fetch.learned_gaps import LearnedGaps
 from rss_pipeline.collector.http.status_errors import status_name
 from rss_pipeline.collector.models.clock import LONGEST, Clock, duration, utc_now, whole_second
-from rss_pipeline.collector.models.hold import FeedHold, HostHold, url_hash
+from rss_pipeline.collector.models.hold import FeedHold, HostGap, HostHold, url_hash
 
 H = TypeVar("H")
 
@@ -31,10 +32,11 @@ class HoldChanges:
     feeds: Sequence[FeedHold]
     recovered: Sequence[str]
     """Hosts with several holds in a row that answer normally again: their next one is the second."""
+    gaps: Sequence[HostGap] = ()
 
     @property
     def is_empty(self) -> bool:
-        return not (self.hosts or self.feeds or self.recovered)
+        return not (self.hosts or self.feeds or self.recovered or self.gaps)
 
 
 class Holds:
@@ -42,6 +44,7 @@ class Holds:
 
     def __init__(self, clock: Clock = utc_now) -> None:
         self._clock = clock
+        self.gaps = LearnedGaps()
         self._hosts: dict[str, HostHold] = {}
         self._feeds: dict[str, FeedHold] = {}
         self._urls: dict[str, FeedHold] = {}
@@ -57,6 +60,7 @@ class Holds:
         feeds: Iterable[FeedHold] = (),
         *,
         foreign: Iterable[HostHold] = (),
+        gaps: Iterable[HostGap] = (),
     ) -> None:
         """Add the holds of the database. `hosts` include past ones: a second hold in a row depends on them.
 
@@ -67,6 +71,7 @@ class Holds:
                 self._hosts[hold.host] = hold
         for feed in feeds:
             self._add(feed)
+        self.gaps.load(gaps)
         self._foreign.update((hold.host, hold) for hold in foreign)
 
     def active_at(self, host: str, url: str) -> HostHold | FeedHold | None:
@@ -106,10 +111,11 @@ class Holds:
         `is_led`: another host has redirected there. Then the feed and the address alone are held, by a 429
         without a wait as well: otherwise any redirect could keep all feeds of a host from being visited.
         """
+        now = self._clock()
+        self.gaps.answered(host, status, retry_after, now=now)
         if status not in _HOLDING:
             self._answered(host, status)
             return
-        now = self._clock()
         others = any(
             hold.host == host and hold.until > now for id, hold in self._feeds.items() if id != feed_id
         )
@@ -134,8 +140,9 @@ class Holds:
         A hold is for both hosts: otherwise each image that redirects to the host on hold would be requested
         again in every round, in vain.
         """
+        now = self._clock()
+        self.gaps.answered(host, status, retry_after, now=now)
         if status == HTTPStatus.TOO_MANY_REQUESTS or (status in _HOLDING and retry_after is not None):
-            now = self._clock()
             for each in dict.fromkeys((host, first_host)):
                 self._hold(each, status, retry_after, now)
         else:
@@ -147,6 +154,7 @@ class Holds:
             hosts=_drained(self._new_hosts),
             feeds=_drained(self._new_feeds),
             recovered=_drained(self._recovered),
+            gaps=self.gaps.changes(),
         )
 
     def _add(self, hold: FeedHold) -> None:

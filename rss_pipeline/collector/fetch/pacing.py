@@ -193,9 +193,7 @@ class Turns:
         End one host's turn before waiting for the next: a waiting visit holds nothing, so two visits that
         redirect to each other's hosts cannot block each other.
         """
-        gate = self._gates.setdefault(host, _Gate(self._lanes))
-        ended = self._pace.ended
-        lane = await gate.enter(begun=begun, rested=lambda lane: ended.get((host, lane), -math.inf))
+        gate, lane = await self._enter(host, begun=begun)
         turn = Turn(lambda: gate.leave(lane))
         try:
             self._refuse_when_left_to_others(host, begun)
@@ -208,7 +206,7 @@ class Turns:
                 self._refuse_when_over(self._pace.monotonic())
                 if not self.is_leased():
                     raise TurnRefused(LAPSED)
-                turn = Turn(lambda: self._ended(host, lane))
+                turn = Turn(lambda: self._ended(host, gate, lane))
                 try:
                     yield turn
                 finally:
@@ -216,9 +214,24 @@ class Turns:
         finally:
             turn.release_host()
 
-    def _ended(self, host: str, lane: int) -> None:
+    async def _enter(self, host: str, *, begun: bool) -> tuple["_Gate", int]:
+        """A lane at the gate of the host, or of all hosts that share a learned gap with it."""
+        ended = self._pace.ended
+        while True:
+            learned = self._holds.gaps.of(host)
+            # One at a time, in place of the lanes that the host has otherwise.
+            name = host if learned is None else f"{learned.host} one by one"
+            gate = self._gates.setdefault(name, _Gate(self._lanes if learned is None else 1))
+            lane = await gate.enter(begun=begun, rested=lambda lane: ended.get((host, lane), -math.inf))
+            now_learned = self._holds.gaps.of(host)
+            if (learned and learned.host) == (now_learned and now_learned.host):
+                return gate, lane
+            gate.leave(lane)
+
+    def _ended(self, host: str, gate: "_Gate", lane: int) -> None:
         self._pace.ended[host, lane] = self._pace.monotonic()
-        self._gates[host].leave(lane)
+        self._holds.gaps.asked(host, now=self._clock())
+        gate.leave(lane)
 
     async def _take(self, host: str) -> None:
         """Hold a host that no lease of this run has: other runs may request from it, on any machine."""
@@ -236,6 +249,10 @@ class Turns:
         now = self._pace.monotonic()
         ended = [self._pace.ended.get((host, lane)), self._pace.ended_elsewhere.get(host)]
         free_at = max([now, *(at + self._host_delay for at in ended if at is not None)])
+        if (learned := self._holds.gaps.of(host)) is not None:
+            # A clock that was put back makes the time since negative.
+            since = max(self._clock() - learned.asked_at, timedelta(0))
+            free_at = max(free_at, now + (learned.gap - since).total_seconds())
         # A turn that would come after the end of the round is refused at once: the wait would be in vain.
         self._refuse_when_over(free_at)
         while (wait := free_at - self._pace.monotonic()) > 0:

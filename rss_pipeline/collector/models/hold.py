@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 
@@ -29,6 +29,19 @@ class FeedHold:
     reason: str
     url_hash: str | None = None
     """`url_hash` of the address that demanded it: no feed requests that before `until`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostGap:
+    """The time to leave between two requests to a host that limits their rate."""
+
+    host: str
+    """A host, or a point and a domain with names that share the limit."""
+    gap: timedelta
+    since: datetime
+    """Time of its last change."""
+    asked_at: datetime
+    """Time of the last request."""
 
 
 def url_hash(url: str) -> str:

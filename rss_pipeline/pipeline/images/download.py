@@ -42,7 +42,10 @@ def download_images(
         claim = lease_keeper.claim_images(now=run.clock(), limit=CLAIMED_AT_ONCE)
         # A hold that a feed's answer set is obeyed, and never changed, by requests for images.
         politeness.load(
-            claim.holds.images, foreign=claim.holds.hosts, recent_hosts=claim.holds.recent_image_hosts
+            claim.holds.images,
+            foreign=claim.holds.hosts,
+            recent_hosts=claim.holds.recent_image_hosts,
+            gaps=claim.holds.image_gaps,
         )
         if not claim.tasks:
             break

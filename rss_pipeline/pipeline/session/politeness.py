@@ -10,7 +10,7 @@ from datetime import datetime
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.pacing import HostTaken, Pace
 from rss_pipeline.collector.models.clock import Clock, instant
-from rss_pipeline.collector.models.hold import FeedHold, HostHold
+from rss_pipeline.collector.models.hold import FeedHold, HostGap, HostHold
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.storage.database import Database
@@ -41,6 +41,7 @@ class Politeness:
         *,
         foreign: Iterable[HostHold] = (),
         recent_hosts: Iterable[str] = (),
+        gaps: Iterable[HostGap] = (),
     ) -> None:
         """Take over the holds that came with a claim; see `Holds.load`.
 
@@ -48,7 +49,7 @@ class Politeness:
         """
         self.pace.requested_elsewhere(recent_hosts)
         hosts = list(hosts)
-        self.holds.load(hosts, feeds, foreign=foreign)
+        self.holds.load(hosts, feeds, foreign=foreign, gaps=gaps)
         self.ends_at_claim = {**{hold.host: hold.until for hold in hosts}, **self.ends_at_claim}
 
     def keep_holds(self) -> None:
@@ -64,6 +65,7 @@ class Politeness:
             hosts=news.hosts,
             feeds=news.feeds,
             recovered=news.recovered,
+            gaps=news.gaps,
             now=self._clock(),
         )
         for hold in news.hosts:

@@ -110,7 +110,8 @@ def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
 
 def _claim(session: Session, wanted: Wanted, *, limit: int, suspects: bool = False) -> claims.Claim:
     claim = session.leases.claim(wanted, limit=limit, suspects=suspects)
-    session.politeness.load(claim.holds.hosts, claim.holds.feeds, recent_hosts=claim.holds.recent_hosts)
+    known = claim.holds
+    session.politeness.load(known.hosts, known.feeds, recent_hosts=known.recent_hosts, gaps=known.gaps)
     return claim
 
 

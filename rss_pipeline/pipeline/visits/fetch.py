@@ -73,6 +73,8 @@ def request(
 ) -> Visits:
     """Request each pending feed. Nothing is closed yet: a network failure may turn out to be ours."""
     pending = [visit for visit in visits if isinstance(visit.outcome, Pending)]
+    # A feed that was refused for the sake of others of its host comes before them.
+    pending.sort(key=lambda visit: visit.feed.failures.last_kind != "rate_limited")
     run.progress.begin("fetch", len(pending))
     if not pending:
         return visits

@@ -25,6 +25,7 @@ TABLES = {
     "hosts": ("host",),
     "feed_holds": ("feed_id",),
     "image_holds": ("host",),
+    "host_gaps": ("kept", "host"),
     "sequences": ("name",),
     "installation": ("name",),
     "users": ("id",),

@@ -5,13 +5,14 @@ What a claim leaves out because of them is in claimable.py and images/claims.py;
 collector.fetch.holds'.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.hold import FeedHold, HostHold
+from rss_pipeline.collector.models.hold import FeedHold, HostGap, HostHold
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import NOW, chunked, compact, storable
@@ -51,6 +52,8 @@ class KnownHolds:
     hosts: Sequence[HostHold] = ()
     feeds: Sequence[FeedHold] = ()
     images: Sequence[HostHold] = ()
+    gaps: Sequence[HostGap] = ()
+    image_gaps: Sequence[HostGap] = ()
     recent_hosts: Sequence[str] = ()
     """Hosts that other runs made requests to until just now."""
     recent_image_hosts: Sequence[str] = ()
@@ -65,8 +68,10 @@ def known_statement(now: datetime) -> Statement:
           FROM hosts WHERE hold_until > ?
         UNION ALL SELECT 'feed_holds', feed_id, host, hold_until, reason, 1, url_hash FROM feed_holds
           WHERE hold_until > ?
-        UNION ALL SELECT 'image_holds', NULL, host, hold_until, reason, times, NULL FROM image_holds
-          WHERE hold_until > ?
+        -- One within the other: D1 takes five queries in one at most.
+        UNION ALL SELECT kept, NULL, host, hold_until, reason, times, NULL FROM (
+          SELECT 'image_holds' AS kept, host, hold_until, reason, times FROM image_holds WHERE hold_until > ?
+          UNION ALL SELECT kept || '_gap', host, asked_at, since, seconds FROM host_gaps)
         UNION ALL SELECT 'recent_hosts', NULL, j.value, expires_at, '', 0, NULL
           FROM leases, json_each(asked) AS j WHERE expires_at > {NOW}
         UNION ALL SELECT 'recent_image_hosts', NULL, j.value, expires_at, '', 0, NULL
@@ -80,12 +85,22 @@ def known_holds(result: Result) -> KnownHolds:
     """The holds of a `known_statement`'s rows."""
     hosts: dict[str, list[HostHold]] = {"hosts": [], "image_holds": []}
     feeds = []
+    gaps: dict[str, list[HostGap]] = {"hosts_gap": [], "image_holds_gap": []}
     recent: dict[str, list[str]] = {"recent_hosts": [], "recent_image_hosts": []}
     for row in result.rows:
         if row["kept"] in recent:
             recent[row["kept"]].append(row["host"])
             continue
         until = datetime.fromisoformat(row["hold_until"])
+        if row["kept"] in gaps:
+            gap = HostGap(
+                host=row["host"],
+                gap=timedelta(seconds=int(row["times"])),
+                since=datetime.fromisoformat(row["reason"]),
+                asked_at=until,
+            )
+            gaps[row["kept"]].append(gap)
+            continue
         host, reason = row["host"], row["reason"]
         if row["kept"] == "feed_holds":
             feeds.append(
@@ -100,6 +115,8 @@ def known_holds(result: Result) -> KnownHolds:
         hosts=hosts["hosts"],
         feeds=feeds,
         images=hosts["image_holds"],
+        gaps=gaps["hosts_gap"],
+        image_gaps=gaps["image_holds_gap"],
         recent_hosts=tuple(recent["recent_hosts"]),
         recent_image_hosts=tuple(recent["recent_image_hosts"]),
     )
@@ -112,9 +129,10 @@ def keep_holds(
     hosts: Sequence[HostHold] = (),
     feeds: Sequence[FeedHold] = (),
     recovered: Sequence[str] = (),
+    gaps: Sequence[HostGap] = (),
     now: datetime,
 ) -> None:
-    """Write these holds, in one request; the next one of a host that has recovered is its second.
+    """Write these holds and gaps, in one request; the next one of a host that has recovered is its second.
 
     A stored hold is prolonged and never shortened, and is forgotten a week after its end. No lease guards
     them: a host's demand is valid for every run.
@@ -136,6 +154,13 @@ def keep_holds(
             for chunk in chunked(map(compact, recovered))
         ),
     ]
+    statements += [
+        Statement(_GAP, [kept, chunk], name="keep gaps of hosts") for chunk in chunked(map(_gap_row, gaps))
+    ]
+    if gaps:
+        statements.append(
+            Statement("DELETE FROM host_gaps WHERE seconds < ?", [_LEAST_SECONDS], name="drop eased gaps")
+        )
     if hosts or recovered:
         statements.append(
             Statement(
@@ -164,6 +189,11 @@ def _host_row(hold: HostHold) -> str:
     return compact([*_of(hold), hold.times])
 
 
+def _gap_row(gap: HostGap) -> str:
+    seconds = math.ceil(gap.gap.total_seconds())
+    return compact([gap.host, seconds, instant(gap.since), instant(gap.asked_at)])
+
+
 def _of(hold: HostHold | FeedHold) -> list[str]:
     return [hold.host, instant(hold.until), storable(hold.reason)]
 
@@ -173,6 +203,14 @@ _HOST = """INSERT INTO {kept} (host, hold_until, reason, times)
     CAST(json_extract(value, '$[3]') AS INTEGER) FROM json_each(?) WHERE true
   ON CONFLICT (host) DO UPDATE SET hold_until = excluded.hold_until, reason = excluded.reason,
     times = excluded.times WHERE excluded.hold_until > {kept}.hold_until"""
+_LEAST_SECONDS = 4
+"""Gaps are rounded up to whole seconds; one below three is over."""
+_GAP = """WITH given(kept) AS (SELECT ?)
+  INSERT INTO host_gaps (kept, host, seconds, since, asked_at)
+  SELECT given.kept, json_extract(value, '$[0]'), CAST(json_extract(value, '$[1]') AS INTEGER),
+    json_extract(value, '$[2]'), json_extract(value, '$[3]') FROM given, json_each(?) WHERE true
+  ON CONFLICT (kept, host) DO UPDATE SET seconds = excluded.seconds, since = excluded.since,
+    asked_at = excluded.asked_at"""
 _FEED = """INSERT INTO feed_holds (feed_id, host, hold_until, reason, url_hash)
   SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
     json_extract(value, '$[3]'), json_extract(value, '$[4]') FROM json_each(?) WHERE true

@@ -10,6 +10,8 @@ from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.pipeline.visits.poll import poll_round
+from rss_pipeline.storage.feeds.claimable import NotVisitedSince
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import machine
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -207,6 +209,27 @@ def test_what_a_redirect_or_an_error_asks_for_is_waited_for_wherever_it_led(
     for id, least in hours.items():
         assert pipeline.feed(id)["next_fetch_at"] >= instant(now + timedelta(hours=least)), id
     assert server.asked(C, "/x") == []
+
+
+def test_a_host_that_refuses_for_another_feeds_sake_is_asked_in_its_pace_and_that_feed_comes_first(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    answers = [Answer(body=rss("a")), busy(None), busy(None)]
+    pipeline.set(fetch_concurrency=1)
+    for n, answer in enumerate(answers):
+        url = server.route(B, f"/{n}", answer, Answer(body=rss(f"{n}")))
+        pipeline.register(url, f"feed-{n}", interval="1h")
+    pipeline.poll()
+    assert [request.target for request in server.asked(B)] == ["/0", "/1"]
+    [gap] = pipeline.rows("SELECT kept, host, seconds FROM host_gaps")
+    assert gap == {"kept": "hosts", "host": B, "seconds": 20}
+    pipeline.clock.turn(hours=2)
+    server.forget()
+    asked = NotVisitedSince(since=pipeline.clock(), now=pipeline.clock())
+    with pipeline.session() as session:
+        poll_round(session, asked, {}, round_seconds=10.0)
+    assert [request.target for request in server.requests] == ["/1"], "the next one would be 20 s later"
+    assert pipeline.rows("SELECT asked_at FROM host_gaps") == [{"asked_at": instant(pipeline.clock())}]
 
 
 def test_a_new_url_is_asked_although_the_old_one_was_to_be_left_alone(

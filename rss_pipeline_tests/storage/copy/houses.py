@@ -217,6 +217,8 @@ def fill(side: Side) -> None:
     insert(side.database, "sequences", {"name": "items", "value": 2**52 + 1})
     insert(side.database, "installation", {"name": "uuid", "value": "0b5c4f6e-6d0f-4d6e-9d39-5b0c6f0a7d11"})
     insert(side.database, "image_holds", {"host": "images.example", "hold_until": AT, "reason": CJK})
+    gap = {"kept": "hosts", "host": ".example", "seconds": 66, "since": AT, "asked_at": AT}
+    insert(side.database, "host_gaps", gap)
     # More than a page of both, and keys whose first parts are the same on both sides of its end.
     tombstones = [{"feed_id": f"f{n // 300}", "guid": f"{n:04}{CJK}", "expired_at": AT} for n in range(1200)]
     insert(side.database, "expired_items", *tombstones)

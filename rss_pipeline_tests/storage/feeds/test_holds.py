@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NextVisit
-from rss_pipeline.collector.models.hold import FeedHold, HostHold
+from rss_pipeline.collector.models.hold import FeedHold, HostGap, HostHold
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Named, NotVisitedSince
@@ -57,13 +57,25 @@ def test_a_host_that_has_recovered_has_had_one_pause_unless_it_asked_again_meanw
     assert [row["host"] for row in database.query("SELECT host FROM hosts").rows] == ["z"]
 
 
+def test_the_gap_that_worked_at_a_host_is_kept_for_feeds_and_for_images_apart(database: Database) -> None:
+    gap = HostGap(host=".a.example", gap=66 * SECOND, since=NOW, asked_at=NOW + HOUR)
+    keep_holds(database, "hosts", gaps=[gap], now=NOW)
+    keep_holds(database, "image_holds", gaps=[replace(gap, gap=9 * SECOND)], now=NOW)
+    assert (known(database).gaps, known(database).image_gaps) == ([gap], [replace(gap, gap=9 * SECOND)])
+    later = replace(gap, gap=59.4 * SECOND, since=NOW + DAY, asked_at=NOW + DAY)
+    keep_holds(database, "hosts", gaps=[later], now=NOW)
+    assert known(database).gaps == [replace(later, gap=60 * SECOND)]
+    keep_holds(database, "hosts", gaps=[replace(later, gap=2.9 * SECOND)], now=NOW)
+    assert (known(database).gaps, len(known(database).image_gaps)) == ([], 1)
+
+
 def test_a_pause_that_is_over_is_remembered_for_a_week(database: Database) -> None:
     keep_holds(
         database, "hosts", hosts=[on_host("x", NOW, times=4)], feeds=[on_feed("a", NOW + HOUR)], now=NOW
     )
     assert known(database, NOW + 6 * DAY).hosts == [on_host("x", NOW, times=4)]
     assert known(database, NOW + 6 * DAY).feeds == []
-    assert known(database, NOW + 7 * DAY) == KnownHolds(hosts=[], feeds=[], images=[])
+    assert known(database, NOW + 7 * DAY) == KnownHolds(hosts=[], feeds=[], images=[], gaps=[], image_gaps=[])
     keep_holds(database, "hosts", feeds=[on_feed("b", NOW + 9 * HOUR)], now=NOW + 2 * HOUR)
     assert [row["feed_id"] for row in database.query("SELECT * FROM feed_holds").rows] == ["b"]
 
@@ -71,7 +83,7 @@ def test_a_pause_that_is_over_is_remembered_for_a_week(database: Database) -> No
 def test_nothing_asked_for_writes_nothing(database: Database) -> None:
     keep_holds(database, "hosts", now=NOW)
     leases.release(database, [])
-    assert known(database) == KnownHolds(hosts=[], feeds=[], images=[])
+    assert known(database) == KnownHolds(hosts=[], feeds=[], images=[], gaps=[], image_gaps=[])
 
 
 def test_a_feed_that_is_to_be_left_alone_is_claimed_by_nobody_until_then(database: Database) -> None:

@@ -1,0 +1,133 @@
+"""The gap that a host with a limit by rate needs is found from its 429, kept, and eased slowly."""
+
+import heapq
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from rss_pipeline.collector.fetch.holds import Holds
+from rss_pipeline.collector.fetch.learned_gaps import LearnedGaps
+from rss_pipeline.collector.models.hold import HostGap
+from rss_pipeline_tests.collector.fetch.rounds import NOW
+from rss_pipeline_tests.support.pipeline import Clock
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+def visited(
+    hosts: list[str], *, every: timedelta, most: int, says_when: bool, days: int = 7
+) -> Counter[tuple[int, bool]]:
+    """By feed, its visits and refusals of all days but the first two. A feed is asked every two hours, after
+    the hold and the gap of its host; all hosts together are allowed `most` requests in `every`."""
+    clock = Clock(NOW)
+    holds = Holds(clock)
+    let_in = [NOW - DAY]
+    due = [(NOW, number) for number in range(len(hosts))]
+    found: Counter[tuple[int, bool]] = Counter()
+    while clock() < NOW + days * DAY:
+        at, number = heapq.heappop(due)
+        host = hosts[number]
+        free = [at, clock() + SECOND]
+        if (learned := holds.gaps.of(host)) is not None:
+            free.append(learned.asked_at + learned.gap)
+        if (hold := holds.active(host)) is not None:
+            free.append(hold.until)
+        if max(free) > at:
+            heapq.heappush(due, (max(free), number))
+            continue
+        clock.now = at
+        let_in = [before for before in let_in if at - before < every]
+        refused = len(let_in) >= most
+        wait = None if not refused or not says_when else int((every - (at - let_in[0])).total_seconds()) + 1
+        if not refused:
+            let_in.append(at)
+        holds.feed_answered(str(number), host, 429 if refused else 200, wait)
+        holds.gaps.asked(host, now=at)
+        again = max(30 * MINUTE, (wait or 0) * SECOND) if refused else 2 * HOUR
+        heapq.heappush(due, (at + again, number))
+        if at > NOW + 2 * DAY:
+            found[number, refused] += 1
+    return found
+
+
+@pytest.mark.parametrize("says_when", [True, False])
+@pytest.mark.parametrize(
+    ("hosts", "every", "most"),
+    [
+        (["one.example"] * 20, MINUTE, 1),
+        (["127.0.0.1"] * 20, MINUTE, 1),
+        ([f"{n}.service.example" for n in range(20)], MINUTE, 2),
+        (["one.example"] * 10, HOUR, 12),
+    ],
+    ids=["a host", "an address", "names of a domain", "a burst"],
+)
+def test_a_host_with_a_limit_refuses_little_once_it_is_known_and_serves_all_feeds_alike(
+    hosts: list[str], every: timedelta, most: int, says_when: bool
+) -> None:
+    found = visited(hosts, every=every, most=most, says_when=says_when)
+    refusals = sum(count for (_, refused), count in found.items() if refused)
+    visits = [found[number, False] for number in range(len(hosts))]
+    assert refusals < 0.05 * (sum(visits) + refusals)
+    assert max(visits) < 3 * min(visits)
+    assert min(visits) > 20
+
+
+Answer = tuple[float, str, int, int | None]
+"""Seconds, host, status, wait."""
+FIRST: Answer = (0, "a.example", 200, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "answers", "wanted"),
+    [
+        ("alone", [(0, "a.example", 429, None)], {}),
+        ("long after another", [FIRST, (7200, "a.example", 429, None)], {}),
+        ("right after another", [FIRST, (1, "a.example", 429, None)], {"a.example": 20}),
+        ("that says when", [FIRST, (1, "a.example", 429, 60)], {"a.example": 66}),
+        (
+            "after ten",
+            [*((n, "a.example", 200, None) for n in range(10)), (11, "a.example", 429, 600)],
+            {"a.example": 66},
+        ),
+        (
+            "of another name",
+            [(0, "a.b.example", 200, None), (1, "c.b.example", 429, None)],
+            {".b.example": 20},
+        ),
+        ("of another domain", [FIRST, (1, "c.example", 429, None)], {}),
+        ("of another address", [(0, "127.0.0.1", 200, None), (1, "127.0.0.2", 429, None)], {}),
+        (
+            "twice at once",
+            [FIRST, (1, "a.example", 429, None), (2, "a.example", 429, None)],
+            {"a.example": 20},
+        ),
+        ("again", [FIRST, (1, "a.example", 429, None), (99, "a.example", 429, None)], {"a.example": 60}),
+    ],
+)
+def test_a_gap_is_learned_from_a_429_that_other_requests_brought_about(
+    name: str, answers: list[Answer], wanted: dict[str, float]
+) -> None:
+    gaps = LearnedGaps()
+    for seconds, host, status, wait in answers:
+        gaps.answered(host, status, wait, now=NOW + seconds * SECOND)
+    assert {gap.host: pytest.approx(gap.gap.total_seconds()) for gap in gaps.changes()} == wanted
+
+
+def test_a_gap_that_worked_is_kept_for_days_and_eased_by_a_tenth_a_day() -> None:
+    gaps = LearnedGaps()
+    gaps.load([HostGap(host="a", gap=100 * SECOND, since=NOW, asked_at=NOW)])
+    seen = []
+    for hours in range(0, 24 * 5, 6):
+        gaps.answered("a", 200, None, now=NOW + hours * HOUR)
+        seen += [gap.gap.total_seconds() for gap in [gaps.of("a")] if gap]
+    assert seen[:8] == [100] * 8
+    assert seen[-1] == pytest.approx(72.9)
+    gaps.answered("a", 429, None, now=NOW + 6 * DAY)
+    gap = gaps.of("a")
+    assert gap is not None
+    assert gap.gap.total_seconds() == pytest.approx(72.9 * 1.25)
+    for day in range(7, 100):
+        gaps.answered("a", 200, None, now=NOW + day * DAY)
+    assert gaps.of("a") is None, "it is forgotten in the end"
