@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from rss_pipeline.batched import batched
 from rss_pipeline.errors import (
@@ -23,7 +24,6 @@ from rss_pipeline.errors import (
     disk_is_full,
 )
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
-from rss_pipeline.pipeline.retention.listed import Listed
 from rss_pipeline.pipeline.retention.refusal import DAY, FEW, MOST_AT_ONCE, Extent, jump, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.pipeline.retention.user_backups import back_up_all
@@ -37,6 +37,9 @@ from rss_pipeline.storage.feeds import forget, unused
 from rss_pipeline.storage.images.places import move_private
 from rss_pipeline.storage.items import removals, retention
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.retention.listed import Listed
 
 logger = logging.getLogger(__name__)
 
@@ -261,6 +264,9 @@ class _Cleaning:
         """Items of a database without room for a tombstone. First go those that need none, since their feed
         does not list them any more; the others then give their own room to their tombstones, the more at once
         the more room for each."""
+        # Its parser loads what few cleans need.
+        from rss_pipeline.pipeline.retention.listed import Listed
+
         with closing(Listed(self.database, self.objects, self.settings, now=self.now)) as listed:
             for most, with_tombstones in _SLICES_WHERE_FULL:
                 try:
@@ -274,7 +280,7 @@ class _Cleaning:
         if left and not (self.cleaned.total.items or self.cleaned.out_of_time):
             raise error
 
-    def _slices_of_full(self, listed: Listed, most: int, *, with_tombstones: bool) -> None:
+    def _slices_of_full(self, listed: "Listed", most: int, *, with_tombstones: bool) -> None:
         def retire(ids: Sequence[str], tasks: Sequence[retention.Task]) -> tuple[str, ...]:
             return retention.retire_where_full(self.database, ids, tasks, with_tombstones=with_tombstones)
 
@@ -372,9 +378,10 @@ class _Cleaning:
         return refused
 
     def file(self) -> None:
-        """Return the room of what is gone to the disk, where the database is a file here that can."""
+        """Return the room of what is gone, also of forgotten feeds, to the disk, where the database is a file
+        here that can."""
         if isinstance(self.database, InFile):
-            if not self.cleaned.dry_run and self.cleaned.total.items:
+            if not self.cleaned.dry_run:
                 self.database.shrink()
             self.cleaned.room = self.database.room()
 
@@ -400,7 +407,7 @@ def _only(part: retention.Slice, ids: Set[str]) -> retention.Slice:
     )
 
 
-def _is_gone(listed: Listed, feed_id: str, item_id: str) -> bool:
+def _is_gone(listed: "Listed", feed_id: str, item_id: str) -> bool:
     """True for an item that its feed does certainly not list any more."""
     ids = listed.ids(feed_id)
     return ids is not None and item_id not in ids

@@ -129,6 +129,10 @@ def test_a_full_database_can_be_cleaned_and_forgets_a_feed_and_no_poll_brings_an
         assert begin_forget(database, "three")["items"] == 40
         assert end_forget(database, "three") == 1
         assert not refuses(database)
+    if isinstance(place.database, SqliteDatabase):
+        size = place.settings.database_path.stat().st_size
+        cleaned(place)
+        assert place.settings.database_path.stat().st_size < size, "the file shrinks"
     place.feeds = [feed for feed in place.feeds if feed["id"] != "three"]
     for n, listed in ((2, NEW), (3, (*OLD, *NEW))):
         server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(*listed, "newest", title="Another")))
