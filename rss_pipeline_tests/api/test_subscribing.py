@@ -10,6 +10,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
+from rss_pipeline_tests.api.test_opml import opml, outline
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import change, register, spec
 from rss_pipeline_tests.support.reader import Reader
@@ -46,6 +47,8 @@ def test_a_known_feed_is_subscribed_at_once_with_title_and_folder(reader: Reader
             "task_id": None,
             "delay_seconds": 0,
             "held_until": None,
+            "waiting": 0,
+            "waits_until": None,
         }
     (feed,) = bob.client.get(FEEDS).json()["feeds"]
     assert [feed[name] for name in ("title", "folder", "interval", "unread")] == ["Mine", "News", 900, 2]
@@ -116,11 +119,23 @@ def test_an_address_that_cannot_be_is_refused_at_once(reader: Reader, url: objec
     assert claimed(reader) == []
 
 
-def test_sixty_new_addresses_in_an_hour_are_searched_and_no_more(reader: Reader) -> None:
-    user = ann(reader)
-    answers = [user.client.post(FEEDS, json={"url": f"new.example/{n}"}) for n in range(61)]
-    assert [answer.status_code for answer in answers] == [202] * 60 + [429]
-    assert answers[-1].headers["retry-after"] == str(answers[-1].json()["retry_after"])
+def test_sixty_new_addresses_in_an_hour_are_searched_and_the_others_wait(reader: Reader) -> None:
+    ann(reader)
+    reader.clock.pass_(seconds=1)
+    user = reader.user("bob")
+    answers = [user.client.post(FEEDS, json={"url": f"new.example/{n}"}).json() for n in range(62)]
+    turn = instant(reader.clock() + timedelta(hours=1))
+    waits = {(each["waiting"], each["waits_until"], each["held_until"]) for each in answers}
+    assert waits == {(0, None, None), (1, turn, turn), (2, turn, turn)}
+    assert user.client.get(f"/api/tasks/{answers[-1]['task_id']}").json()["begins_at"] == turn
+    # A list shares the hour, and what is queued is not to be had by a refresh.
+    listed = opml(*(outline(f"https://h{n}.example/") for n in range(3)))
+    done = user.client.post("/api/import/opml", content=listed, headers={"Content-Type": "text/xml"}).json()
+    assert (done["added"], done["waiting"], done["waits_until"]) == (3, 5, turn)
+    [feed, *_] = user.client.get(FEEDS).json()["feeds"]
+    held = user.client.post(f"{FEEDS}/{feed['id']}/refresh")
+    assert (held.status_code, held.json()["until"]) == (409, turn)
+    assert held.json()["detail"] == "At most 60 new addresses of a user are visited within an hour."
 
 
 def test_a_refresh_is_queued_joined_and_running(reader: Reader) -> None:

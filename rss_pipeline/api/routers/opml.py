@@ -9,6 +9,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.fields import ADDRESS_PATTERN
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.reading.opml_import import import_list
 from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
 from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed
@@ -50,6 +51,11 @@ class Imported(BaseModel):
     added: int = Field(description="New subscriptions; the next polls visit the feeds that are new.")
     known: int = Field(description="Subscribed already; they keep their titles and folders.")
     merged: int = Field(description="Further outlines of a feed that the list has more than once.")
+    waiting: int = Field(
+        default=0,
+        description="New addresses of this user that wait: at most 60 an hour are requested for a user.",
+    )
+    waits_until: str | None = Field(default=None, description="When the last of them is requested.")
 
 
 @router.post(
@@ -75,7 +81,13 @@ async def import_opml(request: Request, caller: SignedIn) -> Imported:
         done = await caller.change(lambda own: import_list(own, body, settings=settings))
     except OpmlRefused as refused:
         raise _problem(refused) from None
-    return Imported(added=done.added, known=done.known, merged=done.merged)
+    return Imported(
+        added=done.added,
+        known=done.known,
+        merged=done.merged,
+        waiting=done.queue.waiting,
+        waits_until=None if done.queue.until is None else instant(done.queue.until),
+    )
 
 
 @router.get(

@@ -56,8 +56,13 @@ class Subscribed(BaseModel):
     task_id: str | None = Field(description="For `GET /api/tasks/{id}`; null where there is nothing to do.")
     delay_seconds: int = Field(description="Seconds until the visit begins, about.")
     held_until: str | None = Field(
-        description="The first visit waits until then: the server wants no requests."
+        description="The first visit waits until then: the server wants no requests, or more than 60 new"
+        " addresses came from one user within an hour."
     )
+    waiting: int = Field(
+        default=0, description="New addresses of this user that wait: 60 an hour are requested for a user."
+    )
+    waits_until: str | None = Field(default=None, description="When the last of them is requested.")
 
     model_config = {
         "json_schema_extra": {
@@ -67,6 +72,8 @@ class Subscribed(BaseModel):
                 "task_id": "5f2b9d3c1a7e4f60",
                 "delay_seconds": 2,
                 "held_until": None,
+                "waiting": 0,
+                "waits_until": None,
             }
         }
     }
@@ -109,8 +116,12 @@ def _answer(answer: SubscribeAnswer) -> dict[str, Any]:
             return _subscribed("queued", feed_id, id, delay)
         case Known(feed_id=feed_id, first=VisitRunning(task_id=id, delay_seconds=delay)):
             return _subscribed("already_running", feed_id, id, delay)
-        case Queued(task_id=id, delay_seconds=delay):
-            return _subscribed("queued", None, id, delay)
+        case Queued(task_id=id, delay_seconds=delay, queue=queue, begins_at=begins_at):
+            return _subscribed("queued", None, id, delay) | {
+                "held_until": None if begins_at is None else instant(begins_at),
+                "waiting": queue.waiting,
+                "waits_until": None if queue.until is None else instant(queue.until),
+            }
         case VisitRunning(task_id=id, delay_seconds=delay):
             return _subscribed("already_running", None, id, delay)
         case AddressRefused(message=message):
@@ -133,4 +144,6 @@ def _subscribed(
         "task_id": task_id,
         "delay_seconds": delay,
         "held_until": None,
+        "waiting": 0,
+        "waits_until": None,
     }

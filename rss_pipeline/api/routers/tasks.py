@@ -71,6 +71,9 @@ class TaskJson(BaseModel):
     url: str | None = Field(description="The address of `find`.")
     state: Literal["queued", "running", "done"]
     requested_at: str
+    begins_at: str | None = Field(
+        description="When it is looked at, where more than 60 new addresses came within an hour."
+    )
     finished_at: str | None
     result: TaskOutcome | None = Field(description="Null until the state is `done`.")
 
@@ -84,6 +87,7 @@ class TaskJson(BaseModel):
                 "url": None,
                 "state": "done",
                 "requested_at": "2026-11-22T12:00:00Z",
+                "begins_at": None,
                 "finished_at": "2026-11-22T12:00:03Z",
                 "result": {
                     "outcome": "stored",
@@ -165,6 +169,7 @@ def _task(task: Task) -> dict[str, Any]:
         "url": task.address,
         "state": task.state,
         "requested_at": instant(task.requested_at),
+        "begins_at": None if task.begins_at is None else instant(task.begins_at),
         "finished_at": None if task.finished_at is None else instant(task.finished_at),
         "result": None if task.result is None else _result(task.result),
     }

@@ -5,7 +5,7 @@ them as any other, paced and with back-off.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.registry.feed_url import feed_id, other_form
@@ -17,6 +17,13 @@ from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, Uploa
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
+from rss_pipeline.storage.refresh.new_addresses import (
+    Queue,
+    give_turns,
+    hold_until_turn,
+    queue_of,
+    read_queue,
+)
 from rss_pipeline.storage.subscriptions.folders import add_folders
 from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
@@ -34,6 +41,8 @@ class ImportedList:
     """Subscribed already; they keep their titles and folders."""
     merged: int
     """Further outlines of a feed that the list has more than once."""
+    queue: Queue = field(default_factory=Queue)
+    """The user's new addresses that wait for their turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,8 @@ class ImportPlan:
 
 
 def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedList:
-    """Subscribe to the feeds of an OPML file, in three requests to the database.
+    """Subscribe to the feeds of an OPML file, in three requests to the database. Of those that are new to the
+    installation, so many an hour are due (storage/refresh/new_addresses.py).
 
     Belongs into a thread: a list of 1 MB takes about a second.
 
@@ -66,12 +76,18 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
             f"with its {len(plan.wanted):,} new feeds there would be more than {MAX_SUBSCRIPTIONS:,}"
             " subscriptions; split the list, or unsubscribe some feeds"
         )
+    queue = Queue()
     if plan.wanted or upload.empty_folders:
         try:
-            caller.write(*_statements(caller, plan), add_folders(caller.user_id, upload.empty_folders))
+            *_, queued = caller.write(
+                *_statements(caller, plan),
+                add_folders(caller.user_id, upload.empty_folders),
+                read_queue(caller.user_id, now=caller.clock()),
+            )
         except StorageRejected:
             raise _refused("the list does not fit into one request; shorten folders or split it") from None
-    return ImportedList(added=len(plan.wanted), known=plan.known, merged=upload.merged)
+        queue = queue_of(queued)
+    return ImportedList(added=len(plan.wanted), known=plan.known, merged=upload.merged, queue=queue)
 
 
 def plan_import(upload: UploadedList, stored: Iterable[Row]) -> ImportPlan:
@@ -112,10 +128,14 @@ def _wanted(feed: ListedFeed, row: Mapping[str, str | None]) -> Wanted:
 
 def _statements(caller: Caller, plan: ImportPlan) -> list[Statement]:
     now = caller.clock()
-    statements: list[Statement] = []
+    ids = [wanted.feed_id for wanted in plan.wanted]
+    statements = give_turns(caller.user_id, ids, now=now) if ids else []
     for some in batched(plan.new, _FEEDS_AT_ONCE):
         statements += add_feeds(some, now=now)
-    return [*statements, *(subscribe(caller.user_id, plan.wanted, at=now) if plan.wanted else [])]
+    if ids:
+        statements += subscribe(caller.user_id, plan.wanted, at=now)
+        statements += hold_until_turn(caller.user_id, ids, now=now)
+    return statements
 
 
 def _refused(sentence: str) -> OpmlRefused:

@@ -6,7 +6,7 @@ The visits themselves are refresh_run.py's. The reader makes no request to a pub
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -15,6 +15,7 @@ from rss_pipeline.pipeline.reading.advice import shown_error, what_to_do
 from rss_pipeline.pipeline.reading.mark import set_mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one
+from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, Queue, queue_of
 from rss_pipeline.storage.refresh.refresh_requests import (
     FEED_SPAN,
     MOST_OF_FEED,
@@ -37,6 +38,9 @@ class Queued:
 
     task_id: str
     delay_seconds: int
+    queue: Queue = field(default_factory=Queue)
+    """The user's new addresses that wait for their turn; this is one of them if `begins_at` is given."""
+    begins_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +110,8 @@ class Task:
     address: str | None
     state: TaskState
     requested_at: datetime
+    begins_at: datetime | None
+    """The turn of a search, where its user has brought many new addresses."""
     finished_at: datetime | None
     result: TaskResult | None
     wishes: Wishes
@@ -139,6 +145,8 @@ def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Sett
         return NotPolled(message="This feed is not collected: it is switched off, or no longer registered.")
     if row["hold_until"] is not None:
         reason = f"{row['hold_host']} wants no requests: {row['hold_reason']}"
+        if row["waits_for_turn"]:
+            reason = f"At most {AN_HOUR} new addresses of a user are visited within an hour."
         return Held(until=datetime.fromisoformat(row["hold_until"]), reason=reason)
     if has_too_many(row):
         return TooMany(retry_after=int(USER_SPAN.total_seconds()))
@@ -147,7 +155,9 @@ def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Sett
     return Held(until=request.now + FEED_SPAN, reason=reason)
 
 
-def search_answer(results: Sequence[Result], settings: Settings) -> Queued | VisitRunning | TooMany:
+def search_answer(
+    request: SearchRequest, results: Sequence[Result], settings: Settings
+) -> Queued | VisitRunning | TooMany:
     """The answer by the results of `search_request_statements`, as `answer_to`."""
     row = one(results[-1])
     if row is None:
@@ -155,7 +165,15 @@ def search_answer(results: Sequence[Result], settings: Settings) -> Queued | Vis
     set_mark(settings)
     if row["state"] == "running":
         return VisitRunning(task_id=row["task_id"])
-    return Queued(task_id=row["task_id"], delay_seconds=_delay(settings))
+    begins_at = from_instant(row["begins_at"])
+    delay = _delay(settings)
+    if begins_at is not None and begins_at > request.now:
+        delay += int((begins_at - request.now).total_seconds())
+    else:
+        begins_at = None
+    return Queued(
+        task_id=row["task_id"], delay_seconds=delay, queue=queue_of(results[-2]), begins_at=begins_at
+    )
 
 
 def _delay(settings: Settings) -> int:
@@ -174,6 +192,7 @@ def task_of(row: Row | None) -> Task | None:
         address=row["address"],
         state=row["state"],
         requested_at=datetime.fromisoformat(row["requested_at"]),
+        begins_at=from_instant(row.get("begins_at")),
         finished_at=from_instant(row["finished_at"]),
         result=None if result is None else _result_of(result),
         wishes=Wishes(**json.loads(row.get("wishes") or "{}")),

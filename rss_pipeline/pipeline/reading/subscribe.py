@@ -24,6 +24,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     search_answer,
 )
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.refresh.new_addresses import give_turns, hold_until_turn
 from rss_pipeline.storage.refresh.refresh_requests import (
     Wishes,
     request_statements,
@@ -84,7 +85,7 @@ def subscribe_address(
     now = caller.clock()
     if known is None:
         search = new_search(user_id, address.url, now=now, wishes=wishes)
-        return search_answer(caller.write(*search_request_statements(search)), settings)
+        return search_answer(search, caller.write(*search_request_statements(search)), settings)
     feed_id = str(known["id"])
     wanted = Wanted(
         feed_id=feed_id,
@@ -92,7 +93,12 @@ def subscribe_address(
         folder=wishes.folder,
         wished_interval=wishes.wished_interval,
     )
-    statements = [*subscribe(user_id, [wanted], at=now), look_for_feed(user_id, feed_id)]
+    statements = [
+        *give_turns(user_id, [feed_id], now=now),
+        *subscribe(user_id, [wanted], at=now),
+        *hold_until_turn(user_id, [feed_id], now=now),
+        look_for_feed(user_id, feed_id),
+    ]
     if not known["waits"]:
         return Known(feed_id=feed_id) if caller.write(*statements)[-1].rows else TooManyFeeds()
     request = new_request(user_id, feed_id, now=now, kind="first")

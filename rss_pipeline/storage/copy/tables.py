@@ -33,6 +33,7 @@ TABLES = {
     "subscriptions": ("user_id", "feed_id"),
     "folders": ("user_id", "name"),
     "item_states": ("user_id", "feed_id", "arrived"),
+    "new_addresses": ("user_id", "address"),
 }
 """Table to the columns of its primary key, the first one text; a table comes after those it refers to.
 

@@ -11,6 +11,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.storage.database import Database, SkipsLocked, Statement, Value, one
 from rss_pipeline.storage.feeds.holds import (
+    LATE_FEED_HOLD,
     NOT_HELD,
     WRONG_CLOCK,
     heal_wrong_clock,
@@ -123,11 +124,11 @@ def healing_first(database: Database, now: datetime, clock: str | None) -> list[
             f"""SELECT (SELECT value FROM sequences WHERE name = 'clock') AS clock,
               (SELECT max(next_fetch_at) FROM feeds WHERE {POLLED}) > ?
                 OR EXISTS (SELECT 1 FROM hosts WHERE hold_until > ?)
-                OR EXISTS (SELECT 1 FROM feed_holds WHERE hold_until > ?)
+                OR EXISTS (SELECT 1 FROM feed_holds WHERE {LATE_FEED_HOLD})
                 OR EXISTS (SELECT 1 FROM leases WHERE expires_at > {_TOMORROW}
                   OR expires_at > {_FULL_LENGTH.format(more=" + 60")}
                   OR expires_at < {_YESTERDAY}) AS found""",
-            [late, late, late, clock, clock, clock],
+            [late, late, late, late, clock, clock, clock],
             name="look for what is to heal",
         )
     )

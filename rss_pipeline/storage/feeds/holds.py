@@ -22,6 +22,11 @@ REMEMBERED = timedelta(days=7)
 WRONG_CLOCK = timedelta(hours=25)
 """No schedule and no hold of ours reaches further, so a later instant came from a wrong clock."""
 
+LATE_FEED_HOLD = """hold_until > ? AND feed_id NOT IN (
+  SELECT address FROM new_addresses WHERE begins_at > ?)"""
+"""A feed's hold ends later than it can, and the feed has no such turn (refresh/new_addresses.py). Binds the
+instant twice."""
+
 Kept = Literal["hosts", "image_holds"]
 
 NOT_HELD = """host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)
@@ -219,10 +224,24 @@ _FEED = """INSERT INTO feed_holds (feed_id, host, hold_until, reason, url_hash)
     WHERE excluded.hold_until > feed_holds.hold_until"""
 
 
+def release_listed(ids: str, *, now: datetime) -> Statement:
+    """End the waiting for a turn of feeds, a JSON list of ids, that feeds.yaml lists: nothing of it waits."""
+    return Statement(
+        """DELETE FROM feed_holds WHERE feed_id IN (SELECT value FROM json_each(?))
+        AND feed_id IN (SELECT address FROM new_addresses WHERE begins_at > ?)""",
+        [ids, instant(now)],
+        name="release listed feeds",
+    )
+
+
 def heal_wrong_clock(now: datetime) -> list[Statement]:
     """Statements that drop the holds of feeds and hosts that a clock far ahead wrote."""
     late = instant(now + WRONG_CLOCK)
     return [
-        Statement(f"DELETE FROM {table} WHERE hold_until > ?", [late], name="drop holds of a wrong clock")
-        for table in ("hosts", "feed_holds")
+        Statement("DELETE FROM hosts WHERE hold_until > ?", [late], name="drop holds of a wrong clock"),
+        Statement(
+            f"DELETE FROM feed_holds WHERE {LATE_FEED_HOLD}",
+            [late, late],
+            name="drop feed holds of a wrong clock",
+        ),
     ]

@@ -18,6 +18,7 @@ from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.claimable import SUSPECT, UNLEASED
 from rss_pipeline.storage.feeds.feed_row import NUMBER_COLUMNS
+from rss_pipeline.storage.feeds.holds import release_listed
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.feeds.stream_rows import register_streams
 from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, take_out
@@ -185,6 +186,7 @@ def apply(
         batches.append(
             [
                 mark_stale(compact(ids)),
+                release_listed(compact(ids), now=now),
                 Statement(_UPSERT, [chunk], name="write registry"),
                 *(register_streams(chunk) if has_streams else ()),
                 *_moves(closed, ids, now=now),

@@ -26,6 +26,10 @@ _OPEN = f"(state = 'queued' OR (state = 'running' AND lease_token NOT IN ({LIVE_
 """Waits for a run. Binds the leases' clock."""
 
 
+_HAS_TURN = "coalesce(begins_at, '') <= ?"
+"""Waits for no turn of its user (new_addresses.py). Binds now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRequest:
     """A request that a run has claimed."""
@@ -54,7 +58,7 @@ class Waiting:
 def waiting(database: Database, *, now: datetime, lease_now: datetime | None = None) -> Waiting:
     """Settle the requests for feeds that other runs have visited since, and count what is left."""
     clock = None if lease_now is None else instant(lease_now)
-    _, counts = database.batch([settle_statement(now, clock), _count_statement(clock)])
+    _, counts = database.batch([settle_statement(now, clock), _count_statement(now, clock)])
     row = one(counts) or {}
     oldest = row["oldest_ms"]
     return Waiting(
@@ -64,7 +68,7 @@ def waiting(database: Database, *, now: datetime, lease_now: datetime | None = N
     )
 
 
-def _count_statement(clock: str | None) -> Statement:
+def _count_statement(now: datetime, clock: str | None) -> Statement:
     free = f"(feeds.lease_token IS NULL OR feeds.lease_token NOT IN ({LIVE_TOKENS}))"
     # A poll that holds several feeds and still this one's host may not have come to it. It makes way, but
     # only for a run that waits: without one, a person would wait for a minute or two.
@@ -76,8 +80,9 @@ def _count_statement(clock: str | None) -> Statement:
         f"""SELECT count(*) AS count, sum(begins) AS can_begin,
           min(CASE WHEN begins = 1 THEN made END) AS oldest_ms
         FROM (SELECT {number(begins)} AS begins, requested_ms AS made
-          FROM refresh_requests AS r LEFT JOIN feeds ON feeds.id = r.feed_id WHERE state <> 'done')""",
-        [clock, clock, clock],
+          FROM refresh_requests AS r LEFT JOIN feeds ON feeds.id = r.feed_id
+          WHERE state <> 'done' AND {_HAS_TURN})""",
+        [clock, clock, clock, instant(now)],
         name="count requests for visits",
     )
 
@@ -118,7 +123,7 @@ def claim_requests(
     Those that a visit of another run has answered meanwhile are settled, not taken.
     """
     clock = None if lease_now is None else instant(lease_now)
-    wanted = f"SELECT id FROM refresh_requests WHERE state <> 'done' AND {_OPEN}"
+    wanted = f"SELECT id FROM refresh_requests WHERE state <> 'done' AND {_OPEN} AND {_HAS_TURN}"
     results = database.batch(
         [
             settle_statement(now, clock),
@@ -127,7 +132,7 @@ def claim_requests(
                 f"""UPDATE refresh_requests SET state = 'running', lease_token = ?, attempts = attempts + 1
                 WHERE id IN ({wanted} ORDER BY requested_ms, id LIMIT ?)
                 RETURNING id, kind, user_id, feed_id, address, wishes, requested_ms, attempts""",
-                [token, clock, limit],
+                [token, clock, instant(now), limit],
                 name="claim requests for visits",
             ),
             Statement(

@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.holds import NOT_HELD
 from rss_pipeline.storage.feeds.predicates import POLLED
+from rss_pipeline.storage.refresh.new_addresses import LATER, NOT_OWNER, queue_search, read_queue
 from rss_pipeline.storage.sql import LIVE_TOKENS, compact
 
 RequestKind = Literal["refresh", "first", "find"]
@@ -21,8 +22,6 @@ KEPT = timedelta(hours=24)
 USER_SPAN = timedelta(hours=1)
 MOST_OF_USER = 1_000
 """Requests of one user in `USER_SPAN`."""
-MOST_FINDS = 60
-"""Addresses that one user has searched in `USER_SPAN`: each is several requests to a stranger."""
 FEED_SPAN = timedelta(minutes=10)
 MOST_OF_FEED = 60
 """Requests for one feed in `FEED_SPAN`, of all users."""
@@ -31,8 +30,7 @@ HAS_JOINED = "EXISTS (SELECT 1 FROM json_each(others) AS j WHERE j.value = ?)"
 """A user shares the request. Binds the user's id."""
 OF_USER = "(SELECT count(*) FROM refresh_requests WHERE user_id = ? AND requested_at > ?)"
 """The number of a user's requests since an instant."""
-_FINDS_OF_USER = """(SELECT count(*) FROM refresh_requests
-  WHERE user_id = ? AND requested_at > ? AND kind = 'find')"""
+_OPEN_OF_USER = "(SELECT count(*) FROM refresh_requests WHERE user_id = ? AND state <> 'done')"
 _OF_FEED = "(SELECT count(*) FROM refresh_requests WHERE feed_id = ? AND requested_at > ?)"
 
 
@@ -108,7 +106,7 @@ def request_statements(request: RefreshRequest) -> list[Statement]:
             f"""SELECT r.id AS task_id, r.state, {POLLED} AS is_polled,
               coalesce(CAST(feeds.lease_token IN ({LIVE_TOKENS}) AS INTEGER), 0) AS is_visited,
               pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host,
-              {OF_USER} AS of_user, {_OF_FEED} AS of_feed
+              {OF_USER} AS of_user, {_OF_FEED} AS of_feed, feeds.id IN ({LATER}) AS waits_for_turn
             FROM feeds JOIN subscriptions AS s ON s.feed_id = feeds.id
             LEFT JOIN refresh_requests AS r ON r.feed_id = feeds.id AND r.state <> 'done'
             LEFT JOIN (
@@ -117,7 +115,7 @@ def request_statements(request: RefreshRequest) -> list[Statement]:
             ) AS pauses ON pauses.hold_until > ?
               AND (pauses.feed_id = feeds.id OR (pauses.feed_id IS NULL AND pauses.host = feeds.host))
             WHERE s.user_id = ? AND feeds.id = ? ORDER BY pauses.hold_until DESC LIMIT 1""",
-            [None, user, user_since, feed, feed_since, at, user, feed],
+            [None, user, user_since, feed, feed_since, at, at, user, feed],
             name="read a request for a visit",
         ),
     ]
@@ -125,7 +123,9 @@ def request_statements(request: RefreshRequest) -> list[Statement]:
 
 def search_request_statements(request: SearchRequest) -> list[Statement]:
     """Statements that make the request, unless one of the user's for the address is open; the last one's row
-    has the id of the open one, none if the user has made too many."""
+    has the id of the open one, none if the user has made too many; the one before has the user's queue. A
+    search waits for its turn (new_addresses.py).
+    """
     user, address, since = request.user_id, request.address, instant(request.now - USER_SPAN)
     ours = "user_id = ? AND address = ? AND state <> 'done'"
     return [
@@ -135,17 +135,19 @@ def search_request_statements(request: SearchRequest) -> list[Statement]:
               (id, kind, user_id, address, requested_at, requested_ms, wishes)
             SELECT ?, 'find', ?, ?, ?, ?, ?
             WHERE NOT EXISTS (SELECT 1 FROM refresh_requests WHERE {ours})
-              AND {OF_USER} < {MOST_OF_USER} AND {_FINDS_OF_USER} < {MOST_FINDS}""",
+              AND (NOT {NOT_OWNER} OR ({OF_USER} < {MOST_OF_USER} AND {_OPEN_OF_USER} < {MOST_OF_USER}))""",
             [
                 *(request.id, user, address, instant(request.now), milliseconds(request.now)),
                 compact(asdict(request.wishes)),
                 *(user, address),
-                *2 * (user, since),
+                *(user, user, since, user),
             ],
             name="request a search",
         ),
+        *queue_search(user, request.id, now=request.now),
+        read_queue(user, now=request.now),
         Statement(
-            f"SELECT id AS task_id, state FROM refresh_requests WHERE {ours}",
+            f"SELECT id AS task_id, state, begins_at FROM refresh_requests WHERE {ours}",
             [user, address],
             name="read a request for a search",
         ),
@@ -155,7 +157,7 @@ def search_request_statements(request: SearchRequest) -> list[Statement]:
 def task_statement(user_id: str, id: str, *, now: datetime) -> Statement:
     """A query for a task of this user, or one that this user joined: one row for `task_of`, or none."""
     return Statement(
-        f"""SELECT id, kind, feed_id, address, wishes, state, requested_at, finished_at, result
+        f"""SELECT id, kind, feed_id, address, wishes, state, requested_at, begins_at, finished_at, result
         FROM refresh_requests
         WHERE id = ? AND (user_id = ? OR {HAS_JOINED}) AND (finished_at IS NULL OR finished_at > ?)""",
         [id, user_id, user_id, instant(now - KEPT)],

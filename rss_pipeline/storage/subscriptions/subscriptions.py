@@ -14,6 +14,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
 from rss_pipeline.storage.feeds.predicates import OPEN
 from rss_pipeline.storage.feeds.recount import recount, recount_without
+from rss_pipeline.storage.refresh.new_addresses import leave_queue
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number
 
 MAX_SUBSCRIPTIONS = 3_000
@@ -141,6 +142,7 @@ def unsubscribe(user_id: str, feed_ids: Sequence[str], *, at: datetime) -> list[
             [user_id, compact(list(feed_ids))],
             name="unsubscribe feeds",
         ),
+        leave_queue(user_id, feed_ids, now=at),
         *recount(feed_ids, at=at),
     ]
 

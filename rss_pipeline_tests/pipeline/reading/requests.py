@@ -49,7 +49,7 @@ def request_search(
     wishes: Wishes | None = None,
 ) -> Queued | VisitRunning | TooMany:
     request = new_search(user_id, address, now=clock(), wishes=wishes)
-    return search_answer(database.batch(search_request_statements(request)), settings)
+    return search_answer(request, database.batch(search_request_statements(request)), settings)
 
 
 def read_task(database: Database, user_id: str, id: str, *, now: datetime) -> Task | None:

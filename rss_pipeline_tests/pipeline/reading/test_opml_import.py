@@ -2,21 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NoSession
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.reading import opml_import
 from rss_pipeline.pipeline.reading.opml_import import ImportedList, import_list, plan_import
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, UploadedList
 from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed
+from rss_pipeline.pipeline.reading.refresh import Queued
+from rss_pipeline.pipeline.reading.subscribe import subscribe_address
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline.storage.feeds import claims
+from rss_pipeline.storage.feeds.claimable import Due
+from rss_pipeline.storage.feeds.holds import heal_wrong_clock, release_listed
+from rss_pipeline.storage.refresh.new_addresses import Queue, queue_of, read_queue
+from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
 from rss_pipeline.storage.subscriptions.listing import list_names
+from rss_pipeline.storage.subscriptions.subscriptions import unsubscribe
 from rss_pipeline_tests.pipeline.accounts.conftest import (
     Time,
     database,
@@ -234,3 +244,57 @@ def test_a_feed_whose_address_another_one_has_had_since_is_not_taken_for_it() ->
     assert [
         each.feed_id for each in plan_import(UploadedList(feeds=(listed,), merged=0), [former, now]).wanted
     ] == ["now"]
+
+
+def test_sixty_new_addresses_an_hour_are_due_and_known_ones_cost_nothing(
+    ann: Caller, settings: Settings, time: Time
+) -> None:
+    database = ann.database
+    add_feed(database, "known", "https://a.example/known", last_visited_at="2026-01-01T00:00:00Z")
+    time.passes(seconds=1)
+    ben = signed_in(database, "ben", clock=time)
+    eve = signed_in(database, "eve", clock=time)
+    now, hour = time(), timedelta(hours=1)
+
+    def wants(caller: Caller, *numbers: int) -> ImportedList:
+        body = opml(outline("https://a.example/known"), *(outline(f"https://h{n}.example/") for n in numbers))
+        return import_list(caller, body, settings=settings)
+
+    def held() -> dict[int, timedelta]:
+        rows = database.query(
+            "SELECT host, hold_until FROM feed_holds WHERE hold_until > ?",
+            [instant(now)],
+        ).rows
+        return {int(row["host"][1:].partition(".")[0]): at(row["hold_until"]) - now for row in rows}
+
+    def at(text: str) -> datetime:
+        return datetime.fromisoformat(text)
+
+    done = wants(ben, *range(150))
+    assert (done.added, done.queue) == (151, Queue(waiting=90, until=now + 2 * hour))
+    assert held() == {n: n // 60 * hour for n in range(60, 150)}
+    # The same list again, by whatever door, has no other turns; a search comes behind it.
+    assert wants(ben, *range(150)).added == 0
+    found = subscribe_address(ben, settings, "https://b.example/")
+    assert isinstance(found, Queued)
+    assert (found.begins_at, found.queue.waiting) == (now + 2 * hour, 91)
+    # Another user brings some of them sooner, by an hour of their own; the owner's never wait.
+    assert wants(eve, *range(140, 150)).queue.waiting == 0
+    subscribe_address(ann, settings, "https://h139.example/")
+    assert held() == {n: n // 60 * hour for n in range(60, 139)}
+    claimed = claims.claim(
+        database, Due(now=now), run_id="poll", lease_seconds=60, limit=1_000, lease_now=now
+    )
+    assert len(claimed.feeds) == 72
+    # Who leaves the feed gives its turn up.
+    [row] = database.query("SELECT id FROM feeds WHERE host = 'h138.example'").rows
+    ben.write(*unsubscribe(ben.user_id, [row["id"]], at=now))
+    assert queue_of(ben.read(read_queue(ben.user_id, now=now))[0]).waiting == 90
+    # What feeds.yaml lists does not wait either.
+    [row] = database.query("SELECT id FROM feeds WHERE host = 'h137.example'").rows
+    database.batch([release_listed(compact([row["id"]]), now=now)])
+    assert 137 not in held()
+    # A queue of more than a day is no sign of a wrong clock.
+    wants(eve, *range(1_000, 2_600))
+    database.batch(heal_wrong_clock(now))
+    assert max(held().values()) == 26 * hour

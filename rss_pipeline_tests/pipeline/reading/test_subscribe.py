@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.reading.addresses import Address, AddressRefused, read_address
 from rss_pipeline.pipeline.reading.advice import PRIVATE
-from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany
+from rss_pipeline.pipeline.reading.refresh import Queued, Task
 from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search
 from rss_pipeline.pipeline.reading.subscribe import Known, TooManyFeeds, subscribe_address
-from rss_pipeline.storage.refresh.refresh_requests import MOST_FINDS, Wishes
+from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in
 from rss_pipeline_tests.pipeline.reading.requests import read_task
@@ -176,10 +177,15 @@ def test_a_shared_feed_is_joined_although_it_has_headers(
 
 
 def test_a_user_has_a_bound_of_feeds_and_of_searches(open_pipeline: Pipeline, ann: Caller) -> None:
-    for n in range(MOST_FINDS):
-        answer = subscribe_address(ann, open_pipeline.settings, f"http://127.0.0.1:80/{n}")
-        assert isinstance(answer, Queued)
-    assert isinstance(subscribe_address(ann, open_pipeline.settings, "http://127.0.0.1:80/x"), TooMany)
+    # Ann is the owner: nothing of hers waits.
+    open_pipeline.clock.now += timedelta(seconds=1)
+    bob = signed_in(open_pipeline.database, "bob", clock=open_pipeline.clock)
+    for caller, waiting in ((ann, 0), (bob, 1)):
+        for n in range(61):
+            answer = subscribe_address(caller, open_pipeline.settings, f"http://127.0.0.1:80/{n}")
+            assert isinstance(answer, Queued)
+        assert answer.queue.waiting == waiting
+        assert (answer.begins_at == answer.queue.until) is True
     open_pipeline.database.query(
         """INSERT INTO feeds (id, url, host, next_fetch_at, created_at)
         SELECT value, value, 'x', '', '' FROM json_each(?)""",

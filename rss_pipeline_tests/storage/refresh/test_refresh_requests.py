@@ -6,12 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline.storage.refresh.open_requests import Answer, OpenRequest
 from rss_pipeline.storage.refresh.refresh_requests import (
-    MOST_FINDS,
     MOST_OF_FEED,
     RefreshRequest,
     SearchRequest,
@@ -142,21 +141,35 @@ def test_one_feed_is_requested_sixty_times_in_ten_minutes_and_then_again(feeds: 
     assert after["task_id"] == "after"
 
 
-def test_a_user_searches_sixty_addresses_an_hour_and_each_once_at_a_time(feeds: Database) -> None:
-    def search(id: str, address: str, user: str = "ann") -> str | None:
+def test_of_a_user_s_searches_sixty_an_hour_have_their_turn_and_each_is_made_once(feeds: Database) -> None:
+    feeds.query("UPDATE users SET created_at = '2020-01-01T00:00:00Z' WHERE id = 'ben'")
+
+    def search(id: str, address: str, user: str = "ann") -> tuple[str, timedelta]:
         statements = search_request_statements(
             SearchRequest(id=id, user_id=user, address=address, now=NOW, wishes=Wishes())
         )
-        rows = feeds.batch(statements)[-1].rows
-        return rows[0]["task_id"] if rows else None
+        [row] = feeds.batch(statements)[-1].rows
+        begins = from_instant(row["begins_at"])
+        return row["task_id"], timedelta() if begins is None else begins - NOW
 
-    assert search("1", "x.example") == "1"
-    assert search("2", "x.example") == "1"
-    assert search("3", "x.example", "ben") == "3", "it subscribes for ben"
-    for number in range(MOST_FINDS - 1):
-        assert search(f"n{number}", f"{number}.example") == f"n{number}"
-    assert search("over", "y.example") is None
-    assert search("4", "y.example", "ben") == "4"
+    def claimed(token: str, now: datetime) -> set[str]:
+        return {each.id for each in claim(feeds, token, now=now, limit=1_000)}
+
+    hour = timedelta(hours=1)
+    assert search("1", "x.example") == ("1", timedelta())
+    assert search("2", "x.example") == ("1", timedelta())
+    for number in range(2, 131):
+        assert search(f"{number}", f"{number}.example") == (f"{number}", (number - 1) // 60 * hour)
+    # The owner of the installation, who was first.
+    for number in range(62):
+        assert search(f"of-ben-{number}", f"{number}.example", "ben")[1] == timedelta()
+    assert open_requests.waiting(feeds, now=NOW, lease_now=NOW).count == 60 + 62
+    first = claimed("now", NOW)
+    assert len(first) == 60 + 62
+    assert {f"{number}" for number in range(1, 61)} < first
+    # The lease is over each time, so that the same ones are open again.
+    assert claimed("again", NOW + timedelta(minutes=59)) == first
+    assert claimed("later", NOW + hour) - first == {f"{number}" for number in range(61, 121)}
 
 
 def test_a_visit_by_another_run_answers_the_requests_that_waited_for_it(feeds: Database) -> None:

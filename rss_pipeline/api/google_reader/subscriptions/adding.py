@@ -54,7 +54,10 @@ async def subscribe_feed(
         match answer:
             case Known():
                 feed_id = answer.feed_id
-            case Queued() | VisitRunning():
+            case Queued():
+                has_turn = answer.begins_at is None
+                return await _searched(session, answer.task_id) if waits and has_turn else Searching()
+            case VisitRunning():
                 return await _searched(session, answer.task_id) if waits else Searching()
             case AddressRefused():
                 raise not_understood(answer.message)

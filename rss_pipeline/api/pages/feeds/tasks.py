@@ -26,6 +26,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     task_of,
 )
 from rss_pipeline.storage.database import one
+from rss_pipeline.storage.refresh.new_addresses import queue_of, read_queue
 from rss_pipeline.storage.refresh.refresh_requests import milliseconds, request_statements, task_statement
 from rss_pipeline.storage.subscriptions.chosen import Scope
 from rss_pipeline.storage.subscriptions.refreshes import (
@@ -49,7 +50,9 @@ _RECENT = timedelta(hours=1)
 async def task(request: Request, caller: SignedIn, id: str) -> Response:
     """One task. The page comes again until the task is done."""
     now = request.app.state.clock()
-    frame, [found] = await read_frame(caller, task_statement(caller.user_id, id, now=now))
+    frame, [found, queued] = await read_frame(
+        caller, task_statement(caller.user_id, id, now=now), read_queue(caller.user_id, now=now)
+    )
     task = task_of(one(found))
     if task is None:
         raise ApiError(
@@ -67,7 +70,7 @@ async def task(request: Request, caller: SignedIn, id: str) -> Response:
         )
         if value is not None
     }
-    is_late = task.state == "queued" and now - task.requested_at > _LATE
+    is_late = task.state == "queued" and now - (task.begins_at or task.requested_at) > _LATE
     return page(
         request,
         "task.html",
@@ -77,6 +80,8 @@ async def task(request: Request, caller: SignedIn, id: str) -> Response:
         feed=feed,
         is_late=is_late,
         again=with_query("/feeds/add", again),
+        queue=queue_of(queued),
+        waits=task.state == "queued" and task.begins_at is not None and task.begins_at > now,
     )
 
 
