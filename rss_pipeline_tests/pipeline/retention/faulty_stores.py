@@ -58,6 +58,10 @@ class FaultyObjects(Faulty):
     def delete_many(self, keys: Iterable[str]) -> Any:
         return self._do(lambda: self._real.delete_many(keys))
 
+    def url(self, key: str) -> str | None:
+        url: str | None = self._real.url(key)
+        return url
+
 
 class Refusing:
     """An object store that will not delete some keys."""
