@@ -15,7 +15,8 @@ from pathlib import Path
 import dagster as dg
 
 from rss_pipeline_tests.politeness.fortnight import Fortnight
-from rss_pipeline_tests.politeness.kinds import KINDS, TABLES
+from rss_pipeline_tests.politeness.kinds import KINDS, OUTAGES, TABLES
+from rss_pipeline_tests.politeness.publishers import Kind
 from rss_pipeline_tests.politeness.scoring import Fault
 from rss_pipeline_tests.politeness.stand import Row
 from rss_pipeline_tests.support.server import FeedServer
@@ -42,14 +43,27 @@ def main() -> int:
 
 
 def score(*, hours: int, patience: timedelta) -> tuple[list[Row], Sequence[Fault]]:
-    """The fortnight's rows and faults. A feed is asked every so many hours."""
+    """The fortnight's rows and faults; a provider with an outage has a reader of its own. A feed is asked
+    every so many hours."""
+    rows: list[Row] = []
+    faults: list[Fault] = []
+    for kinds in (KINDS, *([kind] for kind in OUTAGES)):
+        of_these = _fortnight(kinds, hours=hours, patience=patience)
+        rows += of_these[0]
+        faults += of_these[1]
+    return rows, faults
+
+
+def _fortnight(
+    kinds: Sequence[Kind], *, hours: int, patience: timedelta
+) -> tuple[list[Row], Sequence[Fault]]:
     with tempfile.TemporaryDirectory() as folder, FeedServer() as server:
         home = Path(folder) / "dagster"
         home.mkdir()
         (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
         with (
             dg.DagsterInstance.from_config(str(home)) as instance,
-            Fortnight(Path(folder), instance, server, KINDS, hours=hours, patience=patience) as fortnight,
+            Fortnight(Path(folder), instance, server, kinds, hours=hours, patience=patience) as fortnight,
         ):
             return fortnight.run(), fortnight.stand.scorer.faults
 
@@ -61,8 +75,8 @@ def markdown(rows: Sequence[Row]) -> str:
     for title, kinds in TABLES.items():
         lines += [
             "",
-            f"| {title} | requests | conditional | 200 | 304 | faults |",
-            "|---|--:|--:|--:|--:|--:|",
+            f"| {title} | requests | conditional | 200 | 304 | 429 | faults |",
+            "|---|--:|--:|--:|--:|--:|--:|",
             *(_line(by_kind[kind.name]) for kind in kinds),
         ]
     faults, requests = sum(row.faults for row in rows), sum(row.requests for row in rows)
@@ -77,7 +91,7 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def _line(row: Row) -> str:
-    figures = (row.requests, row.conditional, row.bodies, row.not_modified, row.faults)
+    figures = (row.requests, row.conditional, row.bodies, row.not_modified, row.refused, row.faults)
     return f"| {row.kind} | {' | '.join(map(str, figures))} |"
 
 

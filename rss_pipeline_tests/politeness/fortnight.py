@@ -16,7 +16,9 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.fetch.pacing import Pace
+from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.errors import NetworkUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.settings import Settings
@@ -42,7 +44,8 @@ class SimulatedPace(Pace):
 
     def __init__(self, clock: Clock) -> None:
         async def sleep(seconds: float) -> None:
-            until = clock.now + timedelta(seconds=seconds)
+            # Of less than a microsecond nothing would be left, and who waits would wait for ever.
+            until = clock.now + max(timedelta(seconds=seconds), timedelta(microseconds=1))
             await asyncio.sleep(0)
             clock.now = max(clock.now, until)
 
@@ -104,6 +107,7 @@ class Fortnight:
                     self._restarts.pop(0)
                     self._restart()
                 self._turn()
+        self.stand.judge()
         return self.stand.table()
 
     def _register(self, days: int) -> None:
@@ -135,12 +139,13 @@ class Fortnight:
         if self._session is None:
             stores = (self.pipeline.database, self.pipeline.objects)
             self._session = self._open.enter_context(self._new_session(*stores, "fortnight"))
-        poll_round(
-            self._session,
-            wanted or Due(now=self.clock()),
-            dict.fromkeys(self.stand.feeds, Access()),
-            suspects=(),
-        )
+        accesses = dict.fromkeys(self.stand.feeds, Access())
+        try:
+            poll_round(self._session, wanted or Due(now=self.clock()), accesses, suspects=())
+        except NetworkUnavailable:
+            # The run of Dagster would be red; its feeds are due again.
+            self._open.close()
+            self._session = None
 
     def _run(self, *feeds: str) -> None:
         """A run of the job, of what is due or of these feeds."""
@@ -165,7 +170,8 @@ class Fortnight:
             clock=self.clock,
             pace=self._pace,
         )
-        session.policy = replace(session.policy, deadline=DEADLINE)
+        network = Network(resolve=self.stand.resolve)
+        session.policy = replace(session.policy, deadline=DEADLINE, network=network)
         return session
 
     def _refresh_by_hand(self) -> None:

@@ -28,6 +28,7 @@ from rss_pipeline_tests.politeness.publishers import (
     fixed,
     http_date,
     leads,
+    limited,
     page,
     with_fields,
 )
@@ -36,6 +37,21 @@ from rss_pipeline_tests.support.server import Answer
 HALF_A_DAY = "max-age=43200"
 SLOW_SECONDS = 9.0
 """Longer than the deadline of the client that is scored."""
+
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+
+def _many(name: str, feeds: int, serve: Page) -> Kind:
+    """So many feeds of a host that allows so many requests in a time."""
+    places = tuple(f"a/{n}" for n in range(feeds))
+    return Kind(name=name, pages=dict.fromkeys(places, serve), feeds=places, is_limited=True)
+
+
+def _service(name: str, serve: Page) -> Kind:
+    """A feed at each of eight names of one registered domain."""
+    places = tuple(f"{letter}/feed" for letter in "abcdefgh")
+    return Kind(name=name, pages=dict.fromkeys(places, serve), feeds=places, service=True, is_limited=True)
 
 
 def _one(name: str, serve: Page, *, days: int = 14, **options: object) -> Kind:
@@ -107,6 +123,17 @@ LIMITS = (
         },
         feeds=("a/feed", "a/other", "a/third"),
     ),
+    Kind(
+        name="429 where two feeds lead",
+        pages={
+            "a/feed": leads(302, "c/feed"),
+            "b/feed": leads(302, "c/feed"),
+            "c/feed": between(2, 4, says(429, Retry_After="18000"), page()),
+            "c/other": both,
+        },
+        feeds=("a/feed", "b/feed", "c/other"),
+        leading=2,
+    ),
     _one("503 bare", every(6, says(503))),
     Kind(
         name="five feeds of a host",
@@ -114,6 +141,26 @@ LIMITS = (
         feeds=tuple(f"a/{n}" for n in range(5)),
     ),
 )
+
+RATES = (
+    _many("one a minute, 20 feeds", 20, limited(both, every=MINUTE)),
+    _many(
+        "one a minute, says when",
+        20,
+        limited(both, every=MINUTE, counts_refusals=True, says_when=True),
+    ),
+    _many("ten an hour, 12 feeds", 12, limited(both, every=HOUR, most=10, says_when=True)),
+    _service("a service, two a minute", limited(both, every=MINUTE, most=2)),
+)
+
+OUTAGES = (
+    Kind(
+        name="a provider resets for a day",
+        pages={f"{letter}/feed": between(2, 3, fixed(Answer(raw=b""))) for letter in "abcdefgh"},
+        feeds=tuple(f"{letter}/feed" for letter in "abcdefgh"),
+    ),
+)
+"""Each of them is all that its reader has."""
 
 WISHES = (
     _one("max-age of 12 h", asks(HALF_A_DAY)),
@@ -177,11 +224,23 @@ MOVES = (
         pages={"a/feed": between(9, 99, says(404), leads(308, "b/feed")), "b/feed": both},
     ),
     _one("302 to itself with a cookie", walled),
+    Kind(
+        name="302, Retry-After",
+        pages={"a/feed": leads(302, "b/feed", Retry_After="28800"), "b/feed": both},
+    ),
+    Kind(
+        name="302, max-age, then errors",
+        pages={
+            "a/feed": leads(302, "b/feed", Cache_Control=HALF_A_DAY),
+            "b/feed": between(3, 6, says(500), page(modified=edition_date)),
+        },
+    ),
     _one("410", gone_for_good),
 )
 
 TROUBLES = (
     _one("404 for a day", between(3, 4.5, says(404))),
+    _one("404 for a day, max-age", between(3, 4.5, says(404, Cache_Control="max-age=28800"))),
     _one("500 flapping", every(3, says(500))),
     _one("gzip only", page(etag=edition_etag, gzip=True)),
     _one("gzip, an ETag each", packed),
@@ -227,8 +286,10 @@ TROUBLES = (
 TABLES = {
     "validators": VALIDATORS,
     "holds": LIMITS,
+    "limits by rate": RATES,
     "wishes": WISHES,
     "moves": MOVES,
     "errors and oddities": TROUBLES,
+    "outages": OUTAGES,
 }
-KINDS = tuple(kind for kinds in TABLES.values() for kind in kinds)
+KINDS = tuple(kind for kinds in TABLES.values() for kind in kinds if kinds is not OUTAGES)

@@ -4,6 +4,7 @@ The kinds themselves are kinds.py's. Each behaves by the day, counted from the s
 asked.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,8 @@ class Ask:
     """Of this URL, from 0."""
     urls: Mapping[str, str]
     """By page, where the others of the kind are."""
+    memory: dict[str, Any]
+    """What the publisher remembers of all requests to it."""
 
     @property
     def day(self) -> float:
@@ -48,11 +51,19 @@ Page = Callable[[Ask], Answer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A publisher: pages by `host/path`, where hosts are a letter each, and the feeds among them."""
+    """A publisher: pages by `host/path`, where hosts are a letter each, and the feeds among them.
+
+    Hosts of a `service` are names of one registered domain, of which only the feeds are.
+    """
 
     name: str
     pages: Mapping[str, Page]
     feeds: tuple[str, ...] = ("a/feed",)
+    leading: int = 1
+    """So many feeds, the first ones, are led to the pages that are no feeds."""
+    service: bool = False
+    is_limited: bool = False
+    """It allows so many requests in a time, to all of its feeds together."""
     days: int = 14
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of its feeds in the registry."""
@@ -115,9 +126,10 @@ def fixed(answer: Answer) -> Page:
     return lambda _: answer
 
 
-def leads(status: int, to: str) -> Page:
+def leads(status: int, to: str, **headers: str) -> Page:
     """Redirects to a page of the same kind."""
-    return lambda ask: Answer(status=status, headers={"Location": ask.urls[to]})
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda ask: Answer(status=status, headers={"Location": ask.urls[to], **named})
 
 
 def between(begin: float, end: float, then: Page, otherwise: Page = both) -> Page:
@@ -128,6 +140,28 @@ def between(begin: float, end: float, then: Page, otherwise: Page = both) -> Pag
 def every(nth: int, then: Page, otherwise: Page = both) -> Page:
     """`then` at each nth request."""
     return lambda ask: then(ask) if ask.number % nth == nth - 1 else otherwise(ask)
+
+
+def limited(
+    inner: Page, *, every: timedelta, most: int = 1, counts_refusals: bool = False, says_when: bool = False
+) -> Page:
+    """429 to all but `most` requests in each `every`, to all pages of the kind together; `says_when` they may
+    come again. `counts_refusals`: also a request that is refused is one of them."""
+
+    def serve(ask: Ask) -> Answer:
+        let_in = ask.memory.setdefault("let in", [])
+        let_in[:] = [at for at in let_in if ask.at - at < every]
+        refused = len(let_in) >= most
+        wait = every - (ask.at - let_in[-most]) if refused else timedelta(0)
+        if not refused or counts_refusals:
+            let_in.append(ask.at)
+        if not refused:
+            return inner(ask)
+        return Answer(
+            status=429, headers={"Retry-After": str(math.ceil(wait.total_seconds()))} if says_when else {}
+        )
+
+    return serve
 
 
 def with_fields(inner: Page, **fields: Any) -> Page:

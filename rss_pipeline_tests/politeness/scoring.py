@@ -8,10 +8,11 @@ Which publishers there are is kinds.py's, what an answer says answers.py's.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
+from urllib.parse import urlsplit
 
 from rss_pipeline_tests.politeness.answers import DAY, Said, Wishes, freshness, rate_limit_reset, retry_after
 from rss_pipeline_tests.support.server import Request
@@ -36,6 +37,8 @@ FaultKind = Literal[
     "method",
     "address",
     "validators not kept",
+    "over the limit",
+    "waits longer than its neighbours",
 ]
 
 SPREAD = 0.97
@@ -46,6 +49,11 @@ CHALLENGE = timedelta(hours=6)
 BARE_429 = timedelta(minutes=15)
 LONGEST_HOST_HOLD = timedelta(hours=1)
 STUCK_AFTER = timedelta(days=30)
+LEARNED = timedelta(days=2)
+"""From when on a limit is known to whoever learns from 429."""
+MOST_REFUSED = 0.05
+MOST_WAITING = 3.0
+"""No feed of a host with a limit waits so many times as long as another."""
 SAME_VISIT = timedelta(seconds=60)
 """A redirect is followed within that."""
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -94,6 +102,10 @@ class Subscription:
     held_until: datetime = NEVER
     held_by: str | None = None
     """The host that asked for it: a redirect may have led there."""
+    led_until: datetime = NEVER
+    """When the redirects of this visit may be asked again."""
+    answered: list[tuple[datetime, int]] = field(default_factory=list)
+    """Each answer that is no redirect, and its status."""
     cookies: dict[str, str] = field(default_factory=dict)
     """The cookie that a redirect of this visit has set, by host."""
 
@@ -112,16 +124,32 @@ class Scorer:
         self.subscriptions: dict[str, Subscription] = {}
         self._clock = clock
         self._host_delay = timedelta(seconds=host_delay)
-        self._of: dict[Url, Subscription] = {}
+        self._of: dict[Url, list[Subscription]] = {}
         self._asked: dict[str, datetime] = {}
         self._host_held: dict[str, datetime] = {}
+        self._url_held: dict[Url, datetime] = {}
         self._unavailable: dict[str, dict[str, datetime]] = {}
 
     def subscribe(self, id: str, urls: Iterable[Url], *, interval: timedelta | None) -> None:
         """From now on requests to these URLs are a feed's."""
         subscription = Subscription(id=id, urls=frozenset(urls), interval=interval)
         self.subscriptions[id] = subscription
-        self._of |= dict.fromkeys(subscription.urls, subscription)
+        for url in subscription.urls:
+            self._of.setdefault(url, []).append(subscription)
+
+    def judge_limit(self, ids: Iterable[str], *, since: datetime) -> None:
+        """At the end, of feeds that share a limit: how many of their requests it refused, and whether one of
+        them waited much longer than the others, from when on the limit could be known."""
+        feeds = [self.subscriptions[id] for id in ids]
+        later = {feed.id: [status for at, status in feed.answered if at >= since + LEARNED] for feed in feeds}
+        answers = sum(map(len, later.values()))
+        refused = sum(status == 429 for statuses in later.values() for status in statuses)
+        if refused > MOST_REFUSED * answers:
+            self.fault("over the limit", feeds[0].id, f"{refused} of {answers} answers are 429")
+        visits = {id: sum(status != 429 for status in statuses) for id, statuses in later.items()}
+        most, (id, least) = max(visits.values()), min(visits.items(), key=lambda pair: pair[1])
+        if least * MOST_WAITING <= most:
+            self.fault("waits longer than its neighbours", id, f"{least} visits, another had {most}")
 
     def fault(self, kind: FaultKind, feed: str, what: str = "") -> None:
         self.faults.append(Fault(kind=kind, feed=feed, at=self._clock(), what=what))
@@ -132,17 +160,26 @@ class Scorer:
     def saw(self, request: Request, said: Said, *, connections: int = 1) -> None:
         """One request to a URL of a subscription, and what was answered. `connections` its host has open."""
         at, url = self._clock(), (request.host, request.target)
-        feed = self._of[url]
+        feed = self._asking(url)
         feed.requests += 1
         conditional = not {"if-none-match", "if-modified-since"}.isdisjoint(request.headers)
         feed.conditional += conditional
         if feed.leads_to is None or at - feed.last_at > SAME_VISIT:
             feed.cookies = {}
             self._check_schedule(feed, at)
+            feed.led_until = NEVER
         self._check_shape(feed, request)
-        self._check_host(feed, request.host, at, connections)
+        self._check_host(feed, url, at, connections)
         self._check_validators(feed, url, request, at)
         self._note(feed, url, said, at, conditional=conditional)
+
+    def _asking(self, url: Url) -> Subscription:
+        """The feed that a request is for: of several that lead to a URL, the one that was led there last."""
+        place = "".join(url)
+        return max(
+            self._of[url],
+            key=lambda feed: (feed.leads_to is not None and _place(feed.leads_to) == place, feed.last_at),
+        )
 
     def saw_stray(self, request: Request) -> None:
         """A request to a URL that nobody subscribed to."""
@@ -168,14 +205,19 @@ class Scorer:
         if "gzip" not in headers.get("accept-encoding", ""):
             self.fault("accept encoding", feed.id, headers.get("accept-encoding", ""))
 
-    def _check_host(self, feed: Subscription, host: str, at: datetime, connections: int) -> None:
+    def _check_host(self, feed: Subscription, url: Url, at: datetime, connections: int) -> None:
+        host = url[0]
         if connections > 1:
             self.fault("two connections", feed.id, f"{connections} to {host}")
         before = self._asked.get(host)
         if before is not None and at - before < self._host_delay:
             self.fault("requests too close", feed.id, f"{at - before} to {host}")
         self._asked[host] = at
-        held = max(self._host_held.get(host, NEVER), feed.held_until if feed.held_by == host else NEVER)
+        held = max(
+            self._host_held.get(host, NEVER),
+            self._url_held.get(url, NEVER),
+            feed.held_until if feed.held_by == host else NEVER,
+        )
         if at < held:
             self.fault("during a hold", feed.id, f"{host} until {held}")
 
@@ -186,6 +228,8 @@ class Scorer:
             self.fault("before the interval", feed.id, f"not before {feed.interval_until}")
         if at < feed.stale_at:
             self.fault("before the answer is stale", feed.id, f"not before {feed.stale_at}")
+        if at < feed.led_until:
+            self.fault("before the answer is stale", feed.id, f"a redirect, not before {feed.led_until}")
         if at < feed.backoff_until:
             self.fault("during backoff", feed.id, f"not before {feed.backoff_until}")
         skipped = at.hour in feed.wishes.hours or at.weekday() in feed.wishes.days
@@ -222,9 +266,12 @@ class Scorer:
         if said.status in (301, 302, 303, 307, 308):
             feed.leads_to = said.headers["location"]
             feed.led_by = led_by or url[0]
+            feed.led_until = max(feed.led_until, at + _stays(said.headers, at=at))
             if "set-cookie" in said.headers:
                 feed.cookies[url[0]] = said.headers["set-cookie"].partition(";")[0]
-        elif said.status == 304 and conditional:
+            return
+        feed.answered.append((at, said.status))
+        if said.status == 304 and conditional:
             self._note_current(feed, url, said, at)
         elif said.document is not None:
             feed.bodies += 1
@@ -235,7 +282,7 @@ class Scorer:
             self._note_current(feed, url, said, at)
         else:
             feed.bodies += said.status == 200
-            self._note_failure(feed, url[0], said, at, is_led=led_by not in (None, url[0]))
+            self._note_failure(feed, url, said, at, is_led=led_by not in (None, url[0]))
 
     def _note_current(self, feed: Subscription, url: Url, said: Said, at: datetime) -> None:
         feed.not_modified += said.status == 304
@@ -250,7 +297,8 @@ class Scorer:
         feed.stale_at = at + min(fresh, DAY)
         feed.backoff_until = feed.held_until = NEVER
 
-    def _note_failure(self, feed: Subscription, host: str, said: Said, at: datetime, *, is_led: bool) -> None:
+    def _note_failure(self, feed: Subscription, url: Url, said: Said, at: datetime, *, is_led: bool) -> None:
+        host = url[0]
         feed.failures += 1
         pause = min(FIRST_BACKOFF * 2 ** min(feed.failures - 1, 6), DAY)
         if said.status == 410:
@@ -261,11 +309,11 @@ class Scorer:
         asked = retry_after(said.headers, at=at)
         if said.status == 429 and not asked:
             asked = rate_limit_reset(said.headers)
-        feed.backoff_until = at + max(pause, asked or timedelta(0))
+        feed.backoff_until = at + max(pause, asked or timedelta(0), _stays(said.headers, at=at))
         if said.status == 429:
             if not is_led:
                 self._hold(host, at + min(asked or BARE_429, LONGEST_HOST_HOLD))
-            feed.held_until = at + (asked or BARE_429)
+            feed.held_until = self._url_held[url] = at + (asked or BARE_429)
         elif said.status == 503 and asked:
             feed.held_until = at + asked
             others = self._unavailable.setdefault(host, {})
@@ -275,3 +323,14 @@ class Scorer:
 
     def _hold(self, host: str, until: datetime) -> None:
         self._host_held[host] = max(self._host_held.get(host, NEVER), until)
+
+
+def _place(url: str) -> str:
+    """Host and target, without the port."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}{parts.path}"
+
+
+def _stays(headers: Mapping[str, str], *, at: datetime) -> timedelta:
+    """How long a redirect or an error may be used unasked: by Retry-After, or as it is fresh."""
+    return max(retry_after(headers, at=at) or timedelta(0), freshness(headers, at=at))

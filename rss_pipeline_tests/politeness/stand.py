@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from string import ascii_lowercase
 from typing import Any
 
+from rss_pipeline.collector.http.guarded_transport import look_up
 from rss_pipeline_tests.politeness.answers import read
-from rss_pipeline_tests.politeness.publishers import Ask, Kind, Page
+from rss_pipeline_tests.politeness.publishers import START, Ask, Kind, Page
 from rss_pipeline_tests.politeness.scoring import Scorer, Url
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request, Route
 
@@ -24,6 +25,8 @@ class Row:
     conditional: int
     bodies: int
     not_modified: int
+    refused: int
+    """429."""
     apart: int
     faults: int
 
@@ -53,11 +56,26 @@ class Stand:
         self._clock = clock
         self._deadline = deadline
         self._known: set[Url] = set()
+        self._hosts: dict[str, set[str]] = {}
+        """Of each kind."""
+        self._names: dict[str, str] = {}
+        """The address of each host that has a name."""
         for number, kind in enumerate(kinds):
             self._publish(number, kind, hours)
 
     def url(self, id: str) -> str:
         return next(entry["url"] for entry in self.entries if entry["id"] == id)
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        """The name server of the client."""
+        return [self._names[host]] if host in self._names else await look_up(host, port)
+
+    def judge(self) -> None:
+        """At the end: what shows only in all requests together."""
+        for kind in self._kinds:
+            if kind.is_limited:
+                ids = [id for id, its in self.feeds.items() if its is kind]
+                self.scorer.judge_limit(ids, since=START)
 
     def settle(self) -> set[Url]:
         """After a poll: wait until all connections are closed, and report requests that nobody was
@@ -80,7 +98,7 @@ class Stand:
         for kind in self._kinds:
             ids = [id for id, its in self.feeds.items() if its is kind]
             feeds = [self.scorer.subscriptions[id] for id in ids]
-            at_fault = {*ids, *(host for feed in feeds for host, _ in feed.urls)}
+            at_fault = {*ids, *self._hosts[kind.name]}
             rows.append(
                 Row(
                     kind=kind.name,
@@ -88,6 +106,7 @@ class Stand:
                     conditional=sum(feed.conditional for feed in feeds),
                     bodies=sum(feed.bodies for feed in feeds),
                     not_modified=sum(feed.not_modified for feed in feeds),
+                    refused=sum(status == 429 for feed in feeds for _, status in feed.answered),
                     apart=sum(feed.apart for feed in feeds),
                     faults=sum(fault.feed in at_fault for fault in self.scorer.faults),
                 )
@@ -96,18 +115,24 @@ class Stand:
 
     def _publish(self, number: int, kind: Kind, hours: int) -> None:
         places = {place: _place(number, place) for place in kind.pages}
+        self._hosts[kind.name] = {host for host, _ in places.values()}
         for host, _ in places.values():
             self._server.listen(host)
-        urls = {place: self._server.url(*url) for place, url in places.items()}
+        urls = {
+            place: self._server.url(self._name(number, kind, place, host), path)
+            for place, (host, path) in places.items()
+        }
+        memory: dict[str, Any] = {}
         for place, page in kind.pages.items():
-            self._server.route(*places[place], self._told(page, urls))
+            told = self._told(page, urls, memory)
+            self._server.route(*places[place], told)
         self._known |= set(places.values())
         for place in kind.feeds:
             id = f"{number:02}-{place.replace('/', '-')}"
             options = {"interval": f"{hours}h", **kind.options}
             interval = options["interval"]
-            # Where its first feed is led to is nobody else's.
-            led_to = [each for each in kind.pages if each not in kind.feeds and place == kind.feeds[0]]
+            is_led = place in kind.feeds[: kind.leading]
+            led_to = [each for each in kind.pages if is_led and each not in kind.feeds]
             self.scorer.subscribe(
                 id,
                 [places[each] for each in (place, *led_to)],
@@ -117,13 +142,21 @@ class Stand:
             self.entries.append({"url": urls[place], "id": id, "allow_private": ["127.0.0.0/8"], **given})
             self.feeds[id] = kind
 
-    def _told(self, page: Page, urls: Mapping[str, str]) -> Route:
+    def _name(self, number: int, kind: Kind, place: str, address: str) -> str:
+        """The host of a page as its URL has it."""
+        if not kind.service:
+            return address
+        name = f"{place.partition('/')[0]}.service{number}.example"
+        self._names[name] = address
+        return name
+
+    def _told(self, page: Page, urls: Mapping[str, str], memory: dict[str, Any]) -> Route:
         """The page as a route that tells the scorer of each request."""
         asked = 0
 
         def route(request: Request) -> Answer:
             nonlocal asked
-            answer = page(Ask(request=request, at=self._clock(), number=asked, urls=urls))
+            answer = page(Ask(request=request, at=self._clock(), number=asked, urls=urls, memory=memory))
             asked += 1
             said = read(answer, deadline=self._deadline)
             self.scorer.saw(request, said, connections=self._server.open[request.host])

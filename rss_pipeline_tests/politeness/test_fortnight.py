@@ -1,5 +1,7 @@
 """What docs/politeness.md promises: no publisher of any kind finds a fault with us in a fortnight."""
 
+import random
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,24 +9,53 @@ import dagster as dg
 import pytest
 
 from rss_pipeline_tests.politeness.fortnight import Fortnight
-from rss_pipeline_tests.politeness.kinds import KINDS
+from rss_pipeline_tests.politeness.kinds import KINDS, OUTAGES, RATES
+from rss_pipeline_tests.politeness.publishers import Kind
+from rss_pipeline_tests.politeness.stand import Row
 from rss_pipeline_tests.support.server import FeedServer
 
+SEED = 31
 
-@pytest.mark.minutes
+
+def scored(
+    home: Path, instance: dg.DagsterInstance, server: FeedServer, kinds: Sequence[Kind]
+) -> tuple[dict[str, Row], list[str]]:
+    """The rows by kind, and the faults, of a fortnight with refreshes by hand, restarts and runs of the job
+    strewn in."""
+    with Fortnight(home, instance, server, kinds, hours=12, patience=timedelta(hours=2)) as fortnight:
+        rows = {row.kind: row for row in fortnight.run()}
+        faults = fortnight.stand.scorer.faults
+        return rows, [f"{fault.feed} {fault.at} {fault.kind}: {fault.what}" for fault in faults]
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+def test_a_tenth_of_the_publishers_finds_no_fault_in_a_fortnight(
+    tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
+) -> None:
+    # What limits by rate are asked is in collector/fetch/test_learned_gaps.py as well, in a second.
+    others = [kind for kind in KINDS if kind not in RATES]
+    kinds = random.Random(SEED).sample(others, len(KINDS) // 10)
+    rows, faults = scored(tmp_path, instance, server, kinds)
+    assert faults == []
+    assert all(row.requests >= 14 for row in rows.values()), "each was asked at least once a day"
+
+
+@pytest.mark.slow
+def test_a_provider_whose_outage_is_all_that_its_reader_sees_finds_no_fault(
+    tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
+) -> None:
+    _, faults = scored(tmp_path, instance, server, OUTAGES)
+    assert faults == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_no_publisher_finds_a_fault_in_a_fortnight(
     tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
 ) -> None:
-    """Refreshes by hand, restarts and runs of the job strewn in."""
-    with Fortnight(tmp_path, instance, server, KINDS, hours=12, patience=timedelta(hours=2)) as fortnight:
-        rows = {row.kind: row for row in fortnight.run()}
-        faults = [
-            f"{fault.feed} {fault.at} {fault.kind}: {fault.what}" for fault in fortnight.stand.scorer.faults
-        ]
+    rows, faults = scored(tmp_path, instance, server, KINDS)
     assert faults == []
-    assert len(rows) >= 40
+    assert len(rows) >= 80
     assert all(row.requests >= 14 for row in rows.values()), "each was asked at least once a day"
     assert rows["both"].conditional == rows["both"].requests - 1
     assert rows["both"].not_modified > rows["both"].bodies

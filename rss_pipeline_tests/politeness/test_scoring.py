@@ -132,6 +132,31 @@ def insistent(client: Client) -> None:
     client.ask_politely(after=0.4)
 
 
+def over_the_redirect(client: Client) -> None:
+    """Before its redirect may be asked again."""
+    client.ask_politely()
+    client.ask_politely(after=7)
+
+
+def led_there_too(client: Client) -> None:
+    """By another feed, while the address is on hold."""
+    client.clock.turn(days=2)
+    client.stand.scorer.by_hand = frozenset(client.ids)
+    there = client.ask(after=0).headers["location"]
+    assert client.ask(there, after=0.001).status_code == 429
+    client.ask(after=2, feed=1)
+    client.ask(there, after=0.001)
+
+
+def greedy(client: Client) -> None:
+    """Two feeds of twenty, every other request in vain."""
+    for n in range(100):
+        client.ask(after=12 if n % 2 == 0 else 0.005, feed=n % 2)
+    client.stand.judge()
+    kinds = {"before the interval", "during backoff", "during a hold", "validator dropped"}
+    client.stand.scorer.faults[:] = [fault for fault in client.stand.scorer.faults if fault.kind not in kinds]
+
+
 def by_hand(client: Client) -> None:
     """A person may ask before the time, but not while the server says when to come."""
     client.clock.turn(days=2)
@@ -193,6 +218,17 @@ RUDE: dict[str, tuple[str, Callable[[Client], Any], set[FaultKind]]] = {
     "soon after an error": ("500 flapping", insistent, {"during backoff"}),
     "soon after a 429, by hand": ("429, seconds", by_hand, {"during a hold"}),
     "soon after a neighbour's 429": ("429, two feeds of a host", to_its_neighbour, {"during a hold"}),
+    "before a redirect's Retry-After": (
+        "302, Retry-After",
+        over_the_redirect,
+        {"before the answer is stale"},
+    ),
+    "to an address on hold": ("429 where two feeds lead", led_there_too, {"during a hold"}),
+    "over a limit": (
+        "one a minute, 20 feeds",
+        greedy,
+        {"over the limit", "waits longer than its neighbours"},
+    ),
     "at once": ("five feeds of a host", hurried, {"requests too close"}),
     "a cookie": ("both", lambda client: client.ask(cookie="visitor=1"), {"cookie"}),
     "a cookie of the last visit": ("302 to itself with a cookie", remembering, {"cookie"}),
