@@ -52,9 +52,6 @@ class FaultyObjects(Faulty):
     def copy(self, source: str, target: str) -> None:
         self._do(lambda: self._real.copy(source, target))
 
-    def url(self, key: str) -> Any:
-        return self._real.url(key)
-
     def delete_many(self, keys: Iterable[str]) -> Any:
         return self._do(lambda: self._real.delete_many(keys))
 
