@@ -11,6 +11,7 @@ from itertools import islice
 from lxml import etree
 
 from rss_pipeline.collector.images.overloaded import has_overloaded_tag
+from rss_pipeline.collector.images.plain import PlainImage, plain_images
 from rss_pipeline.collector.images.urls import image_url, resolver, usable_base
 from rss_pipeline.collector.models.item import Enclosure, Item
 from rss_pipeline.collector.parse.image_references import (
@@ -50,10 +51,22 @@ def find_images(html: str, *, bases: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def _images_and_posters(html: str, bases: Sequence[str | None]) -> tuple[list[str], list[str]]:
-    root = tree(html) if may_hold_images(html) else None
-    if root is None:
+    if not may_hold_images(html):
         return [], []
     resolve = resolver(bases)
+    plain = plain_images(html)
+    if plain is None:
+        return images_by_tree(html, resolve)
+    attributes = (partial(attribute, each) for each in plain)
+    images = (_first(image_references(each), resolve) for each in attributes if not is_one_pixel(each))
+    return [url for url in images if url], []
+
+
+def images_by_tree(html: str, resolve: Callable[[str], str | None]) -> tuple[list[str], list[str]]:
+    """The images and the posters of any HTML; `resolve` is the `resolver` of its bases."""
+    root = tree(html)
+    if root is None:
+        return [], []
     images = [
         each.url
         for each in shown_images(root, resolve)
@@ -203,5 +216,5 @@ def images_in_order(
     return tuple(dict.fromkeys((*images, *beside.values(), *posters)))
 
 
-def attribute(element: etree._Element, name: str) -> str:
+def attribute(element: etree._Element | PlainImage, name: str) -> str:
     return (element.get(name) or "").strip()

@@ -7,7 +7,9 @@ the same way. In all other HTML, `render.py` has the tree decide; for plain HTML
 
 import re
 from collections.abc import Callable
-from html import escape
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape, unescape
 
 from rss_pipeline.collector.parse.image_references import LAZY_SRC, LAZY_SRCSET
 
@@ -38,29 +40,51 @@ _OTHER_SOURCE_SIGNS = ("data-", "file", "original", "lazy", "srcset")
 """Without one of these there is no attribute of that kind."""
 _REFERENCE = re.compile(r"(?:[!#-%'-;=?-~]|&(?:amp;|#0?38;|[a-zA-Z][a-zA-Z0-9]*+=))*+")
 """In which everybody reads `&` in the same way: written as it should be, or before a parameter's name."""
+_VALUE = re.compile(r"""[ \t\r\n]([a-zA-Z][a-zA-Z0-9_-]*+)(?:=(?:"([^"<>]*+)"|'([^'<>]*+)'))?+""")
 _AMPERSAND = re.compile(r"&(?:amp|#0?38);")
 
 
-def with_places(html: str, place: Callable[[str], str | None]) -> str | None:
-    """`html` with another `src` in each image for which `place` gives one; None if it is not plain.
+@dataclass(frozen=True, slots=True)
+class PlainImage:
+    """An `<img>` with nothing but a `src` that names its image."""
 
-    Every other byte stays the same.
-    """
+    tag: str
+    start: int
+    """The place of the `=` behind `src`, in the tag; the value ends at `end`."""
+    end: int
+    reference: str
+
+    def get(self, name: str) -> str | None:
+        """The value of an attribute, as of an element."""
+        if name == "src":
+            return self.reference
+        if name not in self.tag.lower():
+            return None
+        values = _VALUE.findall(self.tag)
+        return next((unescape(a or b) for each, a, b in values if each.lower() == name), None)
+
+
+@lru_cache(maxsize=4)
+def plain_images(html: str) -> tuple[PlainImage, ...] | None:
+    """The distinct images of HTML, in its order; None if it is not plain. It is called twice for the same
+    HTML, by the search for images and by `render`."""
     tags = _ROUGH_TAG.findall(html)
     if len(tags) > _MOST_TAGS or len(tags) != html.count("<") or "\0" in html:
         return None
     # Most tags come more than once.
-    images: dict[str, str] = {}
-    for tag in set(tags) - _BARE:
+    images: list[str] = []
+    for tag in dict.fromkeys(tags):
+        if tag in _BARE:
+            continue
         found = _TAG.fullmatch(tag)
         if found is None or (name := found[1].lower()) not in _NAMES:
             return None
         if name == "img":
-            images[tag] = tag
+            images.append(tag)
     lowered = "".join(images).lower()
     if any(sign in lowered for sign in _OTHER_SOURCE_SIGNS) and _OTHER_SOURCE.search(lowered):
         return None
-    changed = False
+    plain: list[PlainImage] = []
     for tag in images:
         source = _SOURCE.match(tag)
         if source is None:
@@ -70,12 +94,24 @@ def with_places(html: str, place: Callable[[str], str | None]) -> str | None:
             return None
         if "&" in reference:
             reference = _AMPERSAND.sub("&", reference)
-        new = place(reference)
-        if new is not None:
-            start, end = source.span("change")
-            images[tag] = f"{tag[:start]}{attribute_value(new)}{tag[end:]}"
-            changed = True
-    return _IMAGE.sub(lambda image: images[image[0]], html) if changed else html
+        plain.append(PlainImage(tag, *source.span("change"), reference))
+    return tuple(plain)
+
+
+def with_places(html: str, place: Callable[[str], str | None]) -> str | None:
+    """`html` with another `src` in each image for which `place` gives one; None if it is not plain.
+
+    Every other byte stays the same.
+    """
+    images = plain_images(html)
+    if images is None:
+        return None
+    changed: dict[str, str] = {}
+    for each in images:
+        new = place(each.reference)
+        if new is not None and new != each.reference:
+            changed[each.tag] = f"{each.tag[: each.start]}{attribute_value(new)}{each.tag[each.end :]}"
+    return _IMAGE.sub(lambda image: changed.get(image[0], image[0]), html) if changed else html
 
 
 def attribute_value(value: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rss_pipeline.collector.images.find import find_images, images_by_tree
 from rss_pipeline.collector.images.plain import with_places
 from rss_pipeline.collector.images.render import render, render_by_tree
 from rss_pipeline.collector.images.urls import resolver
@@ -92,10 +93,10 @@ def test_html_that_a_parser_may_read_in_another_way_is_left_to_the_tree(html: st
 
 
 VALUES = """a.jpg /a.jpg?x=1&amp;y=2 b.gif #x a.jpg#x //b.example/c?d&e=f 1 &quot; é &#38; http://[ data:,
-blank.gif mailto:x ?a=1&amp;amp;b=2 ../.. https://b.example >"""
+blank.gif mailto:x ?a=1&amp;amp;b=2 ../.. https://b.example > width:1px;height:1px 0 &#49;"""
 values = st.sampled_from(["", "a b", *VALUES.split()])
 names = st.sampled_from(
-    ["src", "src", "src", "SRC", "alt", "width", "height", "data-id", "class", "srcset", "file"]
+    ["src", "src", "src", "SRC", "alt", "width", "height", "style", "data-id", "class", "srcset", "file"]
 )
 attributes = st.builds(
     lambda form, name, value: form.format(name, value),
@@ -122,3 +123,7 @@ parts = st.one_of(
 @settings(max_examples=examples(200))
 def test_all_plain_html_is_as_a_parser_reads_it(html: str) -> None:
     assert render(html, archived=Archive(), bases=BASES) == (by_tree(html) if "img" in html.lower() else html)
+    if is_plain(html) and "img" in html.lower():
+        assert find_images(html, bases=BASES) == tuple(
+            dict.fromkeys(images_by_tree(html, resolver(BASES))[0])
+        )
