@@ -1,6 +1,8 @@
 """The reader's server: uvicorn in this process, on the address and port of the settings."""
 
+import asyncio
 import errno
+import gc
 import logging
 import os
 import socket
@@ -10,10 +12,12 @@ from contextlib import suppress
 from ipaddress import ip_address
 
 import uvicorn
+from starlette.concurrency import run_in_threadpool
 
 from rss_pipeline.api.app import create_app
-from rss_pipeline.api.asgi import ASGIApp
+from rss_pipeline.api.asgi import ASGIApp, Message
 from rss_pipeline.api.connections import Connection
+from rss_pipeline.api.google_reader.addresses import PREFIX
 from rss_pipeline.api.hosts import EVERY_ADDRESS, own_url
 from rss_pipeline.api.stores import open_stores
 from rss_pipeline.errors import SettingMistake, SettingsError
@@ -40,18 +44,41 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
     logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
     sys.setswitchinterval(SWITCH_SECONDS)
-    with (
-        listening(settings.reader_address, settings.reader_port) as listener,
-        open_stores(settings) as stores,
-    ):
-        say(f"The reader is at {own_url(settings)}")
-        code = code_of_first_user(stores.database)
-        if code is not None:
-            say(f"There is no user yet. {_first_user(settings)}")
-            say(f"From elsewhere the page asks for the code {code}; `rss-pipeline user code` prints it again")
-        # uvicorn raises a signal again after it has stopped.
-        with suppress(KeyboardInterrupt):
-            server(create_app(stores)).run(sockets=[listener])
+    with open_stores(settings) as stores:
+        reader = server(create_app(stores))
+        reader.config.load()
+        asyncio.run(_tried(reader.config.loaded_app))
+        # What is there now stays: to look through it for garbage takes as long as an answer.
+        gc.collect()
+        gc.freeze()
+        # Last: a client that is let in waits for nothing but its answer.
+        with listening(settings.reader_address, settings.reader_port) as listener:
+            say(f"The reader is at {own_url(settings)}")
+            code = code_of_first_user(stores.database)
+            if code is not None:
+                say(f"There is no user yet. {_first_user(settings)}")
+                say(
+                    f"From elsewhere the page asks for the code {code}; `rss-pipeline user code` prints it again"
+                )
+            # uvicorn raises a signal again after it has stopped.
+            with suppress(KeyboardInterrupt):
+                reader.run(sockets=[listener])
+
+
+async def _tried(app: ASGIApp) -> None:
+    """Answer one request and start one thread: what is made and imported for the first of them takes longer
+    than the answer to a client."""
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(_: Message) -> None:
+        """The answer is for no client."""
+
+    head = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET"}
+    address = {"scheme": "http", "path": PREFIX, "raw_path": PREFIX.encode(), "root_path": ""}
+    await app({**head, **address, "query_string": b"", "headers": [], "client": None}, receive, send)
+    await run_in_threadpool(int)
 
 
 def server(app: ASGIApp) -> uvicorn.Server:

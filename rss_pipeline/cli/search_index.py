@@ -98,11 +98,11 @@ def _update(settings: Settings, *, rebuild: bool) -> None:
 
 
 def _follow(settings: Settings, parent: int | None) -> None:
+    # A search that is a second older is better than a request that waits; imports take a second, too.
+    os.nice(_NICE)
     from rss_pipeline.pipeline.search.follow import keep_current
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s search %(levelname)s %(message)s")
-    # A search that is a second older is better than a request that waits.
-    os.nice(_NICE)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
