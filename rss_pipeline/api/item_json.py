@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, Field
 
 from rss_pipeline.collector.models.item import Enclosure
@@ -74,8 +75,8 @@ class Item(ItemHead):
 
 
 def item_json(row: ItemRow, body: Body) -> dict[str, Any]:
-    """The members of `Item`."""
-    return {**head_json(row, body.title, body.files), "html": body.html}
+    """The members of `Item`, for orjson."""
+    return {**head_json(row, body.title, body.files), "html": orjson.Fragment(b"".join(body.html_json))}
 
 
 def head_json(row: ItemRow, title: str, files: Sequence[Enclosure]) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """Pages of items with their bodies, as JSON; kept in memory for as long as their version lasts.
 
-A page takes two requests to the database: one for its rows, one for the bodies that are not cached. An
-embedded database gives the version first, which spares both where the page is kept or the client has
-it.
+A page takes two requests to the database: one for its rows, one for the bodies that are not cached; where the
+HTML of some is not kept in the database, a third. An embedded database gives the version first, which spares
+them where the page is kept or the client has it.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.item_lists import FeedOfPage, Filter, Items, Page, PageVersion
-from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
 MOST_PAGES_BYTES = 16_000_000
 MOST_BODIES_BYTES = 32_000_000
@@ -112,7 +111,8 @@ class ItemPages:
     def item(self, caller: Caller, item_id: str) -> dict[str, Any] | None:
         """One item with its body; None for what is no item of the caller's feeds."""
         [found] = caller.read(item_lists.items_by(caller.user_id, Chosen.by_ids([item_id])))
-        rows, bodies = self._within(caller.database, item_lists.named_items(found))
+        rows = item_lists.named_items(found)
+        bodies = self._bodies.all_of(caller.database, [row.body_key for row in rows])
         return next((item_json(row, bodies[row.id]) for row in rows if row.id in bodies), None)
 
     def _read(
@@ -139,13 +139,16 @@ class ItemPages:
         if kept is not None:
             return self._sent(key, kept, takes_gzip=takes_gzip)
         listed = _Listed(key, tag, item_lists.items_of(items_found, page), feed)
-        versions = {row.id: row.body_version for row in listed.items.items}
-        if len(self._bodies.known(versions)) < len(versions):
+        keys = [row.body_key for row in listed.items.items]
+        bodies, left = self._bodies.page(caller.database, keys, sanitizes=False)
+        if left:
             return listed
-        return self._made(caller.database, listed, takes_gzip=takes_gzip)
+        return self._sent(key, ReadPage(tag=tag, json=_json(listed, bodies)), takes_gzip=takes_gzip)
 
     def _made(self, database: Database, listed: _Listed, *, takes_gzip: bool) -> ReadPage:
-        read = ReadPage(tag=listed.tag, json=self._json(database, listed))
+        keys = [row.body_key for row in listed.items.items]
+        bodies, left = self._bodies.page(database, keys)
+        read = ReadPage(tag=listed.tag, json=_json(listed, bodies, left=len(left)))
         return self._sent(listed.key, read, takes_gzip=takes_gzip)
 
     def _sent(self, key: object, read: ReadPage, *, takes_gzip: bool) -> ReadPage:
@@ -153,29 +156,6 @@ class ItemPages:
             read = replace(read, gzip=gzipped(read.json, is_kept=True))
         self._keep(key, read)
         return read if takes_gzip else replace(read, gzip=None)
-
-    def _json(self, database: Database, listed: _Listed) -> bytes:
-        items = listed.items
-        rows, bodies = self._within(database, items.items)
-        next_key = items.keys[len(rows) - 1] if len(rows) < len(items.items) else items.next_key
-        shown = [item_json(row, bodies[row.id]) for row in rows if row.id in bodies]
-        about = {} if listed.feed is None else page_of_feed_json(listed.feed)
-        return orjson.dumps({**about, "items": shown, "next_cursor": next_key and next_key.as_json})
-
-    def _within(
-        self, database: Database, rows: Sequence[ItemRow]
-    ) -> tuple[Sequence[ItemRow], dict[str, Body]]:
-        """The first of these items, and their bodies: as many as one request brings, at least one. Items that
-        went since they were listed are among the items, without a body."""
-        bodies = self._bodies.known({row.id: row.body_version for row in rows})
-        missing = [row.id for row in rows if row.id not in bodies]
-        if not missing:
-            return rows, bodies
-        made = self._bodies.made(database.batch(self._bodies.statements(missing)))
-        last = next(reversed(made), None)
-        left = set() if last is None else set(missing[missing.index(last) + 1 :])
-        end = next((n for n, row in enumerate(rows) if row.id in left), len(rows))
-        return rows[:end], bodies | made
 
     def _known(self, key: object, tag: str) -> ReadPage | None:
         with self._lock:
@@ -216,3 +196,14 @@ def _feed(found: Sequence[Result]) -> FeedOfPage | None:
 
 def _tag(key: object, version: PageVersion, feed: FeedOfPage | None) -> str:
     return version_tag(repr(key), version.state, version.items, *(() if feed is None else map(str, feed)))
+
+
+def _json(listed: _Listed, bodies: Mapping[str, Body], *, left: int = 0) -> bytes:
+    """The page up to the last `left` items, which had no room. Items that went since they were listed have no
+    body."""
+    items = listed.items
+    rows = items.items[: len(items.items) - left]
+    next_key = items.keys[len(rows) - 1] if left else items.next_key
+    shown = [item_json(row, bodies[row.id]) for row in rows if row.id in bodies]
+    about = {} if listed.feed is None else page_of_feed_json(listed.feed)
+    return orjson.dumps({**about, "items": shown, "next_cursor": next_key and next_key.as_json})

@@ -57,9 +57,8 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
             code = code_of_first_user(stores.database)
             if code is not None:
                 say(f"There is no user yet. {_first_user(settings)}")
-                say(
-                    f"From elsewhere the page asks for the code {code}; `rss-pipeline user code` prints it again"
-                )
+                again = "`rss-pipeline user code` prints it again"
+                say(f"From elsewhere the page asks for the code {code}; {again}")
             # uvicorn raises a signal again after it has stopped.
             with suppress(KeyboardInterrupt):
                 reader.run(sockets=[listener])

@@ -26,7 +26,8 @@ MAX_REQUEST_BYTES = 4_000_000
 MAX_INTEGER = 2**53
 """D1 binds every number as a double."""
 
-Value = str | int | float | None
+Value = str | int | float | bytes | None
+"""Bytes are for stores that take them: `TakesBytes`."""
 Row = dict[str, Any]
 
 
@@ -101,6 +102,13 @@ class Database(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class TakesBytes(Protocol):
+    """A `Database` that takes bytes as values, and gives them back."""
+
+    takes_bytes: bool
 
 
 Beside = Literal["choose", "take"]
@@ -192,17 +200,24 @@ def check_batch(statements: Sequence[Statement], *, item_bytes: int = MAX_VALUE_
         check_limits(statement, most=item_bytes if statement.holds_item else MAX_VALUE_BYTES)
     if item_bytes > MAX_VALUE_BYTES:
         statements = [statement for statement in statements if not statement.holds_item]
-    # A character takes six bytes at most (\u001f): most batches need not be written out to be sure.
+    # A character takes six bytes at most (\u001f): most batches need not be written out to be sure. Bytes are
+    # never sent so.
     texts = [len(text) for one in statements for text in (one.sql, *one.params) if isinstance(text, str)]
     if 6 * sum(texts) + 32 * sum(len(one.params) + 1 for one in statements) > MAX_REQUEST_BYTES:
-        size = len(as_json([as_request(statement) for statement in statements]))
+        sent = [as_request(statement, has_bytes=False) for statement in statements]
+        size = len(as_json(sent))
         if size > MAX_REQUEST_BYTES:
             raise StorageRejected(f"a batch of {size:,} bytes; at most {MAX_REQUEST_BYTES:,} can be sent")
 
 
-def as_request(statement: Statement) -> dict[str, object]:
-    """A statement as the proxy Worker takes it. It knows no truth values; SQLite keeps numbers."""
-    params = [int(value) if isinstance(value, bool) else value for value in statement.params]
+def as_request(statement: Statement, *, has_bytes: bool = True) -> dict[str, object]:
+    """A statement as the proxy Worker takes it, without parameters of bytes if not `has_bytes`. It knows no
+    truth values; SQLite keeps numbers."""
+    params = [
+        int(value) if isinstance(value, bool) else value
+        for value in statement.params
+        if has_bytes or not isinstance(value, bytes)
+    ]
     return {"sql": statement.sql, "params": params}
 
 
@@ -220,6 +235,8 @@ def check_limits(statement: Statement, *, most: int = MAX_VALUE_BYTES) -> None:
     for position, value in enumerate(statement.params, start=1):
         if isinstance(value, str):
             _check_text(value, position, most)
+        elif isinstance(value, bytes):
+            _check_size(len(value), position, most)
         elif isinstance(value, int) and abs(value) > MAX_INTEGER:
             raise StorageRejected(f"parameter {position}: integers above 2^53 lose digits in D1")
         elif isinstance(value, float) and not math.isfinite(value):
@@ -231,10 +248,14 @@ def _check_text(value: str, position: int, most: int) -> None:
         size = len(value.encode())
     except UnicodeEncodeError as error:
         raise StorageRejected(f"parameter {position}: a lone surrogate cannot be stored") from error
-    if size > most:
-        raise StorageRejected(f"parameter {position}: {size:,} bytes; a value has at most {most:,}")
+    _check_size(size, position, most)
     if "\0" in value:
         raise StorageRejected(f"parameter {position}: U+0000 cannot be stored: stores differ on it")
+
+
+def _check_size(size: int, position: int, most: int) -> None:
+    if size > most:
+        raise StorageRejected(f"parameter {position}: {size:,} bytes; a value has at most {most:,}")
 
 
 def one(result: Result) -> Row | None:

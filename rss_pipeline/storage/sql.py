@@ -13,6 +13,8 @@ from typing import Any
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+"""`json.dumps` would make one for each value."""
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -22,7 +24,7 @@ def compact(value: Any) -> str:
     Raises:
         StorageRejected: U+0000, which JSON would carry past the database's own check, or a lone surrogate.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _ENCODER.encode(value)
     if "\\u0000" in text and _ESCAPED_NUL.search(text):
         raise StorageRejected("U+0000 cannot be stored: stores differ on it")
     try:

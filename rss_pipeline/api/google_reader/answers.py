@@ -5,10 +5,9 @@ from typing import Any
 
 import orjson
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import Response
 
-from rss_pipeline.api.answers import GZIP_FROM_BYTES, takes_gzip
+from rss_pipeline.api.answers import GZIP_FROM_BYTES
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.packed import Packed, gzip, plain
 
@@ -31,12 +30,12 @@ def as_json(content: Any) -> Response:
     return Response(orjson.dumps(content), headers=PRIVATE, media_type="application/json")
 
 
-async def packed_json(request: Request, parts: Sequence[Packed]) -> Response:
-    """The same from parts that are compressed already."""
-    size = sum([len(part.plain) for part in parts])
+async def packed_json(parts: Sequence[Packed], *, as_gzip: bool) -> Response:
+    """The same from parts, which are compressed already if it is sent so."""
+    size = sum([part.length for part in parts])
     headers = PRIVATE
     make: Callable[[Sequence[Packed]], bytes] = plain
-    if size >= GZIP_FROM_BYTES and takes_gzip(request.scope):
+    if size >= GZIP_FROM_BYTES and as_gzip:
         headers, make = {**PRIVATE, "Content-Encoding": "gzip"}, gzip
     body = make(parts) if size < _IN_THREAD_FROM_BYTES else await run_in_threadpool(make, parts)
     return Response(body, headers=headers, media_type="application/json")

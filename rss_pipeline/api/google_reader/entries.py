@@ -11,6 +11,7 @@ from rss_pipeline.api.google_reader.ids import long_id
 from rss_pipeline.api.google_reader.streams import READ, READING_LIST, STARRED, FeedStream, Label, Stream
 from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.sanitize.body import Pieces
 from rss_pipeline.pipeline.topics.iri import published_url
 
 _WEB = ("http://", "https://")
@@ -34,7 +35,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An item of one user. `html` is fit to be shown: sanitized, with absolute links."""
+    """An item of one user."""
 
     number: int
     origin: Origin
@@ -43,7 +44,8 @@ class Entry:
     authors: tuple[str, ...]
     published: datetime
     updated: datetime
-    html: str
+    html_json: Pieces
+    """HTML that is fit to be shown, sanitized and with absolute links, as a string of JSON."""
     categories: tuple[str, ...]
     enclosures: tuple[Enclosure, ...]
     is_read: bool
@@ -53,6 +55,11 @@ class Entry:
     def page(self) -> str:
         """The item's link. Clients take it as it is, so a scheme of the web or the feed's site."""
         return web_url(self.link) or self.origin.page
+
+    @property
+    def html(self) -> str:
+        html: str = orjson.loads(b"".join(self.html_json))
+        return html
 
     @property
     def author(self) -> str:
@@ -68,7 +75,13 @@ def web_url(url: str | None) -> str | None:
 def entry_as_json(entry: Entry) -> dict[str, Any]:
     """An item of stream/contents and items/contents."""
     own = _own(entry.origin, is_read=entry.is_read, is_starred=entry.is_starred)
-    return {**own, **_shared(entry), "categories": [*own["categories"], *_published_categories(entry)]}
+    return {
+        **own,
+        **_beside_html(entry),
+        "categories": [*own["categories"], *_published_categories(entry)],
+        # Newsboat takes the alphabetically first value.
+        "summary": {"content": orjson.Fragment(b"".join(entry.html_json)), "direction": "ltr"},
+    }
 
 
 def own_part(origin: Origin, *, is_read: bool, is_starred: bool) -> bytes:
@@ -77,10 +90,13 @@ def own_part(origin: Origin, *, is_read: bool, is_starred: bool) -> bytes:
     return orjson.dumps(_own(origin, is_read=is_read, is_starred=is_starred))[:-2]
 
 
-def shared_part(entry: Entry) -> bytes:
-    """The rest of it: what is the same for all users, as long as the item and its feed's addresses are."""
-    categories = b"".join([b"," + orjson.dumps(name) for name in _published_categories(entry)])
-    return categories + b"]," + orjson.dumps(_shared(entry))[1:]
+def shared_part(entry: Entry) -> Pieces:
+    """The rest of it, in pieces: what is the same for all users, as long as the item and its feed's addresses
+    are."""
+    categories = [b"," + orjson.dumps(name) for name in _published_categories(entry)]
+    others = orjson.dumps(_beside_html(entry))[1:-1]
+    before = b"".join([*categories, b"],", others, b',"summary":{"direction":"ltr","content":'])
+    return before, *entry.html_json, b"}}"
 
 
 def _own(origin: Origin, *, is_read: bool, is_starred: bool) -> dict[str, Any]:
@@ -94,7 +110,7 @@ def _own(origin: Origin, *, is_read: bool, is_starred: bool) -> dict[str, Any]:
     }
 
 
-def _shared(entry: Entry) -> dict[str, Any]:
+def _beside_html(entry: Entry) -> dict[str, Any]:
     return {
         # Read You: 16 lower-case digits.
         "id": long_id(entry.number),
@@ -111,8 +127,6 @@ def _shared(entry: Entry) -> dict[str, Any]:
         "canonical": [{"href": entry.page}],
         # ... and of NetNewsWire, RSS Guard, Readrops. With another type RSS Guard takes it for an enclosure.
         "alternate": [{"href": entry.page, "type": "text/html"}],
-        # Newsboat takes the alphabetically first value.
-        "summary": {"content": entry.html, "direction": "ltr"},
         # `href`: newsboat finds none by another name.
         "enclosure": [_enclosure(url, each) for each in entry.enclosures if (url := web_url(each.url))],
     }

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from html import escape
 
+import orjson
+
 from rss_pipeline.api.google_reader.call import SignedIn
 from rss_pipeline.api.google_reader.entries import Entry, Origin
 from rss_pipeline.api.google_reader.pages import Page
@@ -136,7 +138,7 @@ def _entry(number: int, feed: FailingFeed, *, is_read: bool) -> Entry:
         authors=(),
         published=feed.since,
         updated=feed.since,
-        html="".join(f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence),
+        html_json=(orjson.dumps("".join(f"<p>{escape(each)}</p>" for each in sentences if each)),),
         categories=(),
         enclosures=(),
         is_read=is_read,

@@ -6,7 +6,9 @@ Items that the client names are named_items.py's.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.conditional import bytes_answer
@@ -107,9 +109,8 @@ async def stream_contents(call: Call) -> Response:
     listing = await _listing(call, session, call.rest or call.fields.first("s"), most=MOST_CONTENTS)
     entries, next_text, head = await _entries(session, listing)
     updated = in_microseconds(call.service.clock()) // 1_000_000
-    return as_json(
-        contents(listing.stream, entries, updated=updated, title=head.title, continuation=next_text)
-    )
+    content = contents(listing.stream, entries, updated=updated, title=head.title, continuation=next_text)
+    return await run_in_threadpool(as_json, content)
 
 
 async def atom(call: Call) -> Response:
@@ -117,8 +118,10 @@ async def atom(call: Call) -> Response:
     session = signed_in(call)
     listing = await _listing(call, session, call.rest or call.fields.first("s"), most=MOST_CONTENTS)
     entries, next_text, head = await _entries(session, listing)
-    document = atom_document(
-        listing.stream, entries, title=head.title, site=head.site, continuation=next_text
+    document = await run_in_threadpool(
+        partial(
+            atom_document, listing.stream, entries, title=head.title, site=head.site, continuation=next_text
+        )
     )
     return bytes_answer(call.request, document, ATOM_TYPE)
 
@@ -152,7 +155,7 @@ async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], s
             failing.wishes(caller.user_id),
         )
         items = item_lists.items_of(found, listing.keys)
-        return kept_entries(items.items, bodies), items, about, top, wishes
+        return kept_entries(items.items, bodies, caller.database), items, about, top, wishes
 
     entries, items, about, top, wishes = await session.run(read)
     if entries is None:

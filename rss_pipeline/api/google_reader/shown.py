@@ -8,51 +8,67 @@ from rss_pipeline.pipeline.reading.bodies import Bodies, Body
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
+_AT_ONCE_BYTES = 2_000_000
+"""Bytes of kept HTML that one thread has in memory; so many threads may do so as there are."""
+
 
 def entries_of(rows: Sequence[ItemRow], bodies: Bodies, database: Database) -> list[Entry]:
     """The entries of these rows, with their bodies; it belongs into a thread.
 
     An app shows HTML without our cookie, so an archived image without a public URL stays at its publisher.
     """
-    versions = {row.id: row.body_version for row in rows}
-    found = bodies.all_of(database, versions, shown="public")
-    # An item that went between the two requests is shown as it was, without its content.
-    return [_entry(row, found.get(row.id) or Body(row.title or "", "")) for row in rows]
+    found = bodies.all_of(database, [row.body_key for row in rows], shown="public")
+    return [_entry(row, found.get(row.id)) for row in rows]
 
 
-def kept_entries(rows: Sequence[ItemRow], bodies: Bodies) -> list[Entry] | None:
-    """The entries of these rows, if all of their bodies are kept."""
-    found = bodies.known({row.id: row.body_version for row in rows}, shown="public")
-    return [_entry(row, found[row.id]) for row in rows] if len(found) == len(rows) else None
+def kept_entries(rows: Sequence[ItemRow], bodies: Bodies, database: Database) -> list[Entry] | None:
+    """The entries of these rows, if none has to be sanitized."""
+    entries: list[Entry] = []
+    while left := rows[len(entries) :]:
+        found, further = bodies.page(
+            database, [row.body_key for row in left], shown="public", sanitizes=False
+        )
+        if len(further) == len(left):
+            return None
+        entries += [_entry(row, found.get(row.id)) for row in left[: len(left) - len(further)]]
+    return entries
 
 
 def packed_items(
-    rows: Sequence[ItemRow], bodies: Bodies, parts: PackedParts, database: Database
-) -> dict[int, tuple[Packed, Packed]]:
-    """These items as JSON in two parts, by number; it belongs into a thread."""
-    shared = {row.id: parts.known(row.id, row.body_version) for row in rows}
-    missing = [row for row in rows if shared[row.id] is None]
-    for row, entry in zip(missing, entries_of(missing, bodies, database), strict=True):
-        shared[row.id] = parts.keep(row.id, Packed.of(shared_part(entry)), row.body_version)
-    return {row.arrived: (_own(row, parts), part) for row in rows if (part := shared[row.id]) is not None}
+    rows: Sequence[ItemRow],
+    bodies: Bodies,
+    parts: PackedParts,
+    database: Database,
+    *,
+    as_gzip: bool,
+    sanitizes: bool,
+) -> tuple[dict[int, tuple[Packed, Packed]], Sequence[ItemRow]]:
+    """The first of these items as JSON in two parts, by number, and the items that are left: those beyond
+    some MB of HTML, and from the first one on that has to be sanitized unless `sanitizes`. With `as_gzip` the
+    parts are there as deflate, too. It belongs into a thread."""
+    known = parts.known([(row.id, row.body_version) for row in rows])
+    shared = {row.id: part for row, part in zip(rows, known, strict=True) if part is not None}
+    keys = [row.body_key for row in rows if row.id not in shared]
+    found, left = bodies.page(database, keys, shown="public", sanitizes=sanitizes, most_bytes=_AT_ONCE_BYTES)
+    done = len(rows) if not left else next(n for n, row in enumerate(rows) if row.id == left[0].id)
+    for row in rows[:done]:
+        part = shared.get(row.id)
+        if part is None or (as_gzip and part.deflated is None):
+            pieces = shared_part(_entry(row, found.get(row.id))) if part is None else part.pieces
+            part = Packed.of(*pieces) if as_gzip else Packed(pieces)
+            shared[row.id] = parts.keep(row.id, part, row.body_version)
+    own = _own(rows[:done], parts)
+    return {row.arrived: (one, shared[row.id]) for row, one in zip(rows, own, strict=False)}, rows[done:]
 
 
-def kept_items(rows: Sequence[ItemRow], parts: PackedParts) -> dict[int, tuple[Packed, Packed]] | None:
-    """`packed_items`, if all of them are kept."""
-    shared = parts.known_of([(row.id, row.body_version) for row in rows])
-    if shared is None:
-        return None
-    own = parts.known_of([(_own_key(row), "") for row in rows]) or [_own(row, parts) for row in rows]
-    return {row.arrived: (one, other) for row, one, other in zip(rows, own, shared, strict=True)}
+def _own(rows: Sequence[ItemRow], parts: PackedParts) -> list[Packed]:
+    known = parts.known([(_own_key(row), "") for row in rows])
+    return [part or _made_own(row, parts) for row, part in zip(rows, known, strict=True)]
 
 
-def _own(row: ItemRow, parts: PackedParts) -> Packed:
-    key = _own_key(row)
-    known = parts.known(key)
-    if known is not None:
-        return known
+def _made_own(row: ItemRow, parts: PackedParts) -> Packed:
     made = own_part(_origin(row), is_read=row.is_read, is_starred=row.is_starred)
-    return parts.keep(key, Packed.of(made))
+    return parts.keep(_own_key(row), Packed.of(made))
 
 
 def _own_key(row: ItemRow) -> tuple[Hashable, ...]:
@@ -77,7 +93,9 @@ def _origin(row: ItemRow) -> Origin:
     )
 
 
-def _entry(row: ItemRow, body: Body) -> Entry:
+def _entry(row: ItemRow, body: Body | None) -> Entry:
+    # An item that went between the two requests is shown as it was, without its content.
+    body = body or Body.of(row.title or "", "")
     return Entry(
         number=row.arrived,
         origin=_origin(row),
@@ -86,7 +104,7 @@ def _entry(row: ItemRow, body: Body) -> Entry:
         authors=row.authors or ((row.author,) if row.author else ()),
         published=row.published_at,
         updated=row.updated_at or row.published_at,
-        html=body.html,
+        html_json=body.html_json,
         categories=row.categories,
         enclosures=body.files,
         is_read=row.is_read,

@@ -46,6 +46,8 @@ class Replayed:
     new_ids: tuple[str, ...]
     """Items to search for images: inserted and not known to show none, or rewritten."""
     items_new: int
+    written: Mapping[str, str | None] = field(default_factory=dict)
+    """Items that are stored now as the backup reads: inserted, or rewritten at an instant."""
     items_gone: int = 0
     """Stored of this backup, and not found in it by the parser now. Never deleted."""
     items_differ: int = 0

@@ -71,7 +71,7 @@ def store(visits: BackupVisits, *, run: RunContext) -> BackupVisits:
 
 
 def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -> BackupVisits:
-    """Write the image tasks of items that a replay inserted or rewrote.
+    """Write the image tasks of items that a replay inserted or rewrote, and their HTML.
 
     They are searched in the spool and not in the database: their relative URLs are that document's. In a
     repair, the images of all its items are reviewed (image_review.py).
@@ -90,16 +90,26 @@ def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -
         if visit.feed.images and visit.feed.unfinished.images_pending
     }
     fresh = [
-        (visit, spooled_items(visit.feed, visit.outcome.parsed, visit.outcome.new_ids))
+        (visit, task)
         for visit in written
-        if isinstance(visit.outcome, Replayed) and visit.outcome.new_ids and visit.feed.images
+        if isinstance(visit.outcome, Replayed)
+        and (
+            task := spooled_items(
+                visit.feed,
+                visit.outcome.parsed,
+                visit.outcome.new_ids if visit.feed.images else (),
+                keep=visit.outcome.written if search.is_kept else {},
+            )
+        )
+        and (task.ids or task.keep)
     ]
     run.progress.begin("extract_images", len(fresh))
     # A feed has several backups, and its search is finished with the last one of them.
     left = Counter(visit.feed.id for visit, _ in fresh)
+    searched = {visit.feed.id for visit, task in fresh if task.ids}
     for visit in search.search(fresh):
         left[visit.feed.id] -= 1
-        if not left[visit.feed.id] and visit.feed.id not in leftovers:
+        if not left[visit.feed.id] and visit.feed.id in searched - leftovers.keys():
             search.finish(visit.feed)
         run.progress.advance("extract_images")
     if leftovers and fresh:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.pipeline.replay.backup_visit import (
@@ -87,6 +88,7 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         parsed=parsed,
         new_ids=tuple(dict.fromkeys((*(id for id in new if id not in imageless), *repaired, *left))),
         items_new=len(new),
+        written=dict.fromkeys(() if visit.dry_run else new) | dict.fromkeys(repaired, instant(now)),
         items_gone=len(gone),
         items_differ=len(differing),
         items_repaired=len(repaired),

@@ -1,4 +1,5 @@
-"""One clean: items past their time with their images, old backups, unused feeds, what killed processes left.
+"""One clean: items past their time with their images, old backups, unused feeds, what killed processes left;
+and HTML of items that other rules made.
 
 Order and faults are decided here; the statements are storage.items.retention's and storage.backups.expiry's.
 The command and the job `clean_store` run it.
@@ -99,6 +100,11 @@ def clean(
     cleaning.users()
     cleaning.items()
     cleaning.unused_feeds()
+    if not dry_run:
+        # Sanitizers need some MB, which the daemon has no use for.
+        from rss_pipeline.pipeline.session.kept_html import renew
+
+        renew(database, is_over=cleaning.allowance.is_spent)
     cleaning.leftovers()
     if not dry_run:
         # A feed may have become a private one.

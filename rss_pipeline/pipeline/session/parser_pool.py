@@ -7,6 +7,7 @@ are parser_tasks.py's.
 
 import contextlib
 import itertools
+import logging
 import multiprocessing
 import os
 import resource
@@ -62,6 +63,8 @@ class Measured(Protocol):
 T = TypeVar("T")
 R = TypeVar("R")
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerFailure:
@@ -107,8 +110,7 @@ class ParserPool:
         """
 
         def limit(task: T) -> _Limits:
-            times = max(1.0, task.size() / USUAL_BYTES) if isinstance(task, Measured) else 1.0
-            return _Limits((timeout or self._timeout) * times, int(_MEMORY_BYTES * times))
+            return _limits(task, timeout or self._timeout)
 
         suspects: list[T] = []
         for task, result in self._run_all(function, list(tasks), limit):
@@ -118,6 +120,17 @@ class ParserPool:
                 yield task, result
         for task in suspects:
             yield task, self._run_alone(function, task, limit)
+
+    def attempt(self, function: Callable[[T], object], task: T) -> None:
+        """Run a task in a worker, whatever becomes of it, beside calls of other threads."""
+        limits = _limits(task, self._timeout)
+        try:
+            pool = self._started()
+            pool.schedule(
+                _bounded, args=[function, limits, task], timeout=limits.seconds * _PATIENCE
+            ).result()
+        except Exception as error:  # noqa: BLE001 - foreign parsers raise anything; `map` says what of it matters
+            logger.debug("a task that was begun early did not end: %s", error)
 
     def _run_alone(
         self, function: Callable[[T], R], task: T, limit: Callable[[T], _Limits]
@@ -208,6 +221,11 @@ class ParserPool:
                 context=context,
             )
         return self._pool
+
+
+def _limits(task: object, seconds: float) -> _Limits:
+    times = max(1.0, task.size() / USUAL_BYTES) if isinstance(task, Measured) else 1.0
+    return _Limits(seconds * times, int(_MEMORY_BYTES * times))
 
 
 @cache

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from rss_pipeline.collector.http.body import spooling
 from rss_pipeline.collector.http.redaction import Secrets, without_secrets
 from rss_pipeline.collector.models.document_warnings import document_warnings
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Feed
@@ -19,9 +20,9 @@ from rss_pipeline.collector.models.item import Item, ParsedFeed, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.collector.models.stream import SelectorField, StreamSpec
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.storage.database import MAX_VALUE_BYTES
+from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
 from rss_pipeline.storage.images.tasks import ItemImages
-from rss_pipeline.storage.items.items import RowChunk, item_rows, rows_to_items
+from rss_pipeline.storage.items.items import RowChunk, image_source, item_rows, rows_of
 from rss_pipeline.storage.items.streams import VALUES_KEPT
 
 _ROWS_TIMES = 3
@@ -220,40 +221,92 @@ def named_feeds(document: Document) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSearch:
-    """The items to search for images: `ids` among the rows of a spool file, or the items themselves."""
+    """The items to search for images: `ids` among the rows of a spool file, or rows of stored items."""
 
     feed: Feed
     feed_link: str | None
     path: Path | None = None
     ids: frozenset[str] = frozenset()
-    items: tuple[tuple[str, Item], ...] = ()
+    rows: tuple[Row, ...] = ()
     most: int | None = None
     """Images of one item; the others are counted and left out."""
+    keep: Mapping[str, str | None] = field(default_factory=dict)
+    """The items with HTML to be kept, also those that are not searched, each with the time of its last
+    repair."""
+
+    def found(self) -> Iterator[Row]:
+        """The rows of the items."""
+        if self.path is None:
+            yield from self.rows
+        else:
+            wanted = self.ids | self.keep.keys()
+            yield from (row for row in rows_of(read_chunks(self.path)) if row["id"] in wanted)
 
     def size(self) -> int:
         """The bytes that the task reads, by which its limits are measured."""
         return self.path.stat().st_size if self.path is not None else 0
 
 
+def search_early(task: ImageSearch) -> None:
+    """Leave the result of `find_item_images` in a file of the spool, for `found_early`."""
+    assert task.path is not None
+    found = find_item_images(task)
+    path = _early(task.path)
+    with spooling(path), path.open("wb") as file:
+        pickle.dump((task, found), file)
+
+
+def found_early(task: ImageSearch) -> list[ItemImages] | None:
+    """The result of this task that `search_early` left, once; None where it left none."""
+    path = None if task.path is None else _early(task.path)
+    if path is None or not path.exists():
+        return None
+    try:
+        with path.open("rb") as file:
+            same, found = pickle.load(file)
+    except (EOFError, pickle.UnpicklingError):
+        # Its worker was killed while it wrote.
+        return None
+    finally:
+        path.unlink()
+    return found if same == task else None
+
+
+def _early(path: Path) -> Path:
+    return path.with_name(f"{path.name}.images")
+
+
 def find_item_images(task: ImageSearch) -> list[ItemImages]:
-    """The images of each item of the task, items without any included.
+    """The images of each item of the task, items without any included, and their HTML.
 
     Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters is in every URL.
     """
     from rss_pipeline.collector.images.find import item_images
+    from rss_pipeline.pipeline.session import kept_html
 
-    items: Iterable[tuple[str, Item]] = task.items
-    if task.path is not None:
-        items = ((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
     found: list[ItemImages] = []
     left = _IMAGE_URL_BYTES
-    for id, item in items:
-        urls = []
-        for url in item_images(item, feed_link=task.feed_link, feed_url=task.feed.url) if left > 0 else ():
-            left -= len(url)
-            if left < 0:
-                break
-            urls.append(url)
-        kept = tuple(urls[: task.most])
-        found.append(ItemImages(item_id=id, urls=kept, left_out=len(urls) - len(kept)))
+    for row in task.found():
+        id, html, urls = row["id"], None, list[str]()
+        is_searched = task.path is None or id in task.ids
+        if is_searched and left > 0:
+            for url in item_images(image_source(row), feed_link=task.feed_link, feed_url=task.feed.url):
+                left -= len(url)
+                if left < 0:
+                    break
+                urls.append(url)
+        if id in task.keep:
+            html = kept_html.made(
+                row, feed_link=task.feed_link, feed_url=task.feed.url, repaired_at=task.keep[id]
+            )
+        images = tuple(urls[: task.most])
+        found.append(
+            ItemImages(
+                item_id=id,
+                urls=images,
+                left_out=len(urls) - len(images),
+                html=html,
+                is_searched=is_searched,
+            )
+        )
     return found

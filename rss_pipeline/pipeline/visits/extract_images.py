@@ -1,4 +1,5 @@
-"""The op extract_images: write a task for each image of the items that no run has searched for images yet.
+"""The op extract_images: write a task for each image of the items that no run has searched for images yet,
+and keep their HTML.
 
 The search itself is image_search.py's. Nothing is downloaded here.
 """
@@ -8,6 +9,7 @@ import logging
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
+from rss_pipeline.pipeline.session.parser_tasks import ImageSearch
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.progress import Progress
@@ -26,7 +28,8 @@ def extract_images(
     progress: Progress,
     images_per_item: int | None = None,
 ) -> Visits:
-    """Write the image tasks of all items of the feeds visited that are without `images_extracted_at`.
+    """Write the image tasks of all items of the feeds visited that are without `images_extracted_at`, and the
+    HTML of new items.
 
     Items stored by this run come from its spool. Items of a run that ended before their search are read back
     from the database.
@@ -34,16 +37,15 @@ def extract_images(
     search = ItemImageSearch(database=database, clock=clock, pool=pool, images_per_item=images_per_item)
     leftovers = {visit.feed.id: visit for visit in visits if _has_leftovers(visit)}
     fresh = [
-        (visit, spooled_items(visit.feed, visit.outcome.parsed, visit.outcome.new_ids))
+        (visit, task)
         for visit in visits
-        if isinstance(visit.outcome, Stored)
-        and visit.outcome.new_ids
-        and visit.feed.images
-        and visit.feed.id not in leftovers
+        if isinstance(visit.outcome, Stored) and (task := _task(visit, visit.outcome, search))
     ]
     progress.begin("extract_images", len(fresh))
+    finished = {visit.feed.id for visit, task in fresh if task.ids}
     for visit in search.search(fresh):
-        _finish(search, visit)
+        if visit.feed.id in finished:
+            _finish(search, visit)
         progress.advance("extract_images")
     if leftovers and fresh:
         # The images found so far are not to be found again.
@@ -57,6 +59,24 @@ def extract_images(
         if count:
             _warn(database, feed_id, count, images_per_item)
     return visits
+
+
+def begin(visit: Visit, search: ItemImageSearch) -> None:
+    """Search the new items of a visit early, as far as it can be done."""
+    task = _task(visit, visit.outcome, search) if isinstance(visit.outcome, Stored) else None
+    if task is not None:
+        search.begin(task)
+
+
+def _task(visit: Visit, stored: Stored, search: ItemImageSearch) -> ImageSearch | None:
+    """The search in the new items of a document, and those with HTML to be kept; None if there is nothing to
+    do. Of leftovers, new items with images are among those that are read back."""
+    has_leftovers = _has_leftovers(visit)
+    ids = stored.new_ids if visit.feed.images and not has_leftovers else ()
+    kept = (*(() if has_leftovers else stored.new_ids), *stored.imageless_ids)
+    if not ids and not (search.is_kept and kept):
+        return None
+    return spooled_items(visit.feed, stored.parsed, ids, keep=dict.fromkeys(kept))
 
 
 def _warn(database: Database, feed_id: str, count: int, most: int | None) -> None:

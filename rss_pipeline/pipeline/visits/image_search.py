@@ -5,20 +5,24 @@ Which HTML names an image is collector.images', the statements are storage.image
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
-from rss_pipeline.pipeline.session.parser_tasks import ImageSearch, find_item_images, read_chunks
+from rss_pipeline.pipeline.session.parser_tasks import (
+    ImageSearch,
+    find_item_images,
+    found_early,
+    search_early,
+)
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.images import tasks as image_tasks
 from rss_pipeline.storage.images.tasks import ItemImages
-from rss_pipeline.storage.items.items import image_source, rows_to_items
+from rss_pipeline.storage.kept_html import is_kept
 
 logger = logging.getLogger(__name__)
 
@@ -30,13 +34,19 @@ _AT_ONCE_BYTES = MAX_PARAMETER_BYTES // 2
 Job = TypeVar("Job")
 
 
-def spooled_items(feed: Feed, parsed: Parsed, ids: Iterable[str]) -> ImageSearch:
-    """The search in these items of a document with its rows in the spool."""
-    return ImageSearch(feed=feed, feed_link=parsed.header.link, path=parsed.path, ids=frozenset(ids))
+def spooled_items(
+    feed: Feed, parsed: Parsed, ids: Iterable[str], *, keep: Mapping[str, str | None]
+) -> ImageSearch:
+    """The search in these items of a document with its rows in the spool; `keep` has the items whose text is
+    stored as it is there, with the time of their last repair."""
+    return ImageSearch(
+        feed=feed, feed_link=parsed.header.link, path=parsed.path, ids=frozenset(ids), keep=keep
+    )
 
 
 class ItemImageSearch:
-    """Finds the images of items and writes their tasks, those of several feeds in one batch."""
+    """Finds the images of items and writes their tasks, those of several feeds in one batch; with them the
+    HTML of the items, where the database has it."""
 
     def __init__(
         self, *, database: Database, clock: Clock, pool: ParserPool, images_per_item: int | None = None
@@ -44,6 +54,8 @@ class ItemImageSearch:
         self.left_out: Counter[str] = Counter()
         """Images beyond the most of their items, by feed."""
         self._most = images_per_item
+        self.is_kept = is_kept(database)
+        """True if the HTML of items is kept."""
         self._database = database
         self._clock = clock
         self._pool = pool
@@ -53,19 +65,34 @@ class ItemImageSearch:
 
     def search(self, jobs: Sequence[tuple[Job, ImageSearch]]) -> Iterator[Job]:
         """Search each job's items; yields the job once its images are added."""
-        jobs = [(job, replace(task, most=self._most)) for job, task in jobs]
-        owners = {id(task): job for job, task in jobs}
-        for task, result in self._pool.map(find_item_images, [task for _, task in jobs]) if jobs else ():
-            found = result if not isinstance(result, WorkerFailure) else self._one_by_one(task)
-            self.left_out[task.feed.id] += sum(images.left_out for images in found)
-            self._add(found)
-            yield owners[id(task)]
+        left: dict[int, tuple[Job, ImageSearch]] = {}
+        for job, unlimited in jobs:
+            task = self._limited(unlimited)
+            early = found_early(task)
+            if early is None:
+                left[id(task)] = job, task
+            else:
+                self._add(task, early)
+                yield job
+        tasks = [task for _, task in left.values()]
+        for task, result in self._pool.map(find_item_images, tasks) if tasks else ():
+            self._add(task, result if not isinstance(result, WorkerFailure) else self._one_by_one(task))
+            yield left[id(task)][0]
+
+    def begin(self, task: ImageSearch) -> None:
+        """Search a task's items early, for a later `search` of the same task: the workers are idle while
+        documents are stored. It waits for them."""
+        self._pool.attempt(search_early, self._limited(task))
+
+    def _limited(self, task: ImageSearch) -> ImageSearch:
+        return replace(task, most=self._most, keep=task.keep if self.is_kept else {})
 
     def search_stored(self, feed: Feed, feed_link: str | None) -> None:
         """Search the items of a feed that the database has without `images_extracted_at`."""
         for page in image_tasks.pending_items(self._database, feed.id):
-            found = tuple((row["id"], image_source(row)) for row in page)
-            for _ in self.search([(feed, ImageSearch(feed=feed, feed_link=feed_link, items=found))]):
+            keep = {row["id"]: row["repaired_at"] for row in page}
+            task = ImageSearch(feed=feed, feed_link=feed_link, rows=tuple(page), keep=keep)
+            for _ in self.search([(feed, task)]):
                 pass
 
     def finish(self, feed: Feed, *, content_hash: str | None = None) -> None:
@@ -79,22 +106,23 @@ class ItemImageSearch:
             self._database.batch(batch)
         self._found, self._feeds, self._bytes = [], [], 0
 
-    def _add(self, found: Iterable[ItemImages]) -> None:
+    def _add(self, task: ImageSearch, found: Iterable[ItemImages]) -> None:
         for images in found:
+            self.left_out[task.feed.id] += images.left_out
             if self._bytes > _AT_ONCE_BYTES:
                 self.write()
             self._found.append(images)
             self._bytes += 100 + sum(len(url) + 100 for url in images.urls)
+            self._bytes += 0 if images.html is None else len(images.html.html)
 
     def _one_by_one(self, task: ImageSearch) -> list[ItemImages]:
         """The images of a feed that overran or killed a worker: each item alone; hostile ones have none."""
-        items: Iterable[tuple[str, Item]] = task.items
-        if task.path is not None:
-            items = ((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
         images: list[ItemImages] = []
         hostile = 0
-        for id, item in items:
-            alone = ImageSearch(feed=task.feed, feed_link=task.feed_link, items=((id, item),), most=task.most)
+        for row in task.found():
+            id = row["id"]
+            is_searched = task.path is None or id in task.ids
+            alone = replace(task, path=None, ids=frozenset(), rows=(row,))
             result: list[ItemImages] | WorkerFailure = WorkerFailure(
                 "crashed", "too many hostile items before it"
             )
@@ -104,5 +132,5 @@ class ItemImageSearch:
                 hostile += 1
                 logger.warning("%s, item %s: no search for images: %s", task.feed.url, id, result.message)
                 result = [ItemImages(item_id=id, urls=())]
-            images += result
+            images += [replace(each, is_searched=is_searched) for each in result]
         return images

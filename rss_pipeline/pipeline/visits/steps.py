@@ -14,6 +14,7 @@ from rss_pipeline.pipeline.visits import extract_images as extract_images_step
 from rss_pipeline.pipeline.visits import fetch as fetch_step
 from rss_pipeline.pipeline.visits import parse as parse_step
 from rss_pipeline.pipeline.visits import store as store_step
+from rss_pipeline.pipeline.visits.image_search import ItemImageSearch
 from rss_pipeline.pipeline.visits.visit import Visits
 
 
@@ -55,8 +56,20 @@ def parse(session: Session, visits: Visits) -> Visits:
 
 
 def store(session: Session, visits: Visits) -> Visits:
-    """Insert the items of each document and close its visit."""
-    return store_step.store(visits, run=session.run, close=_closer(session))
+    """Insert the items of each document and close its visit; the search for their images begins."""
+    run = session.run
+    search = ItemImageSearch(
+        database=run.database,
+        clock=run.clock,
+        pool=session.parser_pool,
+        images_per_item=run.settings.images_per_item,
+    )
+    return store_step.store(
+        visits,
+        run=run,
+        close=_closer(session),
+        begin=lambda visit: extract_images_step.begin(visit, search),
+    )
 
 
 def extract_images(session: Session, visits: Visits) -> Visits:

@@ -6,7 +6,7 @@ guid_warnings.py.
 
 import logging
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -113,6 +113,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         # They are stored, and the run keeps this value to its end.
         parsed=replace(parsed, aliases={}, stream_members={}, stream_values={}),
         new_ids=unseen,
+        imageless_ids=tuple(id for id in fresh if id in imageless),
         items_new=int(closed[0]["items_new"] or 0) if closed else 0,
         is_gap=is_gap,
     )
@@ -196,8 +197,11 @@ def _length(statement: Statement) -> int:
     return sum(len(value.encode()) for value in statement.params if isinstance(value, str))
 
 
-def store(visits: Visits, *, run: RunContext, close: Close) -> Visits:
-    """Items first, then, in the last batch, validators, schedule and the release of the claim."""
+def store(visits: Visits, *, run: RunContext, close: Close, begin: Callable[[Visit], None]) -> Visits:
+    """Items first, then, in the last batch, validators, schedule and the release of the claim.
+
+    `begin` is called for each visit with its document stored, and may take its time.
+    """
     documents = ((visit.feed, visit.outcome) for visit in visits if isinstance(visit.outcome, Parsed))
     unsure = to_identify(run.database, documents)
 
@@ -205,8 +209,10 @@ def store(visits: Visits, *, run: RunContext, close: Close) -> Visits:
         try:
             if visit.feed.id in unsure:
                 parsed = identify(run.database, visit.feed, parsed)
-            return store_document(visit, parsed, run=run)
+            visit = store_document(visit, parsed, run=run)
         except StorageRejected as error:
             return replace(visit, outcome=rejected(parsed.document, str(error)))
+        begin(visit)
+        return visit
 
     return close(in_parallel("store", visits, Parsed, one, progress=run.progress))

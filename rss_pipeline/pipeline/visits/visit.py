@@ -19,6 +19,8 @@ class Stored:
     parsed: Parsed
     new_ids: tuple[str, ...]
     """Items to search for images: inserted now, and not known to show none."""
+    imageless_ids: tuple[str, ...] = ()
+    """The other items inserted now."""
     items_new: int
     """Counted by the backup key, so also those a crashed run stored of the same document."""
     is_gap: bool = False

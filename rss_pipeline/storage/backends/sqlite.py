@@ -73,6 +73,7 @@ class SqliteDatabase:
     them: items and the validators that would hide them go together, and the feeds are due again.
     """
 
+    takes_bytes = True
     item_bytes = LARGE_ITEM_BYTES
 
     def __init__(

@@ -1,6 +1,7 @@
 """A copy of all rows and objects from one pair of stores into another, and the check that both are equal.
 
-Nothing is ever deleted, on neither side. Leases stay behind: they belong to runs, and none may be alive.
+Nothing is ever deleted, on neither side, but the HTML that the target has kept of items. Leases stay behind:
+they belong to runs, and none may be alive.
 Where both sides have one object store, or one database, only what is in the other one is copied.
 """
 
@@ -64,6 +65,9 @@ def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
     _refuse_other_data(source, target)
     _put_marker(target, source, None)
     copied = _tables(source, target)
+    if copied:
+        # It was made of rows that may be written anew now.
+        target.database.query("DELETE FROM item_html", name="drop HTML of all items")
     counts = [copy_table(source.database, target.database, table, progress) for table in copied]
     objects, objects_written, object_bytes = None, 0, 0
     if not _is_same_objects(source, target):

@@ -7,6 +7,7 @@ whole. Objects stay.
 from rss_pipeline.errors import DatabaseFull, ForgetRefused
 from rss_pipeline.storage.database import Database, Statement, shrink
 from rss_pipeline.storage.feeds.predicates import SUBSCRIBED
+from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import chunked, compact
 from rss_pipeline.storage.topics.stale import mark_stale
 
@@ -96,6 +97,7 @@ def _of_their_own(among: str, ids: str) -> list[Statement]:
         Statement(f"DELETE FROM expired_items WHERE feed_id {among}", [ids], name="forget tombstones"),
         Statement(f"DELETE FROM item_aliases WHERE feed_id {among}", [ids], name="forget aliases"),
         Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
+        drop_where(f"items.feed_id {among}", [ids]),
         Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
         Statement(f"DELETE FROM items WHERE feed_id {among}", [ids], name="forget items"),
         Statement(f"DELETE FROM topic_members WHERE feed_id {among}", [ids], name="forget members"),

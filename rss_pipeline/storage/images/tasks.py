@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import image_task_id
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement
+from rss_pipeline.storage.kept_html import KeptHtml, keep_statements
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, chunked, compact
 
 _PAGE = 200
@@ -25,6 +26,10 @@ class ItemImages:
     urls: tuple[str, ...]
     left_out: int = 0
     """Images of the item beyond the most that are archived."""
+    html: KeptHtml | None = None
+    """The HTML of the item, to be kept."""
+    is_searched: bool = True
+    """False for an item that shows no image for certain, and was read for its HTML only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +86,8 @@ def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
     after = ""
     while True:
         sizes = database.query(
-            """SELECT id, length(CAST(coalesce(content_html, '') AS BLOB)) + length(enclosures) AS size
+            """SELECT id, length(CAST(coalesce(content_html, '') AS BLOB)) + length(enclosures)
+              + length(CAST(coalesce(summary, '') AS BLOB)) AS size
             FROM items WHERE feed_id = ? AND images_extracted_at IS NULL AND id > ? ORDER BY id LIMIT ?""",
             [feed_id, after, _PAGE],
             name="measure pending items",
@@ -97,8 +103,9 @@ def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
             total += row["size"]
         after = page[-1]
         yield database.query(
-            """SELECT id, link, base_url, enclosures, content_html FROM items
-            WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
+            """SELECT id, title, link, base_url, enclosures, content_html, summary, content_omitted,
+              (SELECT max(v.replaced_at) FROM item_versions AS v WHERE v.item_id = items.id) AS repaired_at
+            FROM items WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
             [compact(page)],
             name="read pending items",
         ).rows
@@ -123,7 +130,8 @@ def archived(database: Database, item_ids: Sequence[str]) -> dict[str, dict[str,
 def record_statements(
     found: Sequence[ItemImages], *, feeds: Sequence[tuple[str, str | None]], now: datetime
 ) -> list[list[Statement]]:
-    """Write the tasks of these items and mark the items as looked at: batches of at most 1 MB.
+    """Write the tasks of these items and their HTML, and mark the items as looked at: batches of at most 1 MB
+    of each.
 
     The last batch says of the feeds that nothing of theirs is pending any more. Each comes with the hash
     of the document its items are of: where another run stored a newer one since, that run's items are.
@@ -140,8 +148,13 @@ def record_statements(
     ]
     marks = [
         Statement(_MARK, [instant(now), chunk], name="mark images extracted")
-        for chunk in chunked(compact(images.item_id) for images in found)
+        for chunk in chunked(compact(images.item_id) for images in found if images.is_searched)
     ]
+    for place, keep in enumerate(keep_statements(images.html for images in found if images.html)):
+        if place < len(batches):
+            batches[place].append(keep)
+        else:
+            batches.append([keep])
     closing = (
         [*marks, Statement(_DONE, [compact(list(feeds))], name="mark feeds without pending images")]
         if feeds

@@ -3,17 +3,37 @@
 How a body is made, and for how long it is kept, is pipeline.reading.bodies'.
 """
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rss_pipeline.collector.models.image_size import ImageSize
-from rss_pipeline.storage.database import Row, Statement
+from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.sql import compact, number
 
 MOST_ITEMS = 200
 """Items of one page."""
 MOST_BYTES = 4_000_000
 """Bytes, as stored, of the texts read at once; a larger one comes alone."""
+
+
+class BodyKey(NamedTuple):
+    """An item whose body is wanted, in a version."""
+
+    id: str
+    arrived: int | None
+    title: str | None
+    link: str | None
+    base_url: str | None
+    enclosures_json: str
+    feed_link: str | None
+    feed_url: str
+    version: str
+
+    @property
+    def bases(self) -> tuple[str | None, ...]:
+        """The bases of its references; the first usable one counts."""
+        return (self.base_url, self.link, self.feed_link, self.feed_url)
 
 
 def body_version(*, items: str = "items", feeds: str = "feeds") -> str:
@@ -28,6 +48,12 @@ def body_version(*, items: str = "items", feeds: str = "feeds") -> str:
        WHERE t.item_id = {items}.id AND t.status = 'success'))"""
 
 
+def repaired_at(version: str) -> str | None:
+    """The time of the last repair of an item, by the version of its body."""
+    found: str | None = json.loads(version)[3]
+    return found
+
+
 def body_text(items: str) -> str:
     """An SQL expression for what an item's body is made of: its content, or else its summary."""
     is_blank = f"coalesce(trim({items}.content_html, ' \t\n\r'), '') = ''"
@@ -35,9 +61,11 @@ def body_text(items: str) -> str:
 
 
 def versions(item_ids: Iterable[str]) -> Statement:
-    """A query for `id` and `version` of at most 200 items; items that are gone are left out."""
+    """A query for the `keys_of` of at most 200 items; items that are gone are left out."""
     return Statement(
-        f"""SELECT items.id, {body_version()} AS version
+        f"""SELECT items.id, items.arrived, items.title, items.link, items.base_url,
+          items.enclosures AS enclosures_json, feeds.link AS feed_link, feeds.url AS feed_url,
+          {body_version()} AS version
         FROM json_each(?) AS j CROSS JOIN items ON items.id = j.value
         JOIN feeds ON feeds.id = items.feed_id""",
         [compact(_ids(item_ids))],
@@ -45,12 +73,15 @@ def versions(item_ids: Iterable[str]) -> Statement:
     )
 
 
-def sources(
-    item_ids: Iterable[str], *, most_characters: int, most_bytes: int = MOST_BYTES
-) -> list[Statement]:
-    """Two queries: what the bodies of at most 200 items are made of, and the archived images.
+def keys_of(result: Result) -> dict[str, BodyKey]:
+    """By item id, the result of `versions`."""
+    return {key.id: key for key in map(BodyKey._make, result.columns(*BodyKey._fields))}
 
-    The first gives the items in their order for as long as their texts are within `most_bytes`, and at least
+
+def sources(item_ids: Iterable[str], *, most_characters: int, most_bytes: int = MOST_BYTES) -> Statement:
+    """A query for what the bodies of at most 200 items are made of.
+
+    It gives the items in their order for as long as their texts are within `most_bytes`, and at least
     one; of each text so many characters from its start. A row has `id`, `version`, `title`, `link`,
     `base_url`, `enclosures`, `html` (the content, or the summary of an item without), `content_omitted` (what
     was too large to be stored), `feed_url`, `feed_link`. Items that are gone are left out.
@@ -67,13 +98,18 @@ def sources(
         feeds.link AS feed_link
       FROM page CROSS JOIN items AS i ON i.rowid = page.place JOIN feeds ON feeds.id = i.feed_id
       WHERE page.nth = 1 OR page.total <= ? ORDER BY page.n"""
-    images = """SELECT t.item_id, t.original_url, t.r2_key, t.width, t.height
-      FROM json_each(?) AS j CROSS JOIN image_tasks AS t ON t.item_id = j.value
-      WHERE t.status = 'success' AND t.r2_key IS NOT NULL"""
-    return [
-        Statement(items, [ids, most_characters, most_bytes], name="read sources of bodies"),
-        Statement(images, [ids], name="read images of bodies"),
-    ]
+    return Statement(items, [ids, most_characters, most_bytes], name="read sources of bodies")
+
+
+def images(item_ids: Iterable[str]) -> Statement:
+    """A query, for `images_by_item`, for the archived images of at most 200 items."""
+    return Statement(
+        """SELECT t.item_id, t.original_url, t.r2_key, t.width, t.height
+        FROM json_each(?) AS j CROSS JOIN image_tasks AS t ON t.item_id = j.value
+        WHERE t.status = 'success' AND t.r2_key IS NOT NULL""",
+        [compact(_ids(item_ids))],
+        name="read images of bodies",
+    )
 
 
 def kept_versions(item_id: str, *, most: int, most_characters: int) -> Statement:
@@ -92,20 +128,23 @@ def kept_versions(item_id: str, *, most: int, most_characters: int) -> Statement
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedImage:
-    """The key of an archived image, and its size if that is known."""
+class ArchivedImage(NamedTuple):
+    """The key of an archived image, and its pixels if they are known."""
 
     key: str
-    size: ImageSize | None = None
+    width: float | None = None
+    height: float | None = None
+
+    @property
+    def size(self) -> ImageSize | None:
+        return ImageSize(int(self.width), int(self.height)) if self.width and self.height else None
 
 
-def images_by_item(rows: Iterable[Row]) -> dict[str, dict[str, ArchivedImage]]:
-    """By item id, archived images by original URL, from the second of `sources`."""
+def images_by_item(result: Result) -> dict[str, dict[str, ArchivedImage]]:
+    """By item id, archived images by original URL, from the result of `images`."""
     found: dict[str, dict[str, ArchivedImage]] = {}
-    for row in rows:
-        size = ImageSize(int(row["width"]), int(row["height"])) if row["width"] and row["height"] else None
-        found.setdefault(row["item_id"], {})[row["original_url"]] = ArchivedImage(row["r2_key"], size)
+    for id, url, *image in result.columns("item_id", "original_url", "r2_key", "width", "height"):
+        found.setdefault(id, {})[url] = ArchivedImage._make(image)
     return found
 
 

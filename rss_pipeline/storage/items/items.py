@@ -146,7 +146,7 @@ def _row(feed_id: str, item: Item, fetched_at: datetime) -> Row:
         "authors": compact(item.authors),
         "updated_at": None if item.updated_at is None else instant(item.updated_at),
         "categories": compact(item.categories),
-        "enclosures": compact([{"url": e.url, "type": e.type, "length": e.length} for e in item.enclosures]),
+        "enclosures": enclosures_json(item.enclosures),
         "summary": item.summary,
         "comments_url": item.comments_url,
         "base_url": item.base_url,
@@ -240,12 +240,12 @@ def item(database: Database, id: str) -> Row | None:
     return rows[0] if len(rows) == 1 else None
 
 
-def rows_to_items(chunks: Iterable[RowChunk]) -> Iterator[tuple[str, Item]]:
-    """Item ids and as much of the items as finding images needs, back from insert-ready rows."""
+def rows_of(chunks: Iterable[RowChunk]) -> Iterator[Row]:
+    """Insert-ready rows by the names of their columns."""
     for chunk in chunks:
         rows = json.loads(chunk.text)
         for row in [rows] if chunk.alone else rows:
-            yield row[0], image_source(dict(zip(COLUMNS, row, strict=True)))
+            yield dict(zip(COLUMNS, row, strict=True))
 
 
 def image_source(row: Row) -> Item:
@@ -262,4 +262,14 @@ def image_source(row: Row) -> Item:
 
 def stored_enclosures(row: Row) -> tuple[Enclosure, ...]:
     """The enclosures in an item's row."""
-    return tuple(Enclosure(**enclosure) for enclosure in json.loads(row["enclosures"]))
+    return read_enclosures(row["enclosures"])
+
+
+def read_enclosures(text: str) -> tuple[Enclosure, ...]:
+    """The inverse of `enclosures_json`."""
+    return () if text == "[]" else tuple(Enclosure(**each) for each in json.loads(text))
+
+
+def enclosures_json(enclosures: Iterable[Enclosure]) -> str:
+    """Enclosures as they are stored."""
+    return compact([{"url": e.url, "type": e.type, "length": e.length} for e in enclosures])

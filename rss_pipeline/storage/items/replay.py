@@ -16,6 +16,7 @@ from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, ne
 from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.tombstones import revive
 from rss_pipeline.storage.items.unjudged import judge_again
+from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import compact, number
 from rss_pipeline.storage.topics.stale import mark_stale, mark_stale_if
 
@@ -202,7 +203,7 @@ def repair(
     """Rewrite these items of this backup as they read now; ids of those that were changed.
 
     The old version is kept in item_versions in the same batch. Id, guid, created_at and backup key stay, and
-    images are looked for again.
+    images are looked for again, with which their HTML is kept.
     """
     changed: list[str] = []
     for chunk in chunked_rows(rows):
@@ -219,6 +220,7 @@ def repair(
                     holds_item=chunk.alone,
                 ),
                 Statement(_DROP, [instant(now), ids], name="drop equal versions"),
+                drop_where("items.id IN (SELECT value FROM json_each(?))", [ids]),
                 Statement(_PENDING, [feed_id, ids], name="mark images pending"),
             ]
         )

@@ -19,6 +19,7 @@ from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
 from rss_pipeline.errors import DatabaseFull
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
+from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import DB_NOW, LIVE_TOKENS_NOW, compact
 from rss_pipeline.storage.topics.stale import mark_stale, mark_stale_of
@@ -325,7 +326,7 @@ def retire_where_full(
         [None if db_now is None else instant(db_now), rows, ids],
         name="write tombstones",
     )
-    _, _, gone, *_ = database.batch(
+    _, _, _, gone, *_ = database.batch(
         [_delete_tasks(ids, tasks), *_delete_items(ids), *([write] if with_tombstones else [])]
     )
     # A topic that still shows them for a while is no reason to keep them.
@@ -355,6 +356,7 @@ def _delete_items(ids: str) -> list[Statement]:
             [ids],
             name="delete versions of old items",
         ),
+        drop_where(_BARE, [ids]),
         Statement(f"DELETE FROM items WHERE {_BARE} RETURNING id", [ids], name="delete old items"),
     ]
 

@@ -8,7 +8,7 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.feeds.subscribed import shown_url
-from rss_pipeline.storage.items.bodies import body_version
+from rss_pipeline.storage.items.bodies import BodyKey, body_version, repaired_at
 from rss_pipeline.storage.items.items import stored_authors
 
 
@@ -31,6 +31,7 @@ class ItemRow(NamedTuple):
     """The user's."""
     title: str | None
     link: str | None
+    base_url: str | None
     comments_url: str | None
     """The page on which readers discuss the item."""
     author: str | None
@@ -93,17 +94,29 @@ class ItemRow(NamedTuple):
         return from_instant(self.starred)
 
     @property
+    def body_key(self) -> BodyKey:
+        """Its body in the version that was read."""
+        return BodyKey(
+            id=self.id,
+            arrived=self.arrived,
+            title=self.title,
+            link=self.link,
+            base_url=self.base_url,
+            enclosures_json=self.enclosures_json,
+            feed_link=self.feed_link,
+            feed_url=self.stored_feed_url,
+            version=self.body_version,
+        )
+
+    @property
     def is_repaired(self) -> bool:
         """True if there are earlier versions of it."""
-        return json.loads(self.body_version)[_REPAIRED] is not None
+        return repaired_at(self.body_version) is not None
 
-
-_REPAIRED = 3
-"""The place in `body_version` of the time of the last repair."""
 
 ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS feed_title,
   f.url AS stored_feed_url, f.link AS feed_link, f.language, s.folder, i.title,
-  i.link, i.comments_url, i.author, i.authors AS authors_json, i.pub_date AS published,
+  i.link, i.base_url, i.comments_url, i.author, i.authors AS authors_json, i.pub_date AS published,
   i.pub_date_source AS date_source,
   i.updated_at AS updated, i.created_at AS collected, i.categories AS categories_json,
   i.enclosures AS enclosures_json, coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS read,

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from lxml import etree
 
@@ -49,7 +50,9 @@ def test_an_entry_has_the_id_that_newsboat_sends_back() -> None:
 
 
 def test_the_document_is_atom() -> None:
-    body = document(entry(), entry(number=NUMBER + 1, authors=(), enclosures=(), html=""), continuation="5")
+    body = document(
+        entry(), entry(number=NUMBER + 1, authors=(), enclosures=(), html_json=(b'""',)), continuation="5"
+    )
     GRAMMAR.assertValid(etree.fromstring(body))
     assert texts(body, "/a:feed/gr:continuation/text()") == ["5"]
 
@@ -69,7 +72,7 @@ def test_equal_entries_give_equal_bytes_and_a_read_state_gives_others() -> None:
 def test_what_xml_cannot_hold_ends_no_document() -> None:
     odd = entry(
         title="a\x0bb\x00c\ufffe & <d>",
-        html="<p>\x08x ]]></p>",
+        html_json=(orjson.dumps("<p>\x08x ]]></p>"),),
         categories=("\x1b[31m",),
         link="https://example.org/a b\x07",
         authors=("\x01Ann",),

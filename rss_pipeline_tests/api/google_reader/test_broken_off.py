@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from rss_pipeline.api.google_reader.named_items import WHOLE_BYTES
 from rss_pipeline_tests.api.counted import failing
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import API, arrive
@@ -35,6 +36,21 @@ def test_contents_of_usual_size_are_compressed_however_many(two: Two) -> None:
     answer = two.ann.post("stream/items/contents", fields(numbers))
     assert answer.headers["content-encoding"] == "gzip"
     assert len(answer.json()["items"]) == ITEMS
+
+
+def test_a_large_answer_is_compressed_piece_by_piece(two: Two) -> None:
+    content = f"<p>{'text ' * 4_000}</p>"
+    numbers = [
+        number
+        for start in range(0, ITEMS, 90)
+        for number in arrive(two.database, "a", *(f"{start + n}" for n in range(90)), content_html=content)
+    ]
+    numbers.reverse()
+    for _ in range(2):
+        answer = two.ann.post("stream/items/contents", fields(numbers))
+        assert answer.headers["content-encoding"] == "gzip"
+        assert len(answer.content) > WHOLE_BYTES
+        assert [int(item["timestampUsec"]) for item in answer.json()["items"]] == numbers
 
 
 def test_a_large_answer_that_cannot_be_completed_has_no_end(

@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rss_pipeline.pipeline.reading.bodies import Bodies, Body, BodyFor, image_pa
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items import bodies as stored_bodies
+from rss_pipeline.storage.items.bodies import BodyKey
 from rss_pipeline_tests.pipeline.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.support.cost import costs_less_than
 from rss_pipeline_tests.support.databases import migrated
@@ -86,17 +87,20 @@ def archive(database: Database, id: str, url: str, key: str) -> None:
     )
 
 
-def versions(database: Database, ids: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def keys(database: Database, ids: Sequence[str]) -> dict[str, BodyKey]:
+    found: dict[str, BodyKey] = {}
     for start in range(0, len(ids), 200):
-        rows = database.batch([stored_bodies.versions(ids[start : start + 200])])[0].rows
-        found |= {row["id"]: row["version"] for row in rows}
+        found |= stored_bodies.keys_of(database.batch([stored_bodies.versions(ids[start : start + 200])])[0])
     return found
+
+
+def known(cache: Bodies, keys: Mapping[str, BodyKey], shown: BodyFor = "reader") -> dict[str, Body]:
+    return cache.known({id: key.version for id, key in keys.items()}, shown=shown)
 
 
 def html_of(database: Database, cache: Bodies, html: str | None, **fields: Any) -> str:
     [id] = store(database, html, **fields)
-    return cache.all_of(database, versions(database, [id]))[id].html
+    return cache.all_of(database, keys(database, [id]).values())[id].html
 
 
 @pytest.mark.parametrize(
@@ -211,7 +215,7 @@ def test_titles_are_plain_text_on_one_line(
     database: Counting, cache: Bodies, title: str | None, expected: str
 ) -> None:
     [id] = store(database, "<p>Text of <b>all</b></p>", title=title)
-    assert cache.all_of(database, versions(database, [id]))[id].title == expected
+    assert cache.all_of(database, keys(database, [id]).values())[id].title == expected
 
 
 def test_archived_images_are_the_readers_own_or_public_ones(
@@ -220,18 +224,18 @@ def test_archived_images_are_the_readers_own_or_public_ones(
     [id] = store(database, '<img src="/a.png"><img src="b.png">')
     key = "images/news/0cc175b9/0 a語#?,%.png"
     archive(database, id, "https://news.example/a.png", key)
-    wanted = versions(database, [id])
+    wanted = keys(database, [id])
     rest = '<img src="https://news.example/b.png">'
     own = "/api/images/images/news/0cc175b9/0%20a%E8%AA%9E%23%3F%2C%25.png"
     assert image_path(key) == own
-    assert cache.all_of(database, wanted)[id].html == f'<img src="{own}">{rest}'
+    assert cache.all_of(database, wanted.values())[id].html == f'<img src="{own}">{rest}'
     # A program that shows HTML without a login gets what it can load; each kind is cached by itself.
     original = f'<img src="https://news.example/a.png">{rest}'
-    assert cache.all_of(database, wanted, shown="public")[id].html == original
-    assert cache.known(wanted)[id].html == f'<img src="{own}">{rest}'
+    assert cache.all_of(database, wanted.values(), shown="public")[id].html == original
+    assert known(cache, wanted)[id].html == f'<img src="{own}">{rest}'
     public = Bodies(PublicStore(tmp_path / "public"), seconds=clock)
     for places in ("reader", "public"):
-        body = public.all_of(database, wanted, shown=places)[id]
+        body = public.all_of(database, wanted.values(), shown=places)[id]
         assert body.html.startswith('<img src="https://img.example/images/news/0cc175b9/0 a語')
 
 
@@ -246,13 +250,13 @@ def test_a_picture_beside_the_text_is_shown_above_it_and_is_no_file(
 ) -> None:
     [id] = store(database, "<p>Text</p>", enclosures=FILES)
     archive(database, id, "https://img.example/thumb.jpg", "images/news/1/0.jpg")
-    wanted = versions(database, [id])
+    wanted = keys(database, [id])
     for shown, image in (
         ("reader", '<img src="/api/images/images/news/1/0.jpg" alt="">'),
         ("public", '<img src="https://img.example/thumb.jpg" alt="">'),
         ("page", '<img src="/api/images/images/news/1/0.jpg" class="unsized" alt="" loading="lazy"'),
     ):
-        body = cache.all_of(database, wanted, shown=shown)[id]  # type: ignore[arg-type]
+        body = cache.all_of(database, wanted.values(), shown=shown)[id]  # type: ignore[arg-type]
         assert body.html.startswith(f"<p>{image}")
         assert body.html.endswith("</p><p>Text</p>")
         assert [each.url for each in body.files] == ["https://news.example/1.mp3"]
@@ -278,19 +282,23 @@ def test_an_image_that_was_archived_by_its_former_url_is_shown(
     """Until `replay --repair`, the tasks of older items have URLs against the feed's link."""
     [id] = store(database, f'<img src="{reference}">', link="https://news.example/2026/post/")
     archive(database, id, former, "images/news/1/0.png")
-    wanted = versions(database, [id])
-    assert 'src="/api/images/images/news/1/0.png"' in cache.all_of(database, wanted)[id].html
-    assert 'src="/api/images/images/news/1/0.png"' in cache.all_of(database, wanted, shown="page")[id].html
+    wanted = keys(database, [id])
+    assert 'src="/api/images/images/news/1/0.png"' in cache.all_of(database, wanted.values())[id].html
+    assert (
+        'src="/api/images/images/news/1/0.png"'
+        in cache.all_of(database, wanted.values(), shown="page")[id].html
+    )
 
 
 def test_a_former_url_is_none_of_another_host_or_base(database: Counting, cache: Bodies) -> None:
     [id] = store(database, '<img src="https://img.example/p.png">', link="https://news.example/2026/post/")
     archive(database, id, "https://news.example/p.png", "images/news/1/0.png")
-    assert "/api/images/" not in cache.all_of(database, versions(database, [id]))[id].html
+    assert "/api/images/" not in cache.all_of(database, keys(database, [id]).values())[id].html
     database.query(
         "UPDATE items SET content_html = '<img src=\"p.png\">', base_url = 'https://news.example/x/'"
     )
-    assert "/api/images/" not in cache.all_of(database, {id: "another"})[id].html
+    another = keys(database, [id])[id]._replace(version="another")
+    assert "/api/images/" not in cache.all_of(database, [another])[id].html
 
 
 def test_a_page_shows_archived_images_in_their_size_and_links_to_the_others(
@@ -299,19 +307,19 @@ def test_a_page_shows_archived_images_in_their_size_and_links_to_the_others(
     [id] = store(database, '<a href="c"><img src="/a.png#x"></a><img src="b.png" onload=x()>')
     archive(database, id, "https://news.example/a.png", "images/news/1/0.png")
     database.query("UPDATE image_tasks SET width = 6, height = 4")
-    wanted = versions(database, [id])
+    wanted = keys(database, [id])
     image = 'width="6" height="4" alt="Image" loading="lazy" decoding="async">'
-    page = cache.all_of(database, wanted, shown="page")[id].html
+    page = cache.all_of(database, wanted.values(), shown="page")[id].html
     assert f'<img src="/api/images/images/news/1/0.png" {image}</a>' in page
     assert page.count("<img") == 1
     assert ">Image at news.example</a>" in page
-    more = cache.all_of(database, wanted, shown="page_with_publishers")[id].html
+    more = cache.all_of(database, wanted.values(), shown="page_with_publishers")[id].html
     assert '<img src="https://news.example/b.png" referrerpolicy="no-referrer"' in more
     # Each kind is kept by itself.
-    assert "image-link" not in cache.all_of(database, wanted)[id].html
-    assert cache.known(wanted, shown="page")[id].html == page
+    assert "image-link" not in cache.all_of(database, wanted.values())[id].html
+    assert known(cache, wanted, "page")[id].html == page
     public = Bodies(PublicStore(tmp_path / "public"), seconds=clock)
-    found = public.all_of(database, wanted, shown="page")[id].html
+    found = public.all_of(database, wanted.values(), shown="page")[id].html
     assert f'<img src="https://img.example/images/news/1/0.png" {image}' in found
 
 
@@ -319,7 +327,7 @@ def test_a_page_shows_archived_images_in_their_size_and_links_to_the_others(
 @pytest.mark.parametrize("html", MUTATIONS)
 def test_a_page_adds_nothing_that_runs(database: Counting, cache: Bodies, html: str, shown: BodyFor) -> None:
     [id] = store(database, f"<p>before {html} after</p>")
-    found = cache.all_of(database, versions(database, [id]), shown=shown)[id].html
+    found = cache.all_of(database, keys(database, [id]).values(), shown=shown)[id].html
     root = etree.fromstring(f"<div>{found}</div>", etree.HTMLParser())
     for element in root.iter():
         assert element.tag not in {
@@ -346,51 +354,51 @@ def test_a_publisher_cannot_name_a_path_of_the_reader(database: Counting, cache:
 
 def test_a_body_is_made_once_for_each_version(database: Counting, cache: Bodies) -> None:
     ids = store(database, "<p>a</p>", "<p>b</p>")
-    wanted = versions(database, ids)
+    wanted = keys(database, ids)
     before = database.requests
-    first = cache.all_of(database, wanted)
+    first = cache.all_of(database, wanted.values())
     assert database.requests - before == 1
-    assert cache.all_of(database, wanted) == first
+    assert cache.all_of(database, wanted.values()) == first
     assert database.requests - before == 1
     archive(database, ids[0], "https://news.example/x.png", "images/news/1/0.png")
-    assert list(cache.known(versions(database, ids))) == [ids[1]]
+    assert list(known(cache, keys(database, ids))) == [ids[1]]
 
 
 def test_a_body_is_kept_with_the_version_that_was_read(database: Counting, cache: Bodies) -> None:
     [id] = store(database, "<p>a</p>")
-    old = versions(database, [id])
+    old = keys(database, [id])
     database.query("UPDATE items SET content_html = 'new', arrived = 9")
-    assert cache.all_of(database, old)[id].html == "new"
-    assert cache.known(old) == {}
-    assert cache.known(versions(database, [id])) == {id: Body("Item 0 of news", "new")}
+    assert cache.all_of(database, old.values())[id].html == "new"
+    assert known(cache, old) == {}
+    assert {id: body.html for id, body in known(cache, keys(database, [id])).items()} == {id: "new"}
 
 
 def test_a_body_is_kept_for_an_hour(database: Counting, cache: Bodies, clock: Clock) -> None:
     [id] = store(database, "<p>a</p>")
-    wanted = versions(database, [id])
-    cache.all_of(database, wanted)
+    wanted = keys(database, [id])
+    cache.all_of(database, wanted.values())
     clock.now = 3599.0
-    assert cache.known(wanted)
+    assert known(cache, wanted)
     clock.now = 3600.0
-    assert not cache.known(wanted)
+    assert not known(cache, wanted)
 
 
 def test_what_was_used_longest_ago_makes_room(database: Counting, tmp_path: Path, clock: Clock) -> None:
     ids = store(database, *("x" * 1_000 for _ in range(10)))
-    wanted = versions(database, ids)
-    small = Bodies(FolderStore(tmp_path / "objects"), seconds=clock, most_bytes=10_000)
+    wanted = keys(database, ids)
+    small = Bodies(FolderStore(tmp_path / "objects"), seconds=clock, most_bytes=12_000)
     for id in ids[:4]:
-        small.all_of(database, {id: wanted[id]})
-    small.known({ids[0]: wanted[ids[0]]})
-    small.all_of(database, {id: wanted[id] for id in ids[4:8]})
-    left = list(small.known(wanted))
+        small.all_of(database, [wanted[id]])
+    known(small, {ids[0]: wanted[ids[0]]})
+    small.all_of(database, [wanted[id] for id in ids[4:8]])
+    left = list(known(small, wanted))
     assert ids[0] in left
     assert ids[1] not in left
     assert ids[7] in left
     assert len(left) <= 6
     none = Bodies(FolderStore(tmp_path / "objects"), seconds=clock, most_bytes=100)
-    assert len(none.all_of(database, wanted)) == 10
-    assert none.known(wanted) == {}
+    assert len(none.all_of(database, wanted.values())) == 10
+    assert known(none, wanted) == {}
 
 
 @pytest.mark.slow
@@ -399,17 +407,21 @@ def test_bodies_of_long_texts_are_read_in_parts_and_gone_items_left_out(
 ) -> None:
     ids = store(database, *("" for _ in range(9)))
     database.query("UPDATE items SET content_html = ?", ["<p>" + "x" * 900_000])
-    wanted = versions(database, ids)
+    wanted = keys(database, ids)
     database.query("DELETE FROM items WHERE id IN (?, ?)", [ids[2], ids[8]])
-    made = cache.made(database.batch(cache.statements(ids)))
+    made, left = cache.page(database, list(wanted.values()))
     assert list(made) == [ids[0], ids[1], ids[3], ids[4]]
-    assert list(cache.all_of(database, wanted)) == [id for id in ids if id not in (ids[2], ids[8])]
+    assert [key.id for key in left] == ids[5:]
+    assert list(cache.all_of(database, wanted.values())) == [id for id in ids if id not in (ids[2], ids[8])]
 
 
 def test_items_of_any_number_are_read(database: Counting, cache: Bodies) -> None:
     ids = store(database, *("a" for _ in range(450)))
     before = database.requests
-    assert list(cache.all_of(database, dict.fromkeys(ids, ""))) == ids
+    assert (
+        list(cache.all_of(database, [BodyKey(id, None, None, None, None, "[]", None, "", "") for id in ids]))
+        == ids
+    )
     assert database.requests - before == 3
 
 
@@ -439,18 +451,18 @@ def test_an_item_of_5000_images_has_them_all(database: Counting, cache: Bodies) 
     for n in range(0, 5_000, 500):
         archive(database, id, f"https://news.example/{n}.png", f"images/news/1/{n}.png")
     with costs_less_than(5):
-        found = cache.all_of(database, versions(database, [id]))[id].html
+        found = cache.all_of(database, keys(database, [id]).values())[id].html
     assert found.count("<img ") == 5_000
     assert found.count('src="/api/images/') == 10
 
 
-def test_threads_that_miss_the_same_page_make_each_body_once(
-    database: Counting, cache: Bodies, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_that_miss_the_same_page_make_each_body_once(database: Counting, cache: Bodies) -> None:
     ids = store(database, *(f"<p>{n}</p>" * 50 for n in range(50)))
-    results = database.batch(cache.statements(ids))
+    wanted = list(keys(database, ids).values())
     bodies: list[dict[str, Body]] = []
-    threads = [threading.Thread(target=lambda: bodies.append(cache.made(results))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: bodies.append(cache.all_of(database, wanted))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -462,11 +474,11 @@ def test_threads_that_miss_the_same_page_make_each_body_once(
 
 @pytest.mark.slow
 def test_100_cached_bodies_take_less_than_a_millisecond(database: Counting, cache: Bodies) -> None:
-    wanted = versions(database, store(database, *("<p>text</p>" * 400 for _ in range(100))))
-    cache.all_of(database, wanted)
+    wanted = keys(database, store(database, *("<p>text</p>" * 400 for _ in range(100))))
+    cache.all_of(database, wanted.values())
     spent = []
     for _ in range(50):
         started = time.process_time()
-        assert len(cache.known(wanted)) == 100
+        assert len(known(cache, wanted)) == 100
         spent.append(time.process_time() - started)
     assert min(spent) < 0.001

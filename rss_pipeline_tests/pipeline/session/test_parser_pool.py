@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,13 @@ from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.session import parser_pool
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
-from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
+from rss_pipeline.pipeline.session.parser_tasks import (
+    ImageSearch,
+    ParseTask,
+    found_early,
+    parse_document,
+    search_early,
+)
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.pipeline import NOON, rss
 
@@ -48,6 +54,36 @@ def a_task(tmp_path: Path, *ends: str) -> Path:
     path = tmp_path / f"task-{len(list(tmp_path.iterdir()))}"
     path.write_text("\n".join(ends))
     return path
+
+
+def test_a_task_that_is_attempted_may_fail_in_any_way(pool: ParserPool, tmp_path: Path) -> None:
+    fine = a_task(tmp_path, "exit")
+    for task in (a_task(tmp_path, "SIGKILL"), tmp_path / "missing", fine):
+        pool.attempt(ends_by, task)
+    assert fine.read_text() == "", "it was begun"
+    [(_, outcome)] = pool.map(ends_by, [fine])
+    assert isinstance(outcome, int)
+
+
+@pytest.mark.parametrize("damage", ["none", "cut", "empty", "another task", "gone"])
+def test_what_was_found_early_is_taken_once_and_only_whole(tmp_path: Path, damage: str) -> None:
+    rows = tmp_path / "document.rows"
+    rows.write_bytes(b"")
+    task = ImageSearch(feed=make_feed("feed", URL, "a.example"), feed_link=None, path=rows)
+    search_early(task)
+    [left] = set(tmp_path.iterdir()) - {rows}
+    match damage:
+        case "cut":
+            left.write_bytes(left.read_bytes()[:-5])
+        case "empty":
+            left.write_bytes(b"")
+        case "another task":
+            task = replace(task, ids=frozenset({"another"}))
+        case "gone":
+            left.unlink()
+    assert found_early(task) == ([] if damage == "none" else None)
+    assert found_early(task) is None
+    assert list(tmp_path.iterdir()) == [rows]
 
 
 def test_a_worker_that_ended_once_or_twice_proves_nothing_against_its_document(

@@ -66,6 +66,20 @@ def test_topics_stay_behind_so_that_the_target_publishes_all_of_them(small: Hous
             assert target.database.query(f"SELECT * FROM {table}").rows == []
 
 
+def test_html_of_items_stays_behind_and_what_the_target_kept_of_them_goes(small: House) -> None:
+    """It is made of rows that the copy may write anew."""
+    row = "INSERT INTO item_html (arrived, rules, size, html) VALUES (1, 'rules', 1, x'00')"
+    with small.side("embedded") as source:
+        source.database.query(row)
+    small.copy("embedded", "cloudflare")
+    with small.side("cloudflare") as target:
+        assert target.database.query("SELECT * FROM item_html").rows == []
+        target.database.query(row)
+    small.copy("embedded", "cloudflare")
+    with small.side("cloudflare") as target:
+        assert target.database.query("SELECT * FROM item_html").rows == []
+
+
 def test_killed_half_way_and_started_again_both_ways_it_ends_the_same(house: House, tmp_path: Path) -> None:
     before = house.contents("embedded")
     house.killed("embedded", house.away, "items", 2)

@@ -66,22 +66,24 @@ def test_a_version_changes_with_all_that_a_body_is_made_of(database: Database) -
 def test_sources_come_with_their_versions_and_images_in_the_order_of_the_request(database: Database) -> None:
     add_image(database, "1")
     add_image(database, "2", status="failed")
-    found, images = database.batch(bodies.sources([B, "gone", A], most_characters=9))
+    ids = [B, "gone", A]
+    found, images = database.batch([bodies.sources(ids, most_characters=9), bodies.images(ids)])
     assert [row["id"] for row in found.rows] == [B, A]
     assert [row["html"] for row in found.rows] == ["<p>short", "<p>Text o"]
     assert [row["version"] for row in found.rows] == [version(database, B), version(database)]
     assert found.rows[1]["feed_link"] == "https://news.example/"
     unknown = bodies.ArchivedImage("images/news/1/1.png")
-    assert bodies.images_by_item(images.rows) == {A: {"https://x.example/1": unknown}}
+    assert bodies.images_by_item(images) == {A: {"https://x.example/1": unknown}}
     database.query("UPDATE image_tasks SET width = 6, height = 4")
-    [_, images] = database.batch(bodies.sources([A], most_characters=9))
-    known = bodies.ArchivedImage("images/news/1/1.png", ImageSize(6, 4))
-    assert bodies.images_by_item(images.rows)[A] == {"https://x.example/1": known}
+    [images] = database.batch([bodies.images([A])])
+    known = bodies.ArchivedImage("images/news/1/1.png", 6, 4)
+    assert known.size == ImageSize(6, 4)
+    assert bodies.images_by_item(images)[A] == {"https://x.example/1": known}
 
 
 @pytest.mark.parametrize(("most", "count"), [(0, 1), (8, 1), (23, 1), (24, 2)])
 def test_texts_are_read_as_far_as_they_fit_together(database: Database, most: int, count: int) -> None:
-    [found, _] = database.batch(bodies.sources([B, A], most_characters=1_000, most_bytes=most))
+    [found] = database.batch([bodies.sources([B, A], most_characters=1_000, most_bytes=most)])
     assert [row["id"] for row in found.rows] == [B, A][:count]
 
 

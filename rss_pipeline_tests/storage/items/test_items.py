@@ -104,7 +104,8 @@ def test_an_item_is_stored_as_published(known: Database) -> None:
 
 def test_what_finding_images_needs_comes_back_from_rows_and_from_the_table(known: Database) -> None:
     put(known, FULL)
-    [(id, from_chunk)] = items.rows_to_items(items.item_rows("a", [FULL], fetched_at=NOW))
+    [row] = items.rows_of(items.item_rows("a", [FULL], fetched_at=NOW))
+    id, from_chunk = row["id"], items.image_source(row)
     from_table = items.image_source(row_of(known, FULL.guid))
     assert id == item_id("a", FULL.guid)
     assert from_chunk == from_table

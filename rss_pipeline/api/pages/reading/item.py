@@ -205,8 +205,8 @@ def _open_in_list(
 
 
 def _opened(caller: Caller, bodies: Bodies, row: ItemRow, preferences: Preferences) -> Opened:
-    made = bodies.all_of(caller.database, {row.id: row.body_version}, shown=_kind(preferences))
-    body = made.get(row.id, Body("", ""))
+    made = bodies.all_of(caller.database, [row.body_key], shown=_kind(preferences))
+    body = made.get(row.id, Body.of("", ""))
     return Opened(
         row=row,
         body=body,

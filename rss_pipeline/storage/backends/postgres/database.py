@@ -81,6 +81,7 @@ class PostgresDatabase:
     `where` names the database in errors and logs, without a password.
     """
 
+    takes_bytes = True
     item_bytes = LARGE_ITEM_BYTES
 
     def __init__(self, url: str, *, where: str, silent_seconds: float = SILENT_SECONDS) -> None:

@@ -1,0 +1,144 @@
+"""The HTML of items is kept by the run that stores them: of new ones only, by the search for their images."""
+
+from typing import Any
+
+import pytest
+
+from rss_pipeline.pipeline.reading.bodies import Bodies
+from rss_pipeline.pipeline.session import parser_tasks
+from rss_pipeline.pipeline.session.kept_html import renew
+from rss_pipeline.storage.items import bodies as stored_bodies
+from rss_pipeline_tests.pipeline.replay.replays import replayed
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.places import ELSEWHERE, EVERYWHERE
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+HOST = "127.0.0.2"
+
+
+def kept(pipeline: Pipeline) -> list[str]:
+    """The guids of the items with HTML, with its version."""
+    rows = pipeline.rows(
+        "SELECT guid FROM items WHERE arrived IN (SELECT arrived FROM item_html) ORDER BY guid"
+    )
+    return [row["guid"] for row in rows]
+
+
+def shown(pipeline: Pipeline, *guids: str) -> list[str]:
+    """The HTML of these items, by a reader that has none in memory."""
+    ids = {row["guid"]: row["id"] for row in pipeline.rows("SELECT guid, id FROM items")}
+    wanted = [ids[guid] for guid in guids]
+    keys = stored_bodies.keys_of(pipeline.database.batch([stored_bodies.versions(wanted)])[0])
+    found = Bodies(pipeline.objects, seconds=lambda: 0.0).all_of(pipeline.database, keys.values())
+    return [found[id].html for id in wanted]
+
+
+def poll(pipeline: Pipeline, server: FeedServer, body: bytes, **options: Any) -> None:
+    url = server.route(HOST, "/feed", Answer(body=body))
+    if not pipeline.feeds:
+        pipeline.register(url, "feed", **options)
+    pipeline.clock.turn(hours=1)
+    pipeline.poll(all_feeds=True)
+
+
+@EVERYWHERE
+def test_new_items_have_html_and_are_shown_by_it(place: Pipeline, server: FeedServer) -> None:
+    poll(place, server, rss("a", "b", image="http://images.example"))
+    expected = [f'<p>Text of {guid}</p><img src="http://images.example/{guid}.png">' for guid in "ab"]
+    assert shown(place, "a", "b") == expected
+    if place.settings.d1 is not None:
+        assert kept(place) == [], "D1 takes no bytes"
+        return
+    assert kept(place) == ["a", "b"]
+    place.database.query("UPDATE items SET content_html = 'another text'")
+    assert shown(place, "a", "b") == expected
+
+
+def test_of_a_document_with_one_new_item_one_is_sanitized(pipeline: Pipeline, server: FeedServer) -> None:
+    poll(pipeline, server, rss("a", "b"))
+    pipeline.database.query("DELETE FROM item_html")
+    poll(pipeline, server, rss("c", "a", "b"))
+    assert kept(pipeline) == ["c"]
+
+
+@pytest.mark.parametrize("image", [None, "http://images.example"])
+@pytest.mark.parametrize("images", [True, False])
+def test_items_of_feeds_without_images_have_html_too(
+    pipeline: Pipeline, server: FeedServer, image: str | None, images: bool
+) -> None:
+    poll(pipeline, server, rss("a", image=image), images=images)
+    assert kept(pipeline) == ["a"]
+    assert len(pipeline.tasks()) == int(images and image is not None)
+
+
+def test_a_run_that_ended_before_it_kept_html_loses_none(pipeline: Pipeline, server: FeedServer) -> None:
+    poll(pipeline, server, rss("a", image="http://images.example"))
+    # As a run leaves it that was killed after it stored its items.
+    pipeline.database.query("DELETE FROM item_html")
+    pipeline.database.query("DELETE FROM image_tasks")
+    pipeline.database.query("UPDATE items SET images_extracted_at = NULL")
+    pipeline.database.query("UPDATE feeds SET images_pending = 1")
+    assert shown(pipeline, "a") == ['<p>Text of a</p><img src="http://images.example/a.png">']
+    poll(pipeline, server, rss("b", "a", image="http://images.example"))
+    assert kept(pipeline) == ["a", "b"]
+    assert len(pipeline.tasks()) == 2
+
+
+def test_a_search_that_was_not_begun_early_is_made_then(
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Workers cannot: as where each of them is killed meanwhile.
+    monkeypatch.setattr(parser_tasks, "_early", lambda path: path / "no folder")
+    poll(pipeline, server, rss("a", "b", image="http://images.example"))
+    assert kept(pipeline) == ["a", "b"]
+    assert len(pipeline.tasks()) == 2
+
+
+@pytest.fixture
+def repaired(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    """A feed whose stored items read otherwise now than they do in their backup."""
+    poll(pipeline, server, rss("a", "b", image="http://images.example"))
+    pipeline.database.query("UPDATE items SET content_html = 'read wrongly', summary = NULL WHERE guid = 'a'")
+    renewed(pipeline)
+    return pipeline
+
+
+def renewed(pipeline: Pipeline) -> None:
+    pipeline.database.query("DELETE FROM item_html")
+    assert renew(pipeline.database, is_over=lambda: False) == 2
+
+
+def test_a_repair_replaces_html(repaired: Pipeline) -> None:
+    assert shown(repaired, "a") == ["read wrongly"]
+    repaired.clock.turn(hours=1)
+    [one] = replayed(repaired, "feed", repair=True)
+    assert one.items_repaired == 1
+    assert kept(repaired) == ["a", "b"]
+    repaired.database.query("UPDATE items SET content_html = 'another text'")
+    assert shown(repaired, "a") == ['<p>Text of a</p><img src="http://images.example/a.png">']
+
+
+def test_a_replay_without_repair_leaves_html_as_it_is(repaired: Pipeline) -> None:
+    repaired.database.query("UPDATE items SET images_extracted_at = NULL")
+    repaired.database.query("UPDATE feeds SET images_pending = 1")
+    [one] = replayed(repaired, "feed")
+    assert (one.items_new, one.items_repaired) == (0, 0)
+    assert shown(repaired, "a") == ["read wrongly"]
+
+
+def test_items_that_a_replay_brings_in_have_html(repaired: Pipeline) -> None:
+    repaired.database.query(
+        "DELETE FROM image_tasks WHERE item_id IN (SELECT id FROM items WHERE guid = 'b')"
+    )
+    repaired.database.query("DELETE FROM items WHERE guid = 'b'")
+    repaired.database.query("DELETE FROM item_html")
+    [one] = replayed(repaired, "feed")
+    assert one.items_new == 1
+    assert kept(repaired) == ["b"]
+
+
+@ELSEWHERE
+def test_nothing_of_d1_is_written_for_html(place: Pipeline, server: FeedServer) -> None:
+    poll(place, server, rss("a"))
+    assert place.rows("SELECT count(*) AS n FROM item_html") == [{"n": int(place.settings.d1 is None)}]
+    assert renew(place.database, is_over=lambda: False) == 0
