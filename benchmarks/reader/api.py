@@ -320,11 +320,15 @@ async def _measure(arguments: argparse.Namespace, folder: Path, urls: Sequence[s
         with _reader(env, folder) as process:
             client = await Client.to(arguments.port)
             *users, apart = await _users(database, client, arguments.clients + 1)
+            await client.close()
+        # All ask at once for bodies that nobody has read, in a process that nobody has asked for anything.
+        with _reader(env, folder):
+            verdicts = [await _at_once(arguments.port, users, times=10, when="first")]
+        with _reader(env, folder) as process:
+            client = await Client.to(arguments.port)
             alone = Alone(client, process, arguments.rounds)
-            verdicts = await _alone(alone, users[0], users[1], database, apart=apart)
-            # All ask at once for bodies that nobody has read, then for those that are kept.
-            for when in ("first", "then"):
-                verdicts.append(await _at_once(arguments.port, users, times=10, when=when))
+            verdicts += await _alone(alone, users[0], users[1], database, apart=apart)
+            verdicts.append(await _at_once(arguments.port, users, times=10, when="then"))
 
             def poll() -> subprocess.Popen[str]:
                 command = [rss_pipeline(), "poll", "--all", "--json"]
