@@ -8,7 +8,7 @@ from dataclasses import replace
 from rss_pipeline.collector.fetch.feeds import OtherRuns, fetch_feeds
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import FailureHistory, Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, Pending
 from rss_pipeline.collector.schedule.after_visit import after_visit
@@ -73,8 +73,9 @@ def request(
 ) -> Visits:
     """Request each pending feed. Nothing is closed yet: a network failure may turn out to be ours."""
     pending = [visit for visit in visits if isinstance(visit.outcome, Pending)]
-    # A feed that was refused for the sake of others of its host comes before them.
-    pending.sort(key=lambda visit: visit.feed.failures.last_kind != "rate_limited")
+    # A feed that was refused for the sake of others of its host comes before them. One that is refused again
+    # has no one to blame, and would keep the others from their visits.
+    pending.sort(key=lambda visit: not _was_refused_once(visit.feed.failures))
     run.progress.begin("fetch", len(pending))
     if not pending:
         return visits
@@ -98,6 +99,10 @@ def request(
         for visit, outcome in zip(pending, outcomes, strict=True)
     }
     return [fetched.get(visit.feed.id, visit) for visit in visits]
+
+
+def _was_refused_once(failures: FailureHistory) -> bool:
+    return failures.last_kind == "rate_limited" and failures.in_a_row == 1
 
 
 def _release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Visits:
