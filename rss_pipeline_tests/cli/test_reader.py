@@ -54,7 +54,8 @@ def test_it_says_where_it_is_and_serves_until_it_is_stopped_with_the_index_besid
         assert httpx.get(f"{url}/api/about", timeout=PATIENCE).json()["name"] == "rss_pipeline"
         assert (tmp_path / "home" / "rss.sqlite").exists()
         assert (tmp_path / "home" / "reader_secret").stat().st_mode & 0o777 == 0o600
-        [index] = psutil.Process(process.pid).children(recursive=True)
+        # Some seconds after the reader, which answers first.
+        [index] = soon(lambda: psutil.Process(process.pid).children(recursive=True))
         assert "--follow" in index.cmdline()
         process.send_signal(number)
         assert process.wait(timeout=PATIENCE) == (0 if number == signal.SIGINT else -signal.SIGTERM)

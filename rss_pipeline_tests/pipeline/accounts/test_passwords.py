@@ -1,6 +1,7 @@
 """Passwords: what may be one, what is kept of it, and how many are checked at once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from argon2 import PasswordHasher, extract_parameters
@@ -101,10 +102,11 @@ def test_two_passwords_are_checked_at_once_and_fourteen_wait() -> None:
     for _ in range(2):
         passwords._AT_ONCE.acquire()
     with ThreadPoolExecutor(16) as pool:
-        waiting = [pool.submit(is_right, "correct horse", None) for _ in range(16)]
+        check = partial(is_right, "correct horse", None, is_stranger=False)
+        waiting = [pool.submit(check) for _ in range(16)]
         soon(lambda: passwords._WAITING._value == 0)
         with pytest.raises(HashingBusy):
-            is_right("correct horse", None)
+            check()
         assert not any(each.done() for each in waiting)
         for _ in range(2):
             passwords._AT_ONCE.release()
