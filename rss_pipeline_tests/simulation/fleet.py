@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 
 from rss_pipeline.collector.models.shard import BUCKETS, shard_of
+from rss_pipeline.pipeline.visits.claim import group_size
 from rss_pipeline.pipeline.visits.poll import FULL
 from rss_pipeline_tests.simulation.due_feeds import DueFeeds, Feed
 from rss_pipeline_tests.simulation.figures import Figures
@@ -33,12 +34,12 @@ class _Shard:
     def __init__(self, feeds: DueFeeds) -> None:
         self.feeds = feeds
         self.run: _Run | None = None
-        self.suspects: deque[tuple[float, Feed]] = deque()
-        """From when they can be claimed, and the feeds of runs that died: each is visited alone."""
+        self.suspects: deque[tuple[float, int, Feed]] = deque()
+        """From when they can be claimed, with how many they were claimed, and the feeds of runs that died."""
 
 
 class _Run:
-    __slots__ = ("alone_until", "claimed", "claimed_at", "is_dead", "place", "shard", "started")
+    __slots__ = ("claimed", "claimed_at", "is_dead", "place", "shard", "started", "suspects_until")
 
     def __init__(self, shard: _Shard) -> None:
         self.shard = shard
@@ -49,7 +50,7 @@ class _Run:
         self.claimed: dict[int, Feed] = {}
         """What is not closed yet."""
         self.is_dead = False
-        self.alone_until = 0.0
+        self.suspects_until = 0.0
 
 
 class Lock:
@@ -208,24 +209,27 @@ class Fleet:
             self._of(run, self._now + seconds * self._slowed(run), self._begin)
 
     def _begin(self, run: _Run) -> None:
-        run.alone_until = self._now + self._plan.alone_seconds
+        run.suspects_until = self._now + self._plan.suspects_seconds
         if self._suspects:
-            self._alone(run)
+            self._visit_suspects(run)
         else:
             self._choose(run)
 
-    def _alone(self, run: _Run) -> None:
-        """The feeds of runs that died, one after the other, each by a claim of its own."""
+    def _visit_suspects(self, run: _Run) -> None:
+        """The feeds of runs that died, one group after the other, each by a claim of its own."""
         suspects = run.shard.suspects
-        if self._now >= run.alone_until or not suspects or suspects[0][0] > self._now:
+        if self._now >= run.suspects_until or not suspects or suspects[0][0] > self._now:
             self._choose(run)
             return
-        _, feed = suspects.popleft()
-        self._suspects -= 1
-        run.claimed = {0: feed}
+        free_at, company, _ = suspects[0]
+        group: list[Feed] = []
+        while suspects and suspects[0][:2] == (free_at, company) and len(group) < group_size(company):
+            group.append(suspects.popleft()[2])
+        self._suspects -= len(group)
+        run.claimed = dict(enumerate(group))
         run.claimed_at, _ = self._claims.taken(self._now, self._costs.claim_lock)
-        starts, last = self._visits(run, [feed], run.claimed_at)
-        self._of(run, last, lambda run: self._close(run, starts, self._alone))
+        starts, last = self._visits(run, group, run.claimed_at)
+        self._of(run, last, lambda run: self._close(run, starts, self._visit_suspects))
 
     def _choose(self, run: _Run) -> None:
         claimed = run.shard.feeds.claim(self._now, self._plan.batch_size)
@@ -331,7 +335,8 @@ class Fleet:
             third = plan.lease_seconds / 3
             renewed = run.claimed_at + max(0.0, (self._now - run.claimed_at) // third) * third
             free_at = renewed + plan.lease_seconds
-            run.shard.suspects.extend((free_at, feed) for feed in run.claimed.values())
+            claimed = run.claimed.values()
+            run.shard.suspects.extend((free_at, len(claimed), feed) for feed in claimed)
             self._suspects += len(run.claimed)
             self.figures.lost(len(run.claimed))
         noticed = self._now + self._costs.noticed + self._random.random() * plan.tick

@@ -4,7 +4,7 @@ from dataclasses import MISSING, dataclass, field, fields
 
 from rss_pipeline.pipeline.triggers.poll import MANY_DUE, PATIENCE
 from rss_pipeline.pipeline.triggers.runs import STARTING_GRACE
-from rss_pipeline.pipeline.visits.claim import ALONE_SECONDS
+from rss_pipeline.pipeline.visits.claim import SUSPECTS_SECONDS
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds.claims import PER_HOST
@@ -47,7 +47,7 @@ class Plan:
     patience: float = PATIENCE.total_seconds()
     many_due: int = MANY_DUE
     starting_grace: float = STARTING_GRACE.total_seconds()
-    alone_seconds: float = ALONE_SECONDS
+    suspects_seconds: float = SUSPECTS_SECONDS
     tick: float = 60.0
     """Between two looks of the sensor."""
     all_due: bool = False

@@ -46,6 +46,7 @@ def claim(
     lease_seconds: int = 180,
     limit: int = 500,
     suspects: bool = False,
+    company: int | None = None,
     lease_now: datetime | None = None,
 ) -> claims.Claim:
     """A claim of what is due at `now`, unless something else is wanted."""
@@ -56,6 +57,7 @@ def claim(
         lease_seconds=lease_seconds,
         limit=limit,
         suspects=suspects,
+        company=company,
         lease_now=lease_now,
     )
 

@@ -4,6 +4,7 @@ Not here: the round over many feeds (`feeds.py`), and the decision whether a doc
 """
 
 import math
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -55,6 +56,8 @@ class FeedVisit:
     policy: FetchPolicy
     spool: Path
     clock: Clock
+    begin: Callable[[], Awaitable[bool]] | None = None
+    """Called in the turn of its first request; False: no request may be made."""
     _requests: VisitRequests = field(init=False)
     _with_access: bool = field(default=False, init=False)
     _network: str | None = field(default=None, init=False)
@@ -70,6 +73,7 @@ class FeedVisit:
             turns=self.turns,
             policy=self.policy,
             clock=self.clock,
+            begin=self.begin,
             private=private_hosts(
                 self.feed.url, allow_private=self.feed.allow_private, named=self.feed.private_hosts
             ),

@@ -4,7 +4,7 @@ Not here: the requests of one feed (`feed.py`), and the use of the outcomes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -44,6 +44,18 @@ class OtherRuns(HostLeases, Protocol):
         ...
 
 
+class Beginnings(Protocol):
+    """A note of the feeds that are begun: where the process dies, only their documents may be the cause."""
+
+    def has_begun(self, feed_id: str) -> bool:
+        """True if it is noted. Called before the first request, in the loop."""
+        ...
+
+    def begin(self, feed_id: str) -> bool:
+        """Note it; False where that cannot be, and no request may be made. Called in a thread."""
+        ...
+
+
 def fetch_feeds(
     jobs: Sequence[tuple[Feed, Access]],
     *,
@@ -54,6 +66,7 @@ def fetch_feeds(
     pace: Pace | None = None,
     holds: Holds | None = None,
     other_runs: OtherRuns | None = None,
+    beginnings: Beginnings | None = None,
 ) -> list[FetchOutcome]:
     """Visit each feed once, within the policy; one outcome for each job, in the order of the jobs.
 
@@ -62,7 +75,7 @@ def fetch_feeds(
     between two requests to a host also holds between rounds. `holds` are the back-offs that hosts have
     requested: no request is made to a host on hold, also not by a redirect, and holds of new responses are
     added. A long round checks now and then for hosts that `other_runs` wait for, and begins no more visits
-    there.
+    there. `beginnings` notes each feed before its first request.
 
     An error of a feed is a `Failure`, never an exception. Raises `InfrastructureError` if the spool cannot
     be written. An exception raised in the caller's thread while it waits (an interrupt, an error in
@@ -80,6 +93,13 @@ def fetch_feeds(
             clock=clock,
         )
         unbegun: set[str] = set()
+
+        def beginning(id: str) -> Callable[[], Awaitable[bool]] | None:
+            async def begin() -> bool:
+                assert beginnings is not None
+                return beginnings.has_begun(id) or await asyncio.to_thread(beginnings.begin, id)
+
+            return None if beginnings is None else begin
 
         async def visit(index: int, visit: FeedVisit) -> None:
             outcome = await visit.run()
@@ -102,6 +122,7 @@ def fetch_feeds(
                     policy=policy.of_size(feed.max_size),
                     spool=spool,
                     clock=clock,
+                    begin=beginning(feed.id),
                 )
                 group.create_task(visit(index, one))
 

@@ -5,7 +5,7 @@ Not here: the headers of a request and the meaning of its response (`feed.py`, `
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -33,6 +33,8 @@ class VisitRequests:
     clock: Clock
     private: PrivateHosts
     """The private hosts that the visited feed opens, for itself and its images."""
+    begin: Callable[[], Awaitable[bool]] | None = None
+    """Called in the turn of the first request; False: no request may be made."""
     _spent: float = field(default=0.0, init=False)
     _started: float | None = field(default=None, init=False)
     _begun: bool = field(default=False, init=False)
@@ -56,9 +58,13 @@ class VisitRequests:
         except FetchError as error:
             return self._failure(error, message(error))
 
-    def turn(self, url: RequestUrl) -> AbstractAsyncContextManager[Turn]:
+    @asynccontextmanager
+    async def turn(self, url: RequestUrl) -> AsyncIterator[Turn]:
         """Wait for the host of `url`. Raises `TurnRefused`, `HoldActive`."""
-        return self.turns.turn(url.host, begun=self._begun, url=url.url)
+        async with self.turns.turn(url.host, begun=self._begun, url=url.url) as turn:
+            if not self._begun and self.begin is not None and not await self.begin():
+                raise TurnRefused(LAPSED)
+            yield turn
 
     @asynccontextmanager
     async def response(

@@ -16,6 +16,7 @@ from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Due, Wanted
+from rss_pipeline.storage.feeds.claims import BEGUN_TOGETHER
 from rss_pipeline.storage.feeds.leases import LeaseKind, RecentHosts
 from rss_pipeline.storage.images.claims import ImageClaim, claim_images
 from rss_pipeline.storage.refresh.open_requests import OpenRequest, claim_requests
@@ -58,13 +59,18 @@ class LeaseKeeper:
         self._renewed: dict[str, float] = {}
         """The time at which each lease was claimed or last renewed: the one before the statement, not
         after it."""
+        self._unbegun: dict[str, str] = {}
+        """By feed, the lease that has noted it as not begun; in the order of the claims."""
+        self._beginning = threading.Lock()
         self._merely_due: set[str] = set()
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._renewal: threading.Thread | None = None
         self._forgive = True
 
-    def claim(self, wanted: Wanted, *, limit: int, suspects: bool = False) -> claims.Claim:
+    def claim(
+        self, wanted: Wanted, *, limit: int, suspects: bool = False, company: int | None = None
+    ) -> claims.Claim:
         """Claim feeds."""
         token, began = self._new_token(), self._monotonic()
         if isinstance(wanted, Due):
@@ -76,8 +82,11 @@ class LeaseKeeper:
             lease_seconds=self._lease_seconds,
             limit=limit,
             suspects=suspects,
+            company=company,
             token=token,
         )
+        with self._lock:
+            self._unbegun.update(dict.fromkeys(claim.unbegun, token))
         self._keep_alive(token, found=bool(claim.feeds), began=began)
         self._note_hosts("feeds", token, {feed.address.host for feed in claim.feeds})
         return claim
@@ -110,6 +119,33 @@ class LeaseKeeper:
         )
         self._keep_alive(token, found=bool(requests), began=began)
         return token, requests
+
+    def has_begun(self, feed_id: str) -> bool:
+        """True if the feed's lease does not name it as one that was not begun. It needs no database."""
+        return feed_id not in self._unbegun
+
+    def begin(self, feed_id: str) -> bool:
+        """Note in the feed's lease that it is begun, and those that come next; False where that cannot be.
+
+        A document that kills the process makes its feed a suspect only so.
+        """
+        with self._beginning:
+            token = self._unbegun.get(feed_id)
+            if token is None:
+                return True
+            waiting = [id for id, its in self._unbegun.items() if its == token and id != feed_id]
+            # One that is far behind others in a claim of thousands writes no list of thousands for each 25.
+            more = max(BEGUN_TOGETHER, len(waiting) // 10) - 1
+            try:
+                if not leases.begin(self._database, token, waiting[more:]):
+                    return False
+            except InfrastructureError as error:
+                logger.warning("a visit could not be noted as begun: %s", error)
+                return False
+            with self._lock:
+                for id in (feed_id, *waiting[:more]):
+                    self._unbegun.pop(id, None)
+            return True
 
     def has_host(self, host: str, kind: LeaseKind = "feeds") -> bool:
         """True if a lease of this run holds the host."""
@@ -235,6 +271,7 @@ class LeaseKeeper:
         with self._lock:
             self._tokens.discard(token)
             self._renewed.pop(token, None)
+            self._unbegun = {id: its for id, its in self._unbegun.items() if its != token}
         self.forget_hosts_of([token])
 
     def _note_hosts(self, kind: LeaseKind, token: str, hosts: set[str]) -> None:

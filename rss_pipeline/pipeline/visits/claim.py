@@ -1,7 +1,8 @@
 """The feeds that a run visits: those that are due, or those that a person named.
 
 The claim itself is one statement (storage.feeds.claims). Before it both stores are probed, so that no
-publisher gets a request in vain, and a feed with a document that may have killed a run is visited alone.
+publisher gets a request in vain, and feeds with a document that may have killed a run are visited apart, in
+groups that become smaller with each run that dies.
 """
 
 import logging
@@ -19,7 +20,7 @@ from rss_pipeline.collector.schedule.next_visit import (
     next_after_unreadable_registry,
 )
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.visits.steps import close, request, run_through
+from rss_pipeline.pipeline.visits.steps import STEPS, close, request, run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds import claims, due, leases
@@ -28,8 +29,10 @@ from rss_pipeline.storage.feeds.feeds import feeds_by_id
 
 logger = logging.getLogger(__name__)
 
-ALONE_SECONDS = 120.0
-"""Time for feeds that are visited alone before the run turns to the others."""
+SUSPECTS_SECONDS = 120.0
+"""Time for suspects before the run turns to the other feeds: no group begins after it."""
+_FEW = 8
+"""Suspects that were claimed together are visited one by one if they are no more than these."""
 
 Accesses = Mapping[str, Access] | None
 """Feed id to headers and password; None where the registry could not be read."""
@@ -43,7 +46,7 @@ _NO_ACCESS = Refused(
 def claim_wanted(
     session: Session, wanted: Wanted, accesses: Accesses, *, suspects: Collection[str] | None = None
 ) -> list[Visit]:
-    """Probe both stores, take feeds that may be dangerous through all steps alone, then claim the rest.
+    """Probe both stores, take feeds that may be dangerous through all steps, then claim the rest.
 
     `suspects` are the feeds that may be, where they are known.
 
@@ -52,11 +55,11 @@ def claim_wanted(
     """
     session.run.objects.probe()
     limit = len(wanted.ids) if isinstance(wanted, Named) else session.run.settings.batch_size
-    alone = _visit_suspects(session, _only(wanted, suspects), accesses)
-    claim = _claim(session, _without(wanted, {visit.feed.id for visit in alone}), limit=limit)
+    suspected = _visit_suspects(session, _only(wanted, suspects), accesses)
+    claim = _claim(session, _without(wanted, {visit.feed.id for visit in suspected}), limit=limit)
     if isinstance(wanted, Due):
         claim = _in_their_hours(session, claim)
-    return [*alone, *_visits(session, claim, accesses)]
+    return [*suspected, *_visits(session, claim, accesses)]
 
 
 def claim_named(
@@ -108,8 +111,10 @@ def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
     return HeldElsewhere()
 
 
-def _claim(session: Session, wanted: Wanted, *, limit: int, suspects: bool = False) -> claims.Claim:
-    claim = session.leases.claim(wanted, limit=limit, suspects=suspects)
+def _claim(
+    session: Session, wanted: Wanted, *, limit: int, suspects: bool = False, company: int | None = None
+) -> claims.Claim:
+    claim = session.leases.claim(wanted, limit=limit, suspects=suspects, company=company)
     known = claim.holds
     session.politeness.load(known.hosts, known.feeds, recent_hosts=known.recent_hosts, gaps=known.gaps)
     return claim
@@ -157,54 +162,82 @@ def _in_their_hours(session: Session, claim: claims.Claim) -> claims.Claim:
 
 
 def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> list[Visit]:
-    """Visit feeds with a claim that was never closed, one by one: it is known which one kills the process.
+    """Visit feeds with a claim that was never closed, in groups of a quarter of those it had.
 
-    All feeds of a run that died are suspects; each is cleared by its own visit in here.
+    What a run that died had begun are suspects; each is cleared by its own visit in here. Where a run dies
+    again, a quarter of its group is next, until the feed that kills it is alone.
     """
     visited: list[Visit] = []
     waiting: list[claims.Claim] = []
     if wanted.ids is not None and not wanted.ids:
         return visited
-    until = time.monotonic() + ALONE_SECONDS
-    while time.monotonic() < until:
-        claim = _claim(session, wanted, limit=1, suspects=True)
+    until = time.monotonic() + SUSPECTS_SECONDS
+    while time.monotonic() < until and not any(visit.lost for visit in visited):
+        company = claims.company_of_suspects(session.run.database, wanted)
+        if company is None:
+            break
+        claim = _claim(session, wanted, limit=group_size(company), suspects=True, company=company)
         if not claim.feeds:
             break
-        [feed] = claim.feeds
-        if _is_unknown(feed, accesses):
-            # Kept until the loop is over: released at once, it would be the next one again.
-            waiting.append(claim)
-            continue
-        access = (accesses or {}).get(feed.id, Access())
-        visited += _condemn_or_visit(session, Visit(feed=feed, token=claim.token, access=access))
-        if visited[-1].lost:
-            break
-        wanted = _without(wanted, {feed.id})
+        unknown = tuple(feed for feed in claim.feeds if _is_unknown(feed, accesses))
+        if unknown:
+            # Kept until the loop is over: released at once, they would be the next ones again.
+            waiting.append(replace(claim, feeds=unknown))
+        group = [
+            Visit(feed=feed, token=claim.token, access=(accesses or {}).get(feed.id, Access()))
+            for feed in claim.feeds
+            if not _is_unknown(feed, accesses)
+        ]
+        group = _condemn_or_visit(session, group, was_alone=company == 1)
+        if not unknown and not any(map(_waits_for_others, group)):
+            session.leases.end({claim.token})
+        visited += group
+        wanted = _without(wanted, {visit.feed.id for visit in group})
+    in_use = {visit.token for visit in visited if _waits_for_others(visit)}
     for claim in waiting:
         _visits(session, claim, accesses)
-        session.leases.end({claim.token})
+        session.leases.end({claim.token} - in_use)
     return visited
 
 
-def _condemn_or_visit(session: Session, visit: Visit) -> list[Visit]:
+def group_size(company: int) -> int:
+    """The number of suspects that are visited together, of so many that a run which died had claimed."""
+    return company // 4 if company > _FEW else 1
+
+
+def _condemn_or_visit(session: Session, group: Sequence[Visit], *, was_alone: bool) -> list[Visit]:
+    condemned = [_condemned(visit) for visit in group if was_alone and _killed_alone(visit.feed)]
+    closed = close(session, condemned)
+    ids = {visit.feed.id for visit in condemned}
+    requested = request(session, [visit for visit in group if visit.feed.id not in ids])
+    # Without a document nothing could do harm now, and beside the others they show which network is down:
+    # after a power cut every feed of the dead run comes this way. `fetch` closes them with the others.
+    unanswered = [visit for visit in requested if _waits_for_others(visit)]
+    visits = [visit for visit in requested if not _waits_for_others(visit)]
+    for step in STEPS if visits else ():
+        visits = step(session, visits)
+    return [*closed, *unanswered, *visits]
+
+
+def _waits_for_others(visit: Visit) -> bool:
+    """True for a visit that met a failure of the network and is not closed yet."""
+    failure = visit.outcome
+    return isinstance(failure, Failure) and failure.kind in NETWORK_KINDS and visit.next is None
+
+
+def _killed_alone(feed: Feed) -> bool:
+    """True where a run died with this feed alone, and one before it, or its document crashed a parser."""
+    return feed.unfinished.claims > (1 if feed.failures.last_kind == "crashed" else 2)
+
+
+def _condemned(visit: Visit) -> Visit:
     feed = visit.feed
-    crashed_before = feed.failures.last_kind == "crashed"
-    if feed.unfinished.claims > (1 if crashed_before else 2):
-        message = (
-            f"{feed.unfinished.claims - 1} runs died while they visited this feed, the last one with it"
-            " alone; its document was not requested again"
-        )
-        logger.warning("%s: %s", feed.url, message)
-        condemned = Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))
-        closed = close(session, [condemned])
-        session.leases.end({visit.token})
-        return closed
-    [requested] = request(session, [visit])
-    if isinstance(requested.outcome, Failure) and requested.outcome.kind in NETWORK_KINDS:
-        # It has no document that could do harm now, and beside the others it shows which network is down:
-        # after a power cut every feed of the dead run comes this way. `fetch` closes it with them.
-        return [requested]
-    return run_through(session, [requested])
+    message = (
+        f"{feed.unfinished.claims - 1} runs died while they visited this feed, the last one with it"
+        " alone; its document was not requested again"
+    )
+    logger.warning("%s: %s", feed.url, message)
+    return replace(visit, outcome=Failure(kind="crashed", message=message))
 
 
 _LISTED = 5_000

@@ -5,7 +5,7 @@ The requests themselves are collector.fetch.
 
 from dataclasses import replace
 
-from rss_pipeline.collector.fetch.feeds import OtherRuns, fetch_feeds
+from rss_pipeline.collector.fetch.feeds import Beginnings, OtherRuns, fetch_feeds
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import FailureHistory, Feed
@@ -29,6 +29,7 @@ def fetch(
     run: RunContext,
     politeness: Politeness,
     other_runs: OtherRuns,
+    beginnings: Beginnings,
     spool: Spool,
     policy: FetchPolicy,
     close: Close,
@@ -40,7 +41,13 @@ def fetch(
             it went down during the round, what failed is `CutOff` instead.
     """
     visits = request(
-        visits, run=run, politeness=politeness, other_runs=other_runs, spool=spool, policy=policy
+        visits,
+        run=run,
+        politeness=politeness,
+        other_runs=other_runs,
+        beginnings=beginnings,
+        spool=spool,
+        policy=policy,
     )
     visits = set_our_outage_apart(visits, database=run.database, clock=run.clock)
     leases.release(
@@ -68,6 +75,7 @@ def request(
     run: RunContext,
     politeness: Politeness,
     other_runs: OtherRuns,
+    beginnings: Beginnings,
     spool: Spool,
     policy: FetchPolicy,
 ) -> Visits:
@@ -92,6 +100,7 @@ def request(
         pace=politeness.pace,
         holds=politeness.holds,
         other_runs=other_runs,
+        beginnings=beginnings,
         on_done=done,
     )
     fetched = {

@@ -25,6 +25,7 @@ def fetch(session: Session, visits: Visits, *, round_seconds: float | None = Non
         run=session.run,
         politeness=session.politeness,
         other_runs=session.other_runs,
+        beginnings=session.leases,
         spool=session.spool,
         policy=replace(session.policy, round_seconds=round_seconds),
         close=_closer(session),
@@ -38,6 +39,7 @@ def request(session: Session, visits: Visits) -> Visits:
         run=session.run,
         politeness=session.politeness,
         other_runs=session.other_runs,
+        beginnings=session.leases,
         spool=session.spool,
         policy=replace(session.policy, round_seconds=None),
     )

@@ -40,6 +40,8 @@ OF_SHARD = f"{BUCKET} IN (SELECT {number('value')} FROM json_each(?))"
 """The feed's host is one of a shard's. Binds the shard's buckets, a JSON list."""
 SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
 """The last claim never ended in a close, or the last document crashed its parser."""
+COMPANY = "CASE WHEN last_error_kind IS 'crashed' OR claimed_with < 1 THEN 1 ELSE claimed_with END"
+"""The number of feeds with which a suspect was claimed; 1 for a document that crashed its parser."""
 
 
 PUT_BACK = timedelta(minutes=15)

@@ -13,6 +13,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.storage.database import Database, Result, SkipsLocked, Statement, Value
 from rss_pipeline.storage.feeds.claimable import (
+    COMPANY,
     FREE,
     SUSPECT,
     UNLEASED,
@@ -31,12 +32,16 @@ from rss_pipeline.storage.feeds.holds import (
     known_holds,
     known_statement,
 )
+from rss_pipeline.storage.feeds.leases import forgive_unbegun
 from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, compact, new_token
 
 PER_HOST = 60
 """Feeds of one host in one claim: what pacing of a second lets through in a round, halved."""
 RANKED_FIRST = 5000
+BEGUN_TOGETHER = 25
+"""Feeds of a claim that its lease notes as begun at once, at least. Of a claim of so few all count as begun:
+noting it costs a statement."""
 _LADDER = (1.25, 12.5, 125)
 """Feeds that are ranked for each one wanted where claims follow one another quickly: each next number where
 those before it have too few hosts."""
@@ -53,6 +58,11 @@ class Claim:
     holds: KnownHolds
     """All holds known at that moment."""
 
+    @property
+    def unbegun(self) -> tuple[str, ...]:
+        """Ids of the feeds that the lease has noted as not begun."""
+        return tuple(feed.id for feed in self.feeds) if len(self.feeds) > BEGUN_TOGETHER else ()
+
 
 def claim(
     database: Database,
@@ -62,6 +72,7 @@ def claim(
     lease_seconds: int,
     limit: int,
     suspects: bool = False,
+    company: int | None = None,
     token: str | None = None,
     lease_now: datetime | None = None,
 ) -> Claim:
@@ -70,7 +81,8 @@ def claim(
     A claim takes feeds that are registered and enabled, where neither the feed nor its host is held by a live
     lease or on hold: oldest due first, at most `limit`, and at most `PER_HOST` of one host unless they are
     named. With `suspects` it takes only feeds where the last claim never ended in a close or the last
-    document crashed the parser; without, only the others. `token` is the lease's, by default a new one: with
+    document crashed the parser, and with `company` only those that were claimed with so many; without, only
+    the others. `token` is the lease's, by default a new one: with
     it a caller can `end` a claim of which the answer was lost.
     """
     clock = None if lease_now is None else instant(lease_now)
@@ -80,6 +92,7 @@ def claim(
         lease_seconds=lease_seconds,
         wanted=wanted,
         suspects=suspects,
+        company=company,
         limit=limit,
         clock=clock,
     )
@@ -88,6 +101,29 @@ def claim(
         return _claim_beside(database, database, claiming)
     *_, claimed, _, holds = database.batch([*healing, *claiming.statements(), known_statement(wanted.now)])
     return _claim_of(claiming.token, claimed, holds)
+
+
+def company_of_suspects(
+    database: Database, wanted: Wanted, *, lease_now: datetime | None = None
+) -> int | None:
+    """Return how many feeds a suspect was claimed with, of the suspects that may be claimed: the most.
+
+    None where there are none. First, what dead runs had claimed and not begun becomes free of suspicion.
+    """
+    clock = None if lease_now is None else instant(lease_now)
+    condition, params = selection(wanted, clock)
+    *_, found = database.batch(
+        [
+            *forgive_unbegun(clock),
+            Statement(
+                f"SELECT max({COMPANY}) AS most FROM feeds WHERE {condition} AND {SUSPECT} AND {FREE}",
+                [*params, *free_params(wanted.now, clock)],
+                name="find suspects",
+            ),
+        ]
+    )
+    most = found.rows[0]["most"]
+    return None if most is None else int(most)
 
 
 def _claim_beside(database: Database, beside: SkipsLocked, claiming: "_Claiming") -> Claim:
@@ -135,6 +171,7 @@ class _Claiming:
     lease_seconds: int
     wanted: Wanted
     suspects: bool
+    company: int | None
     limit: int
     clock: str | None
 
@@ -149,6 +186,8 @@ class _Claiming:
 
     def _wanting(self) -> tuple[str, list[Value]]:
         condition, params = selection(self.wanted, self.clock)
+        if self.suspects and self.company is not None:
+            return f"{condition} AND {SUSPECT} AND {COMPANY} = ?", [*params, self.company]
         return f"{condition} AND {SUSPECT if self.suspects else f'NOT {SUSPECT}'}", params
 
     def _choose(
@@ -205,9 +244,9 @@ class _Claiming:
                 if_found="n > 0",
             ),
             Statement(
-                f"""UPDATE feeds SET lease_token = ?, unclosed_claims = unclosed_claims + 1
-                WHERE id IN {_OF_LEASE} RETURNING {FEED_COLUMNS}""",
-                [self.token, self.token],
+                f"""UPDATE feeds SET lease_token = ?, {_COUNTED} WHERE id IN {_OF_LEASE}
+                RETURNING {FEED_COLUMNS}""",
+                [self.token, self.token, self.token],
                 name="claim feeds",
             ),
             drop_old_leases(self.clock),
@@ -268,11 +307,11 @@ class _Claiming:
         """
         wanting, params = self._wanting()
         return Statement(
-            f"""UPDATE feeds SET lease_token = ?, unclosed_claims = unclosed_claims + 1
+            f"""UPDATE feeds SET lease_token = ?, {_COUNTED}
             WHERE ctid = ANY(ARRAY(SELECT ctid FROM feeds WHERE id = ANY(ARRAY{_OF_LEASE})
               AND {wanting} AND {POLLED} AND {UNLEASED} FOR UPDATE SKIP LOCKED))
             RETURNING {FEED_COLUMNS}""",
-            [self.token, self.token, *params, self.clock],
+            [self.token, self.token, self.token, *params, self.clock],
             name="take chosen feeds",
             planned_once=self._has_one_plan,
         )
@@ -280,11 +319,13 @@ class _Claiming:
 
 _LISTED = "(SELECT value FROM json_each(?))"
 _OF_LEASE = "(SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))"
+_COUNTED = """unclosed_claims = unclosed_claims + 1,
+  claimed_with = (SELECT json_array_length(feeds) FROM leases WHERE token = ?)"""
 _HELD_HOSTS = f"""(
     SELECT jsonb_array_elements_text(CAST(hosts AS jsonb)) FROM leases WHERE expires_at > {DB_NOW})"""
 """For Postgres, which parses a list so in a third of the time."""
-_LEASE = f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
-    SELECT ?, ?, {EXPIRY}, ?, feeds, hosts FROM (
+_LEASE = f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts, unbegun)
+    SELECT ?, ?, {EXPIRY}, ?, feeds, hosts, CASE WHEN n > {BEGUN_TOGETHER} THEN feeds ELSE '[]' END FROM (
       SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n{{most}}
       FROM (
         SELECT * FROM (

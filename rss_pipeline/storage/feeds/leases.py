@@ -32,6 +32,34 @@ def renew(
     ).changes
 
 
+def begin(database: Database, token: str, unbegun: Sequence[str]) -> bool:
+    """Note that all feeds of a lease but these are begun; False where it has lapsed."""
+    written = database.query(
+        f"UPDATE leases SET unbegun = ? WHERE token = ? AND expires_at > {NOW}",
+        [compact(list(unbegun)), token],
+        name="note begun feeds",
+    )
+    return written.changes == 1
+
+
+def forgive_unbegun(clock: str | None) -> list[Statement]:
+    """Statements that make what lapsed leases have not begun as if it had never been claimed."""
+    return [
+        Statement(
+            f"""UPDATE feeds SET lease_token = NULL, {_NOT_CLAIMED}
+            FROM leases AS l, json_each(l.unbegun) AS j
+            WHERE l.expires_at <= {DB_NOW} AND feeds.id = j.value AND feeds.lease_token = l.token""",
+            [clock],
+            name="forgive what was not begun",
+        ),
+        Statement(
+            f"UPDATE leases SET unbegun = '[]' WHERE expires_at <= {DB_NOW} AND unbegun <> '[]'",
+            [clock],
+            name="forget what was not begun",
+        ),
+    ]
+
+
 def free_hosts(tokens: Sequence[str], hosts: Sequence[str] | None = None) -> Statement:
     """Free these hosts, or all, before the leases end: these claims make no more requests there."""
     ours = compact(list(tokens))
@@ -51,6 +79,8 @@ def free_hosts(tokens: Sequence[str], hosts: Sequence[str] | None = None) -> Sta
     )
 
 
+_NOT_CLAIMED = """unclosed_claims = max(unclosed_claims - 1, 0),
+  claimed_with = CASE WHEN unclosed_claims > 1 THEN claimed_with ELSE 0 END"""
 LeaseKind = Literal["feeds", "images"]
 """A lease holds hosts for requests for feeds, or for images: a site's images and its feed do not wait for
 each other."""
@@ -208,7 +238,7 @@ def release(database: Database, releases: Sequence[Release], *, others: Sequence
         database.batch(statements)
 
 
-_RELEASE = """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0),
+_RELEASE = f"""UPDATE feeds SET lease_token = NULL, {_NOT_CLAIMED},
   next_fetch_at = coalesce(json_extract(v.value, '$[2]'), next_fetch_at),
   schedule_reason = coalesce(json_extract(v.value, '$[3]'), schedule_reason),
   schedule_kind = coalesce(json_extract(v.value, '$[4]'), schedule_kind),
@@ -222,16 +252,20 @@ def end(database: Database, token: str, *, forgive: bool, recent_hosts: RecentHo
     """Drop a lease and release what it still holds; for some of its hosts the next run waits for their pace.
 
     With `forgive` its feeds are as if never claimed: the run ended politely, or a store failed. Without,
-    their claims stay counted: something in the run may have come from one of their documents.
+    the claims of those that were begun stay counted: something in the run may have come from one of their
+    documents.
     """
-    unclosed = "max(unclosed_claims - 1, 0)" if forgive else "unclosed_claims"
+    forgiven = "feeds" if forgive else "unbegun"
     database.batch(
         [
             Statement(
-                f"""UPDATE feeds SET lease_token = NULL, backup_unsure = 1, unclosed_claims = {unclosed}
+                f"""UPDATE feeds SET lease_token = NULL, backup_unsure = 1,
+                  unclosed_claims = CASE
+                    WHEN id IN (SELECT value FROM json_each((SELECT {forgiven} FROM leases WHERE token = ?)))
+                    THEN max(unclosed_claims - 1, 0) ELSE unclosed_claims END
                 WHERE lease_token = ?
                 AND id IN (SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))""",
-                [token, token],
+                [token, token, token],
                 name="release feeds of a lease",
             ),
             Statement("DELETE FROM leases WHERE token = ?", [token], name="end lease"),

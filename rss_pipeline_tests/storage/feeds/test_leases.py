@@ -13,6 +13,7 @@ from rss_pipeline.collector.models.feed import NextVisit
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, feeds, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named
+from rss_pipeline.storage.feeds.claims import company_of_suspects
 from rss_pipeline.storage.feeds.leases import Release
 from rss_pipeline_tests.storage.values import (
     DAY,
@@ -20,6 +21,7 @@ from rss_pipeline_tests.storage.values import (
     MINUTE,
     NOW,
     SECOND,
+    change,
     claim,
     claim_one,
     feed_row,
@@ -134,6 +136,34 @@ def test_a_lease_that_ends_releases_what_it_still_holds(
     assert (released["backup_unsure"], untouched["backup_unsure"]) == (1, 0)
     again, _ = claim_one(database, still_held.id)
     assert again.unfinished.was_interrupted
+
+
+def test_of_a_dead_run_only_what_it_had_begun_is_suspect(database: Database) -> None:
+    known = [spec(f"f{n:02}") for n in range(40)]
+    for lapses in (True, False):
+        register(database, *known)
+        found = claim(database, lease_now=NOW)
+        assert found.unbegun == tuple(one.id for one in known)
+        assert not leases.begin(database, found.token, found.unbegun[2:]), "that lease is long over"
+        change(database, "UPDATE leases SET expires_at = '2999-01-01T00:00:00Z'")
+        assert leases.begin(database, found.token, found.unbegun[2:])
+        if lapses:
+            change(database, "UPDATE leases SET expires_at = ?", instant(NOW))
+        else:
+            leases.end(database, found.token, forgive=False)
+        later = NOW + HOUR
+        assert company_of_suspects(database, Due(now=NOW), lease_now=later) == 40
+        assert ids(claim(database, suspects=True, company=39, lease_now=later)) == []
+        suspects = claim(database, suspects=True, company=40, limit=10, lease_now=later)
+        assert ids(suspects) == ["f00", "f01"]
+        others = claim(database, lease_now=later)
+        assert ids(others) == [one.id for one in known[2:]]
+        assert {feed.unfinished.claims for feed in others.feeds} == {1}
+        assert company_of_suspects(database, Due(now=NOW), lease_now=later) is None
+        for each in (suspects, others):
+            leases.end(database, each.token, forgive=True)
+        database.query("DELETE FROM leases")
+        database.query("UPDATE feeds SET unclosed_claims = 0")
 
 
 def test_a_run_that_ends_late_does_not_release_what_another_took_over(database: Database) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.storage.feeds.claimable import Due
+from rss_pipeline.storage.feeds.claims import company_of_suspects
 from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.prepared import Prepared
@@ -166,3 +168,37 @@ def test_a_document_that_kills_the_process_is_alone_the_second_time_and_a_failur
     pipeline.clock.turn(hours=2)
     pipeline.poll(all_feeds=True)
     assert pipeline.guids("feed-2") == ["mended"]
+
+
+@pytest.mark.slow
+def test_what_a_killed_run_had_not_begun_is_visited_as_usual_and_the_rest_in_groups_that_find_the_deadly_one(
+    tmp_path: Path, pipeline: Pipeline, server: FeedServer, prepared: Prepared
+) -> None:
+    feeds = [f"feed-{number:02}" for number in range(64)]
+    deadly = feeds[5]
+    for number, id in enumerate(feeds):
+        body = rss("DEADLY") if id == deadly else rss(id)
+        url = server.route(f"127.0.1.{number + 1}", "/feed", Answer(body=body, etag='"1"', delay=0.05))
+        pipeline.register(url, id)
+
+    assert prepared.start(POLL, str(tmp_path), "fetch", "1").wait() == -signal.SIGKILL
+    requested = {request.host for request in server.requests}
+    pipeline.lapse_leases()
+    pipeline.clock.turn(minutes=1)
+    assert company_of_suspects(pipeline.database, Due(now=pipeline.clock())) == 64
+    suspects = {row["id"] for row in pipeline.rows("SELECT id FROM feeds WHERE unclosed_claims > 0")}
+    begun = {id for number, id in enumerate(feeds) if f"127.0.1.{number + 1}" in requested}
+    assert begun <= suspects < set(feeds)
+
+    deaths = 0
+    while prepared.start(POLL, str(tmp_path), "deadly document").wait() == -signal.SIGKILL:
+        pipeline.lapse_leases()
+        deaths += 1
+    assert deaths == 3, "in a group of 16, in one of 4, and alone"
+    assert server.most_open[""] > 4, "a group is requested at once"
+    for id in feeds:
+        assert pipeline.guids(id) == ([] if id == deadly else [id])
+    hostile = pipeline.feed(deadly)
+    assert (hostile["last_error_kind"], hostile["consecutive_failures"]) == ("crashed", 1)
+    assert "4 runs died" in hostile["last_error"]
+    assert pipeline.rows("SELECT id FROM feeds WHERE unclosed_claims > 0") == []
