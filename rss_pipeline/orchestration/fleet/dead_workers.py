@@ -9,6 +9,7 @@ import dagster as dg
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.pipeline.fleet.lost_runs import is_lost, of_dead_workers
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.leases import live_run_ids
 from rss_pipeline.storage.fleet import workers
 from rss_pipeline.storage.fleet.machines import WorkerRun
 
@@ -19,7 +20,8 @@ def end_lost_runs(instance: dg.DagsterInstance, database: Database) -> list[Work
     left = of_dead_workers(fleet)
     if not left:
         return []
-    renewals = workers.last_renewals(database, [run.run_id for run in left])
+    live = live_run_ids(database)
+    renewals = workers.last_renewals(database, [run.run_id for run in left if run.run_id in live])
     lost = [run for run in left if is_lost(run, fleet, renewals)]
     for run in lost:
         seen = fleet.named("worker", run.worker)

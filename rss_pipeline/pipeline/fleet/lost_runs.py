@@ -21,11 +21,13 @@ def of_dead_workers(fleet: Fleet) -> list[WorkerRun]:
 
 
 def is_lost(run: WorkerRun, fleet: Fleet, renewals: Mapping[str, datetime]) -> bool:
-    """True if the run of a dead worker is dead, too. `renewals` are the times at which leases were renewed.
+    """True if the run of a dead worker is dead, too. `renewals` are the times at which live leases were
+    renewed.
 
     One that has renewed a lease since its worker was last seen is alive: only the process that beats is gone.
-    Where the machine is cut off from the database, nothing is renewed. Such a run stops its requests when its
-    lease is over, and no run claims its feeds before: what is free sooner is its place in Dagster's queue.
+    Once its lease has lapsed it is dead, whenever that was renewed: a run that is alive renews it. Where the
+    machine is cut off from the database, nothing is renewed. Such a run stops its requests when its lease is
+    over, and no run claims its feeds before: what is free sooner is its place in Dagster's queue.
     """
     seen = fleet.named("worker", run.worker)
     if seen is None or seen.member.incarnation != run.incarnation:

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.errors import JoinRefused
 from rss_pipeline.orchestration.fleet.dead_workers import end_lost_runs
 from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
@@ -24,6 +24,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
 from rss_pipeline_tests.pipeline.fleet.machines import machine, main, put_back
+from rss_pipeline_tests.storage.values import claim, register, spec
 from rss_pipeline_tests.support.databases import migrated
 
 TAGS = {WORKER_TAG: "one", INCARNATION_TAG: "a"}
@@ -119,6 +120,14 @@ def test_the_runs_of_a_dead_worker_are_ended_and_no_others(
     assert [run.status.value for run in statuses if run is not None] == ["FAILURE", "FAILURE", "STARTED"]
     assert [run.run_id for run in workers.fleet(database).runs] == [elsewhere.run_id]
     assert end_lost_runs(instance, database) == []
+
+    put_back(database, machine("two", "b"), timedelta(minutes=5))
+    now = utc_now()
+    register(database, spec("a"), now=now)
+    claim(database, now=now, run_id=elsewhere.run_id, lease_now=now - timedelta(minutes=1))
+    assert end_lost_runs(instance, database) == [], "it has renewed its lease since its worker was seen"
+    database.query("UPDATE leases SET expires_at = ?", [instant(now - timedelta(seconds=1))])
+    assert [run.run_id for run in end_lost_runs(instance, database)] == [elsewhere.run_id]
 
 
 def test_the_check_of_the_workers_is_evaluated_when_one_comes_or_goes_also_without_any(
