@@ -30,7 +30,7 @@ from rss_pipeline.collector.registry.yaml_nodes import (
 )
 from rss_pipeline.errors import RegistryError
 
-MAX_FEEDS = 50_000
+MAX_FEEDS = 500_000
 _EXAMPLE = "`- url: https://example.org/feed.xml`"
 _KEYS = ("feeds", "defaults", "topics")
 _DEFAULTED = tuple(FeedDefaults.model_fields)

@@ -17,7 +17,7 @@ from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.errors import RegistryError
 
 MAX_FILE_BYTES = 32_000_000
-"""50,000 feeds with titles and folders have some 8 MB."""
+"""200,000 feeds with titles and folders have some 32 MB."""
 MAX_DEPTH = 16
 """feeds.yaml needs four levels. libyaml's own composer overflows the stack at some 50,000."""
 MAX_REPEATED_NODES = 1_000_000
