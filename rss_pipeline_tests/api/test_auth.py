@@ -47,7 +47,8 @@ def test_a_login_gives_a_token_that_opens_until_the_logout(reader: Reader) -> No
     assert [(each["client"], each["kind"]) for each in mine] == [("a program", "login")]
     assert client.post("/api/auth/logout").status_code == 204
     for method, path in (("GET", SESSIONS), ("POST", APP_PASSWORDS), ("DELETE", SESSIONS)):
-        refused = client.request(method, path, json={"name": "x"} if method == "POST" else None)
+        wanted = {"name": "x", "password": PASSWORD} if method == "POST" else None
+        refused = client.request(method, path, json=wanted)
         assert refused.status_code == 401
         assert refused.json()["kind"] == "not_signed_in"
         assert refused.headers["www-authenticate"].startswith("Bearer")

@@ -315,12 +315,10 @@ class S3Store:
         }
 
     def url(self, key: str) -> str | None:
-        if self._public_url is None:
-            return None
-        if _PLAIN_IMAGE.fullmatch(key):
+        if self._public_url is not None and _PLAIN_IMAGE.fullmatch(key):
             return f"{self._public_url}/{key}"
         check_key(key)
-        if not key.startswith(PUBLIC):
+        if self._public_url is None or not key.startswith(PUBLIC):
             return None
         return f"{self._public_url}/{quote(key, safe='/-_.~')}"
 

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Route
 
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.sanitize import body as sanitized
 from rss_pipeline.pipeline.reading import bodies
 from rss_pipeline_tests.api.browser.attacks import ATTACKS, DRAWINGS, FAR, MUTATIONS, PAGES, SCRIPTS
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
@@ -359,7 +360,7 @@ def test_the_policy_alone_stops_scripts_and_requests(
     under_attack: Attacked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should a hole be found in the sanitizer one day: its HTML is what the publisher sent."""
-    monkeypatch.setattr(bodies, "shown_html", lambda text, *_, **__: text)
+    monkeypatch.setattr(sanitized, "shown_html", lambda text, *_, **__: text)
     monkeypatch.setattr(bodies, "page_html", lambda html, **_: html)
     under_attack.reader.database.query("UPDATE feeds SET link = link || '?unsanitized'")
     wrong = 0

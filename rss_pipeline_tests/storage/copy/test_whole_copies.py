@@ -43,7 +43,8 @@ def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path
         "feeds": 4, "items": 702, "image_tasks": 30, "item_versions": 600, "expired_items": 1200,
         "item_aliases": 1,
         "streams": 2, "item_streams": 200,
-        "hosts": 2, "feed_holds": 1, "image_holds": 1, "sequences": 1, "installation": 1,
+        "hosts": 2, "feed_holds": 1, "image_holds": 1, "sequences": 1, "installation": 1, "host_gaps": 1,
+        "new_addresses": 0,
         "users": 1, "app_passwords": 1, "subscriptions": 1, "folders": 1, "item_states": 1,
     }  # fmt: skip
     assert progress.done == progress.totals
