@@ -29,6 +29,10 @@ _ROWS_TIMES = 3
 """Limit of one document's rows, times the document's own: a base of 8,000 characters is in every link."""
 _IMAGE_URL_BYTES = 10_000_000
 """Limit of the image URLs of one task, for the same reason; some 100,000 URLs."""
+_HTML_BYTES = 4_000_000
+"""Limit of the HTML that one task keeps, compressed."""
+_ITEM_BYTES = 500
+"""What an item takes besides."""
 _BAD_DATES = 20
 _MOST_SHOWN = 200
 _VALUE_CHARACTERS = 100
@@ -279,13 +283,14 @@ def _early(path: Path) -> Path:
 def find_item_images(task: ImageSearch) -> list[ItemImages]:
     """The images of each item of the task, items without any included, and their HTML.
 
-    Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters is in every URL.
+    Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters is in every URL. Beyond 4 MB
+    of compressed HTML the rest is made when somebody reads it: the run has all of it in memory at once.
     """
     from rss_pipeline.collector.images.find import item_images
     from rss_pipeline.pipeline.session import kept_html
 
     found: list[ItemImages] = []
-    left = _IMAGE_URL_BYTES
+    left, html_left = _IMAGE_URL_BYTES, _HTML_BYTES
     for row in task.found():
         id, html, urls = row["id"], None, list[str]()
         is_searched = task.path is None or id in task.ids
@@ -295,10 +300,13 @@ def find_item_images(task: ImageSearch) -> list[ItemImages]:
                 if left < 0:
                     break
                 urls.append(url)
-        if id in task.keep:
+        if id in task.keep and html_left > 0:
             html = kept_html.made(
                 row, feed_link=task.feed_link, feed_url=task.feed.url, repaired_at=task.keep[id]
             )
+            html_left -= _ITEM_BYTES + (0 if html is None else len(html.html))
+        if not is_searched and html is None:
+            continue
         images = tuple(urls[: task.most])
         found.append(
             ItemImages(

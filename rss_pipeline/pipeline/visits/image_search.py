@@ -76,7 +76,7 @@ class ItemImageSearch:
                 yield job
         tasks = [task for _, task in left.values()]
         for task, result in self._pool.map(find_item_images, tasks) if tasks else ():
-            self._add(task, result if not isinstance(result, WorkerFailure) else self._one_by_one(task))
+            self._add(task, self._without_html(task) if isinstance(result, WorkerFailure) else result)
             yield left[id(task)][0]
 
     def begin(self, task: ImageSearch) -> None:
@@ -115,8 +115,16 @@ class ItemImageSearch:
             self._bytes += 100 + sum(len(url) + 100 for url in images.urls)
             self._bytes += 0 if images.html is None else len(images.html.html)
 
+    def _without_html(self, task: ImageSearch) -> list[ItemImages]:
+        """The images of a feed that overran or killed a worker: its HTML is made when somebody reads it."""
+        bare = replace(task, keep={})
+        if not task.keep:
+            return self._one_by_one(bare)
+        [(_, result)] = self._pool.map(find_item_images, [bare])
+        return self._one_by_one(bare) if isinstance(result, WorkerFailure) else result
+
     def _one_by_one(self, task: ImageSearch) -> list[ItemImages]:
-        """The images of a feed that overran or killed a worker: each item alone; hostile ones have none."""
+        """The images of a feed with hostile items: each item alone; hostile ones have none."""
         images: list[ItemImages] = []
         hostile = 0
         for row in task.found():

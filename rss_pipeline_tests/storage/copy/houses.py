@@ -253,6 +253,7 @@ def fill(side: Side) -> None:
     subscription = {"user_id": "u", "feed_id": "f0", "read_up_to": 7, "added_at": AT}
     insert(side.database, "subscriptions", subscription)
     insert(side.database, "folders", {"user_id": "u", "name": CJK})
+    insert(side.database, "new_addresses", {"user_id": "u", "address": "f0", "begins_at": AT})
     state = {"user_id": "u", "feed_id": "f0", "item_id": "i0000", "arrived": 2**52, "starred_at": AT}
     insert(side.database, "item_states", state)
     metadata = {"rss-pipeline": json.dumps({"etag": '"x"', "charset": None})}
