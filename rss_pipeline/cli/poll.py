@@ -213,7 +213,7 @@ def _poll_in_process(
     from rss_pipeline.orchestration.in_process import poll_in_process
     from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
     from rss_pipeline.orchestration.registry_partitions import register
-    from rss_pipeline.pipeline.visits.rounds import not_visited, on_hold
+    from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold
 
     started = utc_now()
     with open_instance_at_terminal(settings) as instance:
@@ -240,9 +240,12 @@ def _poll_in_process(
                     patience=patience,
                 )
             )
-        left = on_hold(rounds)
+        late = not_begun(rounds)
+        left = [*on_hold(rounds), *late]
         if (ids or all_feeds) and synced is not None and all(round_.error is None for round_ in rounds):
-            left = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
+            named = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
+            ids_late = {each.feed_id for each in late}
+            left = [*(each for each in named if each.feed_id not in ids_late), *late]
     return PollResult.of(rounds, left)
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
-from rss_pipeline.collector.fetch.holds import Holds
+from rss_pipeline.collector.fetch.holds import DEFAULT_HOLD, Holds
 from rss_pipeline.collector.http.client import FetchPolicy
-from rss_pipeline.collector.models.clock import Clock, utc_now, whole_second
+from rss_pipeline.collector.models.clock import Clock, duration, utc_now, whole_second
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 
 
@@ -199,11 +199,11 @@ class Turns:
             self._refuse_when_left_to_others(host, begun)
             self._refuse_when_held(host, url)
             await self._take(host)
-            await self._delay(host, lane)
+            await self._delay(host, lane, begun=begun)
             async with self._slots:
                 self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host, url)
-                self._refuse_when_over(self._pace.monotonic())
+                self._refuse_when_over(host, self._pace.monotonic(), begun=begun)
                 if not self.is_leased():
                     raise TurnRefused(LAPSED)
                 turn = Turn(lambda: self._ended(host, gate, lane))
@@ -245,7 +245,7 @@ class Turns:
             hold = HostHold(host=host, until=until, reason="another run requests from it at this moment")
             raise HoldActive(hold)
 
-    async def _delay(self, host: str, lane: int) -> None:
+    async def _delay(self, host: str, lane: int, *, begun: bool) -> None:
         now = self._pace.monotonic()
         ended = [self._pace.ended.get((host, lane)), self._pace.ended_elsewhere.get(host)]
         free_at = max([now, *(at + self._host_delay for at in ended if at is not None)])
@@ -254,7 +254,7 @@ class Turns:
             since = max(self._clock() - learned.asked_at, timedelta(0))
             free_at = max(free_at, now + (learned.gap - since).total_seconds())
         # A turn that would come after the end of the round is refused at once: the wait would be in vain.
-        self._refuse_when_over(free_at)
+        self._refuse_when_over(host, free_at, begun=begun)
         while (wait := free_at - self._pace.monotonic()) > 0:
             await self._pace.sleep(wait)
 
@@ -266,6 +266,13 @@ class Turns:
         if not begun and host in self._left_to_others:
             raise TurnRefused("a refresh by hand has precedence at its host")
 
-    def _refuse_when_over(self, at: float) -> None:
-        if self._over_at is not None and at >= self._over_at:
-            raise TurnRefused("its turn did not come within the round's time")
+    def _refuse_when_over(self, host: str, at: float, *, begun: bool) -> None:
+        if self._over_at is None or at < self._over_at:
+            return
+        if begun and (learned := self._holds.gaps.of(host)) is not None:
+            # Whatever led there would otherwise be requested again in each round, in vain.
+            wait = max(timedelta(seconds=at - self._pace.monotonic()), DEFAULT_HOLD)
+            until = whole_second(self._clock() + wait)
+            reason = f"its requests are {duration(learned.gap)} apart, for it limits their rate"
+            raise HoldActive(HostHold(host=host, until=until, reason=reason))
+        raise TurnRefused("its turn did not come within the round's time")

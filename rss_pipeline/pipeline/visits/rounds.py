@@ -50,7 +50,8 @@ def poll_until_done(
     """Run rounds until nothing is due, or all of `feeds` (ids) or all feeds were visited; at least one.
 
     Where another run holds one of `feeds` or its host, that run is waited for, `patience` seconds at most;
-    the end of a host's hold is not. A round with an error is the last one.
+    the end of a host's hold is not. A round with an error is the last one, and so is the second one in a row
+    in which no visit began: hosts that limit the rate of requests would keep it going for an hour.
     """
     started = clock()
 
@@ -60,11 +61,14 @@ def poll_until_done(
         return Due(now=clock())
 
     turn = _Turn(database, feeds, since=started, clock=clock, patience=patience)
+    in_vain = 0
     try:
         for _ in range(_MOST_ROUNDS):
             done = run_round(wanted())
             yield done
-            if done.error is not None:
+            is_in_vain = all(isinstance(visit.outcome, NotBegun) for visit in done.visits)
+            in_vain = in_vain + 1 if is_in_vain and done.visits else 0
+            if done.error is not None or in_vain == 2:
                 return
             if due.is_claimable(database, wanted()):
                 # Hosts that keep their own pace may have no turn for any of them now.
@@ -121,7 +125,7 @@ class NotVisited:
 
     feed_id: str
     kind: str
-    """`host_on_hold`, `refused` or `held_elsewhere`."""
+    """`host_on_hold`, `refused`, `held_elsewhere` or `not_begun`."""
     message: str
     held_until: str | None = None
     """The instant at which its host's hold is over."""
@@ -149,6 +153,16 @@ def on_hold(rounds: Sequence[Round]) -> list[NotVisited]:
     """Feeds that these rounds did not request because a host had set a hold."""
     visits = {visit.feed.id: visit.outcome for round_ in rounds for visit in round_.visits}
     return [_why_not(id, outcome) for id, outcome in visits.items() if isinstance(outcome, OnHold)]
+
+
+def not_begun(rounds: Sequence[Round]) -> list[NotVisited]:
+    """Feeds whose turn at their host did not come in the last of these rounds."""
+    last = {visit.feed.id: visit.outcome for round_ in rounds for visit in round_.visits}
+    return [
+        NotVisited(feed_id=id, kind="not_begun", message=f"{outcome.reason}; the next poll tries again")
+        for id, outcome in last.items()
+        if isinstance(outcome, NotBegun)
+    ]
 
 
 def _why_not(id: str, why: Refused | OnHold | HeldElsewhere) -> NotVisited:

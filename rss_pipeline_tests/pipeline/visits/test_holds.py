@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.hold import HostGap, OnHold
 from rss_pipeline.pipeline.visits.poll import poll_round
+from rss_pipeline.pipeline.visits.rounds import not_begun
 from rss_pipeline.storage.feeds.claimable import NotVisitedSince
+from rss_pipeline.storage.feeds.holds import keep_holds
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import machine
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -230,6 +232,31 @@ def test_a_host_that_refuses_for_another_feeds_sake_is_asked_in_its_pace_and_tha
         poll_round(session, asked, {}, round_seconds=10.0)
     assert [request.target for request in server.requests] == ["/1"], "the next one would be 20 s later"
     assert pipeline.rows("SELECT asked_at FROM host_gaps") == [{"asked_at": instant(pipeline.clock())}]
+
+
+def test_a_host_that_is_asked_once_an_hour_keeps_no_poll_going_nor_whoever_leads_there(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    there = server.route(B, "/there", Answer(body=rss("a")))
+    pipeline.register(server.route(A, "/led", to(there)), "led", interval="1h")
+    pipeline.register(server.route(B, "/own", Answer(body=rss("b"))), "own", interval="1h")
+    now = pipeline.clock()
+    gap = HostGap(host=B, gap=timedelta(hours=1), since=now, asked_at=now)
+    keep_holds(pipeline.database, "hosts", gaps=[gap], now=now)
+    for _ in range(3):
+        rounds = pipeline.poll()
+        assert len(rounds) <= 3
+        assert [(each.feed_id, each.kind) for each in not_begun(rounds)] == [("own", "not_begun")]
+        pipeline.clock.turn(minutes=1)
+    assert [len(server.asked(host)) for host in (A, B)] == [1, 0]
+    led = pipeline.feed("led")
+    hour, later = (instant(now + timedelta(minutes=minutes)) for minutes in (60, 63))
+    assert hour <= led["next_fetch_at"] <= later
+    assert led["consecutive_failures"] == 0
+    assert "its requests are 1 h apart" in led["schedule_reason"]
+    pipeline.clock.turn(hours=1)
+    pipeline.poll()
+    assert len(server.asked(B)) == 1
 
 
 def test_a_new_url_is_asked_although_the_old_one_was_to_be_left_alone(
