@@ -6,6 +6,7 @@ would cost more than all the rest. Time stands still but for what is slept betwe
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,6 +20,7 @@ from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import NetworkUnavailable
+from rss_pipeline.orchestration.in_process import poll_in_process
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.settings import Settings
@@ -37,6 +39,14 @@ A_RUN_EVERY = 130
 BY_HAND_DAYS = (2.3, 3.4, 8.1)
 """When a person asks for every feed; 429 and 503 stand at the first two."""
 RESTART_DAYS = (1.5, 5.2, 9.9)
+MOST_REQUESTS_A_DAY = 200
+"""For a feed: one a quarter of an hour, twice, for what redirects."""
+MOST_POLLS_A_DAY = 720
+"""One in two minutes: hosts with a limit by rate leave feeds due that nobody asks in that poll."""
+
+
+class Loop(Exception):
+    """The clock is turned, and the same happens again and again: that is no fortnight."""
 
 
 class SimulatedPace(Pace):
@@ -67,6 +77,7 @@ class Fortnight:
         *,
         hours: int,
         patience: timedelta,
+        most_requests: int = MOST_REQUESTS_A_DAY,
     ) -> None:
         self.pipeline = DagsterPipeline(home, instance, host_delay_seconds=HOST_DELAY)
         contact = {"RSS_USER_AGENT_CONTACT": "https://operator.example/contact"}
@@ -77,6 +88,10 @@ class Fortnight:
         self.stand = Stand(server, kinds, self.clock, hours=hours, host_delay=HOST_DELAY, deadline=DEADLINE)
         self._kinds = kinds
         self._patience = patience
+        self._most_requests = most_requests
+        self._day = -1
+        self._before: Counter[str] = Counter()
+        """Requests by feed, and polls as those of "", until this day began."""
         self._open = ExitStack()
         self._session: Session | None = None
         self._pace = SimulatedPace(self.clock)
@@ -91,7 +106,10 @@ class Fortnight:
         self.pipeline.close()
 
     def run(self) -> list[Row]:
-        """Turn the clock from due time to due time, until each kind's days are over; the table."""
+        """Turn the clock from due time to due time, until each kind's days are over; the table.
+
+        Raises `Loop`.
+        """
         for days in sorted({kind.days for kind in self._kinds}):
             self._register(days)
             while self.clock() < START + timedelta(days=days):
@@ -106,6 +124,7 @@ class Fortnight:
                 if self._restarts and self.clock() >= self._restarts[0]:
                     self._restarts.pop(0)
                     self._restart()
+                self._refuse_a_loop()
                 self._turn()
         self.stand.judge()
         return self.stand.table()
@@ -125,13 +144,30 @@ class Fortnight:
         Every second time by a fraction of a second more: instants are stored in whole seconds.
         """
         rows = self.pipeline.rows(
-            """SELECT max(next_fetch_at, coalesce(hold_until, '')) AS at FROM feeds
-            LEFT JOIN hosts ON hosts.host = feeds.host WHERE enabled = 1 ORDER BY at"""
+            """SELECT max(next_fetch_at, coalesce(hosts.hold_until, ''),
+              coalesce(feed_holds.hold_until, '')) AS at FROM feeds
+            LEFT JOIN hosts ON hosts.host = feeds.host
+            LEFT JOIN feed_holds ON feed_holds.feed_id = feeds.id WHERE enabled = 1 ORDER BY at"""
         )
         due = [datetime.fromisoformat(row["at"]) for row in rows]
         at = max(at for at in due if at <= due[0] + self._patience)
         self.clock.now = max(at, self.clock() + timedelta(seconds=60)).replace(microsecond=0)
         self.clock.turn(seconds=0.7 * (self.polls % 2))
+
+    def _refuse_a_loop(self) -> None:
+        done = Counter({id: feed.requests for id, feed in self.stand.scorer.subscriptions.items()})
+        done[""] = self.polls
+        day = (self.clock() - START).days
+        if day != self._day:
+            self._day, self._before = day, done
+        # The first day counts whole: it has begun before the first poll has ended.
+        today = Counter(done) if day == 0 else done - self._before
+        if today.pop("", 0) > MOST_POLLS_A_DAY:
+            raise Loop(f"more than {MOST_POLLS_A_DAY} polls on day {day}: a feed is due that no poll visits")
+        for id, requests in today.most_common(1):
+            if requests > self._most_requests:
+                kind = self.stand.feeds[id].name
+                raise Loop(f'{id} of "{kind}" was requested {requests} times on day {day}')
 
     def _poll(self, wanted: Wanted | None = None) -> None:
         """What is due, or what is wanted by hand."""
@@ -159,7 +195,17 @@ class Fortnight:
                 yield session
 
         session = dg.ResourceDefinition(resource_fn=resource, required_resource_keys={"database", "objects"})
-        self.pipeline.poll(*feeds, resources={"session": session})
+        self.clock.turn(seconds=1)
+        rounds = poll_in_process(
+            self.pipeline.definitions(resources={"session": session}),
+            self.pipeline.instance,
+            self.pipeline.database,
+            clock=self.clock,
+            feeds=feeds,
+        )
+        # The next ones, until nothing is due, are polls of later days.
+        error = next(rounds).error
+        assert error is None, error
 
     def _new_session(self, database: Any, objects: Any, run_id: str) -> Session:
         session = Session(

@@ -293,3 +293,10 @@ TABLES = {
     "outages": OUTAGES,
 }
 KINDS = tuple(kind for kinds in TABLES.values() for kind in kinds if kinds is not OUTAGES)
+READERS: tuple[tuple[Kind, ...], ...] = (
+    RATES,
+    tuple(kind for kind in KINDS if kind not in RATES),
+    *((kind,) for kind in OUTAGES),
+)
+"""Kinds that one reader has. Waiting for a host with a limit turns the clock for all that its reader does,
+and a provider with an outage is all that its reader sees."""

@@ -56,6 +56,8 @@ MOST_WAITING = 3.0
 """No feed of a host with a limit waits so many times as long as another."""
 SAME_VISIT = timedelta(seconds=60)
 """A redirect is followed within that."""
+SAME_ROUND = timedelta(minutes=3)
+"""Two feeds that were led to a URL within that: which of them a request there is for cannot be known."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 Url = tuple[str, str]
@@ -171,15 +173,23 @@ class Scorer:
         self._check_shape(feed, request)
         self._check_host(feed, url, at, connections)
         self._check_validators(feed, url, request, at)
+        led = [each for each in self._led_to(url) if at - each.last_at <= SAME_ROUND]
         self._note(feed, url, said, at, conditional=conditional)
+        if len(led) > 1:
+            # Only the address's own hold, and its host's, can be held against them.
+            for each in led:
+                each.failures = 0
+                each.interval_until = each.backoff_until = NEVER
 
     def _asking(self, url: Url) -> Subscription:
         """The feed that a request is for: of several that lead to a URL, the one that was led there last."""
+        return max(self._led_to(url) or self._of[url], key=lambda feed: feed.last_at)
+
+    def _led_to(self, url: Url) -> list[Subscription]:
+        """The feeds whose last answer has redirected there."""
         place = "".join(url)
-        return max(
-            self._of[url],
-            key=lambda feed: (feed.leads_to is not None and _place(feed.leads_to) == place, feed.last_at),
-        )
+        feeds = self._of[url]
+        return [feed for feed in feeds if feed.leads_to is not None and _place(feed.leads_to) == place]
 
     def saw_stray(self, request: Request) -> None:
         """A request to a URL that nobody subscribed to."""

@@ -296,6 +296,19 @@ def test_after_30_days_of_304_one_request_without_validators_is_counted_apart(se
     assert (row.apart, row.bodies) == (1, 2)
 
 
+def test_of_two_feeds_that_were_led_to_an_address_at_once_none_is_blamed_for_the_other(
+    server: FeedServer,
+) -> None:
+    client = Client(server, BY_NAME["429 where two feeds lead"])
+    client.clock.turn(days=1)
+    for n in range(2):
+        # Only one of them goes on, and may be either.
+        there = client.ask(feed=n, after=1).headers["location"]
+        client.ask(feed=1 - n, after=0.001)
+        client.ask(there, after=0.001)
+    assert client.stand.scorer.faults == []
+
+
 def test_the_scorer_says_when_and_what(server: FeedServer) -> None:
     client = Client(server, BY_NAME["both"])
     client.ask(cookie="visitor=1")
