@@ -71,8 +71,7 @@ def poll_until_done(
             if done.error is not None or in_vain == 2:
                 return
             if due.is_claimable(database, wanted()):
-                # Hosts that keep their own pace may have no turn for any of them now.
-                if all(isinstance(visit.outcome, NotBegun) for visit in done.visits):
+                if not done.visits:
                     return
             elif not turn.comes():
                 return
