@@ -32,7 +32,7 @@ _IMAGE_URL_BYTES = 10_000_000
 _HTML_BYTES = 4_000_000
 """Limit of the HTML that one task keeps, compressed."""
 _ITEM_BYTES = 500
-"""What an item takes besides."""
+"""The bytes that an item takes besides."""
 _BAD_DATES = 20
 _MOST_SHOWN = 200
 _VALUE_CHARACTERS = 100
