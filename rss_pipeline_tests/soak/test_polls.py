@@ -24,7 +24,7 @@ COMMAND = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.vi
 @pytest.mark.parametrize(
     "kills",
     [
-        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(2, marks=pytest.mark.slow),
         pytest.param(60, marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
     ],
 )

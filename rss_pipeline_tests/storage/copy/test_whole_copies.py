@@ -81,6 +81,9 @@ def test_html_of_items_stays_behind_and_what_the_target_kept_of_them_goes(small:
         assert target.database.query("SELECT * FROM item_html").rows == []
 
 
+@pytest.mark.parametrize(
+    "empty", [pytest.param("cloudflare", marks=pytest.mark.soak), "postgres"], indirect=True
+)
 def test_killed_half_way_and_started_again_both_ways_it_ends_the_same(house: House, tmp_path: Path) -> None:
     before = house.contents("embedded")
     house.killed("embedded", house.away, "items", 2)

@@ -84,7 +84,7 @@ def test_threads_that_claim_at_once_share_neither_feed_nor_host(database: Databa
     check_shared_nothing(database, taken)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_claim_among_a_hundred_thousand_feeds_is_quick(sqlite: SqliteDatabase) -> None:
     """Where 500 of them are due, where all are, and where all are due and on five hosts."""
     fill(sqlite, 100_000, due=500)

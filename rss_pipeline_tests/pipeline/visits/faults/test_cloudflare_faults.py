@@ -338,7 +338,7 @@ def home(tmp_path: Path) -> Iterator[Pipeline]:
     pipeline.close()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_polls_with_a_random_fault_each_end_in_the_items_of_an_undisturbed_run(
     away: Pipeline,
     home: Pipeline,
