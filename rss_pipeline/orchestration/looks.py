@@ -23,7 +23,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.reports.waiting import Waiting, waiting
 
 SHARED_FOR = timedelta(seconds=50)
-"""Time for which one look serves the ticks. A look at a file costs next to nothing, and is not shared."""
+"""Time for which one look serves the ticks, on D1. Elsewhere a look costs next to nothing, and is not shared."""
 OVERLAP = timedelta(minutes=2)
 """Time by which the clock of another machine, which wrote what waits, may be behind."""
 DECIDED_FOR = timedelta(hours=24)
@@ -59,7 +59,7 @@ class Looks:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._is_remote = not settings.has_embedded_database
+        self._is_paid = settings.d1 is not None
         self._lock = threading.Lock()
         self._last: tuple[datetime, Waiting] | None = None
         self._idle: dict[str, tuple[datetime, str | None, str]] = {}
@@ -109,13 +109,13 @@ class Looks:
                 yield database
             return
         with open_database(self._settings) as database:
-            self._schema_checked_at = at if self._is_remote else None
+            self._schema_checked_at = at if self._is_paid else None
             yield database
 
     def _look(self, now: datetime) -> Waiting:
         with self._lock:
             is_fresh = self._last is not None and timedelta(0) <= now - self._last[0] < SHARED_FOR
-            if self._last is None or not (self._is_remote and is_fresh):
+            if self._last is None or not (self._is_paid and is_fresh):
                 with self.open() as database:
                     self._last = now, waiting(database, now=now)
             return self._last[1]
