@@ -23,7 +23,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.reports.waiting import Waiting, waiting
 
 SHARED_FOR = timedelta(seconds=50)
-"""Time for which one look serves the ticks, on D1. Elsewhere a look costs next to nothing, and is not shared."""
+"""Time for which one look serves the ticks, on D1. Elsewhere it costs next to nothing, and is not shared."""
 OVERLAP = timedelta(minutes=2)
 """Time by which the clock of another machine, which wrote what waits, may be behind."""
 DECIDED_FOR = timedelta(hours=24)
