@@ -2,8 +2,8 @@
 
 import logging
 import os
+import select
 import signal
-import threading
 
 import click
 
@@ -103,18 +103,18 @@ def _follow(settings: Settings, parent: int | None) -> None:
     from rss_pipeline.pipeline.search.follow import keep_current
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s search %(levelname)s %(message)s")
-    stop = threading.Event()
+    # Not an Event: set by a handler in the middle of its own `wait`, it waits for itself for ever.
+    stopped, stop = os.pipe()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: os.write(stop, b"."))
 
     def wait(seconds: float) -> bool:
-        while not stop.is_set():
+        while not select.select([stopped], [], [], max(0.0, min(seconds, _LOOK_AT_PARENT_SECONDS)))[0]:
             if parent is not None and os.getppid() != parent:
                 return True
+            seconds -= _LOOK_AT_PARENT_SECONDS
             if seconds <= 0:
                 return False
-            stop.wait(min(seconds, _LOOK_AT_PARENT_SECONDS))
-            seconds -= _LOOK_AT_PARENT_SECONDS
         return True
 
     try:
