@@ -77,16 +77,9 @@ class NamedFeed(BaseModel):
     folder: str | None
 
 
-class Feed(BaseModel):
+class Feed(NamedFeed):
     """A feed as its subscriber sees it. Instants are UTC: `2026-11-22T12:00:00Z`."""
 
-    id: str
-    title: str | None = Field(description="The user's own title, or else the feed's.")
-    own_title: str | None = Field(description="The user's own title.")
-    description: str | None = Field(description="The feed's description, as plain text.")
-    url: str
-    site_url: str | None = Field(description="The feed's web page.")
-    folder: str | None
     position: int = Field(description="The place in the user's order.")
     interval: int | None = Field(description="Wished seconds between visits; null for what suits the feed.")
     added_at: str
