@@ -28,6 +28,9 @@ class KeptParsers(ParserPool):
     ) -> Iterator[tuple[T, R | WorkerFailure]]:
         return self._kept.map(function, tasks, timeout=timeout)
 
+    def attempt(self, function: Callable[[T], object], task: T) -> None:
+        self._kept.attempt(function, task)
+
     def close(self) -> None:
         """Nothing: the next session takes the same processes."""
 

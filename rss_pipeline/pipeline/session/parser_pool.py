@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -96,6 +97,7 @@ class ParserPool:
         self._processes = processes
         self._timeout = timeout
         self._pool: ProcessPool | None = None
+        self._starting = threading.Lock()
 
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], *, timeout: float | None = None
@@ -208,19 +210,21 @@ class ParserPool:
             self._pool = None
 
     def _started(self) -> Any:
-        if self._pool is None:
-            # Not fork: the run's process has threads. The server imports the parsers once, and a worker
-            # that was killed is replaced in milliseconds.
-            _put_sockets(os.getpid())
-            context = multiprocessing.get_context("forkserver")
-            context.set_forkserver_preload([__name__, *_PRELOADED])
-            self._pool = ProcessPool(
-                max_workers=self._processes,
-                max_tasks=_TASKS_A_WORKER,
-                initializer=_limit_memory,
-                context=context,
-            )
-        return self._pool
+        # Several threads begin tasks early; a second pool would be ended by nobody.
+        with self._starting:
+            if self._pool is None:
+                # Not fork: the run's process has threads. The server imports the parsers once, and a worker
+                # that was killed is replaced in milliseconds.
+                _put_sockets(os.getpid())
+                context = multiprocessing.get_context("forkserver")
+                context.set_forkserver_preload([__name__, *_PRELOADED])
+                self._pool = ProcessPool(
+                    max_workers=self._processes,
+                    max_tasks=_TASKS_A_WORKER,
+                    initializer=_limit_memory,
+                    context=context,
+                )
+            return self._pool
 
 
 def _limits(task: object, seconds: float) -> _Limits:
