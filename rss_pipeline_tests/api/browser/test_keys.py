@@ -52,6 +52,7 @@ def test_keys_work_by_their_place_where_the_layout_has_no_latin_letters(books: L
             expect(page.locator(".entry.current .unstar"), layout).to_have_count(1)
             press(page, s, "KeyS")
             expect(page.locator(".entry.current .star"), layout).to_have_count(1)
+            soon(lambda: page.evaluate("marking") == 0)
         # What is printed on the key is what it does, wherever it is: `j` of Dvorak, `?` of Russian.
         press(page, "j", "KeyC")
         expect(page.locator(".entry.current .title")).to_have_text("one")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rss_pipeline_tests.api.browser.library import Library, library
@@ -123,6 +123,25 @@ def test_a_mark_that_still_waits_for_a_connection_is_sent_although_its_page_is_c
             assert unread(books.reader.database, user.id) == {feed: 1}
             page.close()
             soon(lambda: unread(books.reader.database, user.id) == {feed: 0})
+
+
+def test_marks_of_one_item_arrive_in_the_order_in_which_they_were_made(books: Library) -> None:
+    feed = books.feed("Planet", "one")
+    user = books.user(feed)
+    with books.open(user) as found:
+        page = found.page()
+        page.goto("/unread")
+        held: list[Route] = []
+        # The first one is slow.
+        page.route("**/api/items/mark", lambda route: route.continue_() if held else held.append(route))
+        for key in "jmm":
+            page.keyboard.press(key)
+        expect(page.locator(".entry.current.unread")).to_have_count(1)
+        # Later requests are answered meanwhile.
+        soon(lambda: page.evaluate("fetch('/api/feeds').then(() => true)") and held)
+        held[0].continue_()
+        soon(lambda: page.evaluate("marking") == 0)
+        assert unread(books.reader.database, user.id) == {feed: 1}
 
 
 def test_new_items_are_announced_and_loaded_on_demand_and_only_what_was_shown_is_marked(

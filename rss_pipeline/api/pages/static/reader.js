@@ -161,11 +161,19 @@ function showStarIn(root, starred) {
 }
 let marking = 0;
 let marked = 0;
+// Marks of one item are sent one after the other, for requests may overtake each other; those that still wait
+// when the page is left are sent then.
+const left = new Promise((leave) => window.addEventListener("pagehide", leave));
+const lastMark = new WeakMap();
 async function mark(entry, given, show) {
   show(true);
   marking += 1;
   marked += 1;
+  const before = lastMark.get(entry);
+  let done;
+  lastMark.set(entry, new Promise((end) => { done = end; }));
   try {
+    if (before) await Promise.race([before, left]);
     await request("/api/items/mark", { ids: [entry.dataset.id], ...given });
     body.dataset.state = Number(body.dataset.state) + 1;
   } catch (error) {
@@ -173,6 +181,7 @@ async function mark(entry, given, show) {
     say(`Not marked: ${error.message}`);
   } finally {
     marking -= 1;
+    done();
   }
 }
 const setRead = (entry, read) => mark(entry, { is_read: read }, (done) => showRead(entry, done === read));
