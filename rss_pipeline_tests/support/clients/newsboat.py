@@ -1,9 +1,11 @@
-"""Newsboat on a folder of its own, as a person at a terminal uses it: by its commands, and by keys in tmux.
+"""Newsboat on a folder of its own, as a person at a terminal uses it: set up by docs/reader.md, then by its
+commands, and by keys in tmux.
 
 No test is in here.
 """
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -18,6 +20,7 @@ MISSING = [name for name in ("newsboat", "tmux") if shutil.which(name) is None]
 """What has to be installed for it and is not."""
 STAR = "s"
 """The flag that is a star."""
+_MANUAL = Path(__file__).parents[3] / "docs" / "reader.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +41,8 @@ class Newsboat:
         self._folder = folder
         self._cache = folder / "cache.db"
         config = folder / "config"
-        config.write_text(
-            "\n".join(
-                [
-                    'urls-source "feedhq"',
-                    f'feedhq-url "{url}"',
-                    f'feedhq-login "{name}"',
-                    f'feedhq-password "{password}"',
-                    "feedhq-min-items 100",
-                    f'feedhq-flag-star "{STAR}"',
-                    "feedhq-show-special-feeds no",
-                    "confirm-exit no",
-                    "mark-as-read-on-hover no",
-                    "",
-                ]
-            ),
-            "utf-8",
-        )
+        ours = ("confirm-exit no", "mark-as-read-on-hover no", "")
+        config.write_text("\n".join([*_lines_of_the_manual(url, name, password), *ours]), "utf-8")
         urls = folder / "urls"
         urls.write_text("", "utf-8")
         self._command = ["newsboat", "-C", str(config), "-u", str(urls), "-c", str(self._cache)]
@@ -123,3 +111,14 @@ class Terminal:
 
     def end(self) -> None:
         subprocess.run([*self._tmux, "kill-server"], check=False, capture_output=True)
+
+
+def _lines_of_the_manual(url: str, name: str, password: str) -> list[str]:
+    """What docs/reader.md says to write, with these values in place of its own."""
+    lines = re.search(r"^```ini\n(urls-source.*?)^```", _MANUAL.read_text("utf-8"), re.M | re.S)
+    assert lines is not None
+    values = {"feedhq-url": url, "feedhq-login": name, "feedhq-password": password}
+    return [
+        f'{option} "{values.get(option, value)}"'
+        for option, value in re.findall(r'^(\S+) "?(.*?)"?$', lines[1], re.M)
+    ]
