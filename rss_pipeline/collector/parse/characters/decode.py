@@ -86,7 +86,7 @@ def decode(
     """
     labels = _labels(body, content_type)
     decoded = _decode(body, labels, hint, language)
-    if not labels or body.isascii() or any(_is_named(decoded.charset, label) for label, _ in labels):
+    if not labels or decoded.text.isascii() or any(_is_named(decoded.charset, label) for label, _ in labels):
         return decoded
     return replace(decoded, mislabelled=labels[0][0])
 
@@ -107,7 +107,10 @@ def _decode(body: bytes, labels: list[tuple[str, Rule]], hint: str | None, langu
         return _replacing(body, wide, "nul-pattern")
 
     labelled = _labelled(body, labels)
-    if body.isascii() and b"\x1b$" not in body:
+    if b"\x1b$" in body and all(codec == "utf-8" for codec, _ in labelled):
+        # ISO-2022-JP is ASCII byte for byte, and the escape itself is no character of a document.
+        labelled = []
+    elif body.isascii():
         codec, rule = labelled[0] if labelled else ("utf-8", "utf-8")
         return Decoded(text=body.decode("ascii"), charset=codec, rule=rule)
 

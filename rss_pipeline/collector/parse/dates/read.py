@@ -104,10 +104,12 @@ _AT = (
     r"(?:\s*,?\s+(?:[-–—|·/]|(?P<at>at|um|om|à|a(?:\s+las?)?|às?|as|alle(?:\s+ore)?|ore|o(?:\s+godz\.?)?|godz\.?"
     r"|в|στις|saat|kl\.?|klo))\s+|\s*@\s*)"
 )
+# The first letters of America/New_York are no half of a day.
 _CLOCK = (
     r"(?P<hour>[0-9]{1,2})(?:(?P<mark>[:.]|\s?h\s?)(?P<minute>[0-9]{1,2})"
     r"(?:(?P=mark)(?P<second>[0-9]{1,2})(?:[.,](?P<fraction>[0-9]{1,12}))?)?)?"
-    r"(?:\s*(?P<half>[ap](?:m|\.\s?m)\.?)|\s*(?P<unit>(?:uhr|uur|min|hs?|hrs|hours|horas|heures)(?![^\W\d_])))?"
+    r"(?:\s*(?P<half>[ap](?:m|\.\s?m)\.?)(?![a-z]{0,14}/)"
+    r"|\s*(?P<unit>(?:uhr|uur|min|hs?|hrs|hours|horas|heures)(?![^\W\d_])))?"
 )
 _OFFSET = r"[+-][0-9]{1,2}(?::?[0-9]{2})?"
 _REGION = r"[a-z]{2,14}(?:/[a-z0-9_+-]{2,20}){1,2}"

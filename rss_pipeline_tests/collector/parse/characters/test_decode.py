@@ -213,6 +213,7 @@ MISLABELLED = [
     (TW, "cp950"),
     (JA, "cp932"),
     (JA[:-1], "euc_jp"),
+    (JA[:-1], "iso2022_jp"),
     (KO, "cp949"),
     (RU, "cp1251"),
     (RU, "koi8-r"),
