@@ -63,14 +63,15 @@ _ITEM_NAMES = ("item", "entry")
 _Attribute = Callable[[Element, str], str | None]
 """The reader of an attribute. A link is part of an identity as `Element.get` gives it: earlier versions read
 no attribute with a prefix."""
+_PAGE = re.compile(r"\s*(?:text/|application/)?x?html", re.IGNORECASE)
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
 
-_RSS_DATES = ("pubDate", "pubdate", "dc:date", "dcterms:issued", "atom:published", "atom:issued")
+_RSS_DATES = ("pubDate", "dc:date", "dcterms:issued", "atom:published", "atom:issued")
 _ATOM_DATES = ("published", "issued", "created", "dc:date", "updated", "modified")
 # Elements of other formats and vocabularies. An identity is made of the dates above alone.
 _FURTHER_DATES = (
-    *("pubDate", "pubdate", "published", "issued", "created", "date"),
+    *("pubDate", "published", "issued", "created", "date"),
     *("atom:published", "atom:issued", "atom:created"),
     *(f"dcterms:{name}" for name in ("issued", "created", "date", "dateSubmitted", "available")),
 )
@@ -233,7 +234,7 @@ def _atom_item(
     place = outer.within(element)
     id = first_text(fields, "id")
     link = _atom_link(fields, "link", Element.get)
-    further_link = None if link else _atom_link(fields, "link")
+    further_link = _page_link(fields) or (None if link else _atom_link(fields, "link"))
     if link is None and id is not None and is_web(id):
         link = id
     # A link that a publisher wrote as text.
@@ -362,6 +363,12 @@ def _target(link: Element) -> str | None:
 def _atom_link(fields: Fields, name: str, read: _Attribute = attribute) -> str | None:
     hrefs = (trimmed(read(each, "href")) for each in _alternates(fields, name))
     return next(filter(None, hrefs), None)
+
+
+def _page_link(fields: Fields) -> str | None:
+    """The href of the first alternate that may be a page."""
+    pages = (each for each in _alternates(fields, "link") if _PAGE.match(attribute(each, "type") or "html"))
+    return next(filter(None, (trimmed(attribute(each, "href")) for each in pages)), None)
 
 
 def _alternates(fields: Fields, name: str) -> list[Element]:

@@ -84,6 +84,17 @@ def test_a_publication_comes_before_an_update_whatever_its_element(name: str) ->
     assert other.pub_date == datetime(2003, 1, 1, tzinfo=UTC)
 
 
+def test_of_the_alternates_of_an_entry_a_page_is_its_link() -> None:
+    json = '<link rel="alternate" type="application/json" href="/1.json"/>'
+    page = '<link rel="alternate" type="text/html; charset=utf-8" href="/1"/>'
+    plain = '<link href="/1"/>'
+    for links, link in ((json + page, "/1"), (json + plain, "/1"), (page + json, "/1"), (json, "/1.json")):
+        assert entry(links).link == f"https://example.com{link}"
+    assert only(atom(f"<entry><title>t</title>{json}{page}</entry>")).guid == (
+        only(atom(f"<entry><title>t</title>{json}</entry>")).guid
+    ), "the link of an identity stays the first"
+
+
 @pytest.mark.parametrize("name", ["date", "published", "dcterms:created"])
 def test_an_element_of_another_format_gives_an_item_no_other_identity(name: str) -> None:
     dcterms = 'xmlns:dcterms="http://purl.org/dc/terms/"'

@@ -102,6 +102,7 @@ MENDED = {
         '<html><body><div id="webkit-xml-viewer-source-xml">' + ONE + "</div></body></html>",
         "t",
     ),
+    "names in another case": (rss("<Item><GUID>1</GUID><Title>t</Title></Item>"), "t"),
     "tags that do not match": (rss("<item><guid>1</guid><title>t</title></itme></item>"), "t"),
 }
 
@@ -146,9 +147,7 @@ def test_much_white_space_before_no_feed_takes_no_time() -> None:
     assert opened("<!DOCTYPE html>" + " \n" * 50_000 + "<p>x</p>").root == "html"
 
 
-@pytest.mark.parametrize(
-    "items", ["<x:item><guid>1</guid></x:item>", "<ITEM><guid>1</guid></ITEM>", "<entry>1</entry>"]
-)
+@pytest.mark.parametrize("items", ["<x:item><guid>1</guid></x:item>", "<entry>1</entry>"])
 def test_item_tags_of_which_none_is_an_item_are_a_failure(items: str) -> None:
     with pytest.raises(NotAFeed, match=r"1 item tag\(s\), but no item could be read"):
         parse_feed(rss(items).replace("<rss", '<rss xmlns:x="urn:x"').encode())

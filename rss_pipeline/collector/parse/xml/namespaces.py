@@ -52,21 +52,32 @@ _SPELLINGS: Mapping[str, str] = {
     "cyber.law.harvard.edu/rss": "",
     "cyber.law.harvard.edu/rss/rss.html": "",
 }
+_OWN_NAMES: Mapping[str, str] = {
+    name.lower(): name
+    for name in (
+        *("channel", "item", "title", "link", "guid", "description", "pubDate", "lastBuildDate", "author"),
+        *("category", "comments", "enclosure", "source", "image", "url", "textInput", "language", "ttl"),
+        *("managingEditor", "webMaster", "skipHours", "skipDays", "hour", "day"),
+        *("entry", "id", "updated", "published", "summary", "content", "name", "email", "uri"),
+        *("issued", "modified", "created", "tagline"),
+    )
+}
+"""The names of RSS and Atom that mean something here, by their lower case: some publishers write `<Item>`."""
 
 
 def short_name(tag: str, own: str) -> str:
     """`{uri}local` as `prefix:local`; bare for the document's own vocabulary, with the namespace `own`.
 
     Namespaces are compared without case, scheme and closing slash: publishers vary all three. An unknown
-    one is not changed.
+    one is not changed, nor is an unknown name.
     """
     if not tag.startswith("{"):
-        return tag
+        return _OWN_NAMES.get(tag.lower(), tag)
     uri, _, local = tag[1:].partition("}")
-    if uri == own:
-        return local
-    prefix = _SPELLINGS.get(without_spelling(uri))
-    return tag if prefix is None else prefix + local
+    prefix = "" if uri == own else _SPELLINGS.get(without_spelling(uri))
+    if prefix is None:
+        return tag
+    return prefix + local if prefix else _OWN_NAMES.get(local.lower(), local)
 
 
 def without_spelling(uri: str) -> str:
