@@ -70,9 +70,14 @@ class FleetSettings:
     """Runs that the worker on this machine executes at once, besides one that a person waits for."""
 
     @property
-    def has_schema(self) -> bool:
-        """True if Dagster's tables are in a schema of their own, beside ours."""
-        return f"-csearch_path={DAGSTER_SCHEMA}" in unquote(self.dagster_url)
+    def schema(self) -> str | None:
+        """The schema of Dagster's tables where they have one of their own beside ours, else None."""
+        return DAGSTER_SCHEMA if f"-csearch_path={DAGSTER_SCHEMA}" in unquote(self.dagster_url) else None
+
+    @property
+    def libpq_url(self) -> str:
+        """The URL of Dagster's database for libpq; may hold a password."""
+        return self.dagster_url.replace("+psycopg2", "", 1)
 
     @property
     def broker_where(self) -> str:

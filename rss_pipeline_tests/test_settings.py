@@ -359,7 +359,7 @@ def test_dagster_s_tables_may_be_in_another_database(scheme: str) -> None:
     assert fleet is not None
     wanted = "postgresql+psycopg2://d:hunter2@other.example/dagster?options=-ctimezone%3DUTC"
     assert fleet.dagster_url == wanted
-    assert not fleet.has_schema
+    assert fleet.schema is None
     # As the processes have it that `up` starts.
     again = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER, DAGSTER_DATABASE_URL=wanted).fleet
     assert again == fleet

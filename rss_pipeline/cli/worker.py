@@ -54,6 +54,10 @@ def worker(settings: Settings) -> None:
     places = {DEFAULT: settings.fleet.worker_runs, HIGH: 1}
     with open_database(settings) as database, _noted_signals() as signals:
         wait = _waiting(signals)
+        # Only here is its driver there for certain.
+        from rss_pipeline.storage.backends.postgres.schemas import check_options
+
+        check_options(settings.fleet.libpq_url, schema=settings.fleet.schema)
         # First the clock: a bucket refuses a wrong one as it refuses a wrong key.
         check_clock_of_joining(database, clock=utc_now)
         _check_objects(settings, _await_main(database, wait), wait)

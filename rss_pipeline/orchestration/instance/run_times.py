@@ -112,7 +112,7 @@ def _in_postgres(fleet: FleetSettings, sql: str) -> Iterable[tuple[Any, ...]]:
     import psycopg
 
     try:
-        with psycopg.connect(fleet.dagster_url.replace("+psycopg2", "", 1)) as history:
+        with psycopg.connect(fleet.libpq_url) as history:
             # No statement of ours has a parameter or a part from outside.
             return history.execute(sql.encode()).fetchall()
     except psycopg.Error:

@@ -6,7 +6,7 @@ moment. The failure of one check stops no other.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -133,6 +133,11 @@ def examine(
         with _noting(checks, "broker"):
             check_broker(settings.fleet, ca_file=settings.ca_file)
             checks.append(Check("broker", "ok", f"{settings.fleet.broker_where} takes runs"))
+        # Where the driver is missing, the check of the database has said it.
+        with _noting(checks, "dagster's database"), suppress(ImportError):
+            from rss_pipeline.storage.backends.postgres.schemas import check_options
+
+            check_options(settings.fleet.libpq_url, schema=settings.fleet.schema)
     with _noting(checks, "home"):
         checks += check_home(settings)
     with _noting(checks, "dagster"):

@@ -23,9 +23,19 @@ PREPARED_AFTER = 1
 
 # A worker that is cut off must not keep others from writing until TCP gives up, which takes hours. JIT takes
 # longer than any statement of ours.
-_SESSION = """SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4;
-SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '60s';
-SET TimeZone = 'UTC'; SET jit = off; SET client_min_messages = warning"""
+_SETTINGS = {
+    "idle_in_transaction_session_timeout": "60s",
+    "lock_timeout": "60s",
+    "TimeZone": "UTC",
+    "jit": "off",
+    "client_min_messages": "warning",
+}
+_KEEPALIVES = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "4"}
+_SESSION = "; ".join(f"SET {name} = '{value}'" for name, value in {**_SETTINGS, **_KEEPALIVES}.items())
+SET_LOCALLY = "SELECT " + ", ".join(
+    f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items()
+)
+"""The settings of the session for one transaction, where a pooler gives the next one to another session."""
 
 SILENT_SECONDS = 600.0
 """Time after which a server that answers nothing is given up. Longer than any statement of ours takes."""
@@ -39,6 +49,9 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """
 
     silent_seconds = SILENT_SECONDS
+    is_pooled = False
+    """A pooler is before the server. It may give each transaction to another session, so that nothing that
+    outlives one is there for the next: no prepared statements, no settings of the session."""
 
     def wait(self, gen: PQGen[_T], interval: float = 0.1, timeout: float | None = None) -> _T:
         options = {} if timeout is None else {"timeout": timeout}  # psycopg 3.2 has none.
@@ -117,7 +130,11 @@ def connected(url: str, where: str, *, silent_seconds: float = SILENT_SECONDS) -
     try:
         connection.silent_seconds = silent_seconds
         _check_server(connection, where)
-        connection.execute(_SESSION, prepare=False)
+        connection.is_pooled = _is_pooled(connection)
+        if connection.is_pooled:
+            connection.prepare_threshold = None
+        else:
+            connection.execute(_SESSION, prepare=False)
     except psycopg.Error as error:
         connection.close()
         raise not_connected(error, where, url) from error
@@ -125,6 +142,12 @@ def connected(url: str, where: str, *, silent_seconds: float = SILENT_SECONDS) -
         connection.close()
         raise
     return connection
+
+
+def _is_pooled(connection: Connection) -> bool:
+    """True where the session is another one than that which was announced: a pooler announces its own."""
+    found = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+    return found is None or found[0] != connection.info.backend_pid
 
 
 def _check_server(connection: Connection, where: str) -> None:

@@ -23,7 +23,12 @@ import psycopg
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage.backends.postgres import functions
-from rss_pipeline.storage.backends.postgres.connection import SILENT_SECONDS, Connection, connected
+from rss_pipeline.storage.backends.postgres.connection import (
+    SET_LOCALLY,
+    SILENT_SECONDS,
+    Connection,
+    connected,
+)
 from rss_pipeline.storage.backends.postgres.dialect import translate
 from rss_pipeline.storage.backends.postgres.errors import failed
 from rss_pipeline.storage.database import (
@@ -170,10 +175,10 @@ class PostgresDatabase:
         with self._of_writer() if _LOCK_WRITERS in begin else self._connection() as connection:
             cursors: list[psycopg.Cursor[tuple[object, ...]]] = []
             try:
-                if begin is _BEGIN_TO_READ and len(prepared) == 1:
+                if begin is _BEGIN_TO_READ and len(prepared) == 1 and not connection.is_pooled:
                     return [_result(connection.execute(*prepared[0]))]
                 with connection.pipeline():
-                    for sql in begin:
+                    for sql in (begin[0], *([SET_LOCALLY] if connection.is_pooled else ()), *begin[1:]):
                         connection.execute(sql)
                     for sql, params in prepared:
                         cursor = connection.cursor()
