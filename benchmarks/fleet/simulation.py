@@ -213,7 +213,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=5, help="RSS_FETCH_CONCURRENCY")
     parser.add_argument("--batch-size", type=int, default=500, help="RSS_BATCH_SIZE")
     parser.add_argument("--host-delay", type=float, default=1.0, help="RSS_HOST_DELAY_SECONDS")
-    parser.add_argument("--tick", type=float, default=60.0, help="seconds between two looks of the sensor")
+    parser.add_argument("--tick", type=float, help="seconds between two looks of the sensor")
     parser.add_argument("--response", type=float, help="median seconds of a request; no time-outs then")
     parser.add_argument("--sigma", type=float, default=0.2, help="of its logarithm, with --response")
     parser.add_argument("--registry", type=int, default=0, help="feeds in the feeds.yaml of each worker")

@@ -47,7 +47,7 @@ from rss_pipeline.pipeline.triggers.images import decide_fresh, most_at_once
 from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
 from rss_pipeline.pipeline.triggers.refresh import decide_refresh
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
-from rss_pipeline.pipeline.triggers.shards import decide_by_shard, polls_of_all
+from rss_pipeline.pipeline.triggers.shards import decide_by_shard, look_seconds, polls_of_all
 from rss_pipeline.pipeline.triggers.topics import decide_publication
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import users
@@ -130,6 +130,7 @@ def build_sensors(settings: Settings, *, clock: Clock, looks: Looks) -> list[dg.
             partial(decide_poll, shards=settings.shards),
             awaits=awaiting.feeds,
             concerns="feeds",
+            seconds=look_seconds(settings.shards, is_paid=settings.d1 is not None),
             description=(
                 "Starts a poll when a feed is new, when a feed has been due for 4 minutes, or when 100 feeds"
                 " are due. After a poll of all feeds that left some, it starts the next one. With RSS_SHARDS"

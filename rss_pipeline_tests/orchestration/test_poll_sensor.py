@@ -53,6 +53,16 @@ def test_the_sensors_run_by_default_and_polls_stand_behind_what_a_person_starts(
     assert request.tags["rss_pipeline/reason"] == "1 feeds were never visited."
 
 
+def test_a_shard_with_due_feeds_begins_its_next_run_within_fifteen_seconds(pipeline: DagsterPipeline) -> None:
+    def every() -> int | None:
+        return pipeline.definitions().resolve_sensor_def("poll_feeds_when_due").minimum_interval_seconds
+
+    assert every() == 60, "one poll for all goes on by itself"
+    pipeline.set(shards=2)
+    of_the_queue = 2
+    assert (every() or 60) + of_the_queue <= 15
+
+
 def test_the_sensor_starts_a_poll_for_a_new_feed_then_waits_until_it_has_been_due_for_four_minutes(
     pipeline: DagsterPipeline, feed: str
 ) -> None:

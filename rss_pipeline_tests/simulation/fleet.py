@@ -21,7 +21,7 @@ from rss_pipeline.pipeline.visits.poll import FULL
 from rss_pipeline_tests.simulation.due_feeds import DueFeeds, Feed
 from rss_pipeline_tests.simulation.figures import Figures
 from rss_pipeline_tests.simulation.hosts import hosts
-from rss_pipeline_tests.simulation.plan import Plan
+from rss_pipeline_tests.simulation.plan import MINUTE, Plan
 from rss_pipeline_tests.simulation.requests import visit
 
 _RESPONSES = 8_192
@@ -161,7 +161,7 @@ class Fleet:
             if shard.run is None and self._is_due(shard):
                 created += self._costs.create_run
                 self._request(shard, created)
-        self._at(max(self._now + self._plan.tick, created), self._tick)
+        self._at(max(self._now + self._plan.look_every, created), self._tick)
 
     def _is_due(self, shard: _Shard) -> bool:
         plan, oldest = self._plan, shard.feeds.oldest
@@ -339,7 +339,7 @@ class Fleet:
             run.shard.suspects.extend((free_at, len(claimed), feed) for feed in claimed)
             self._suspects += len(run.claimed)
             self.figures.lost(len(run.claimed))
-        noticed = self._now + self._costs.noticed + self._random.random() * plan.tick
+        noticed = self._now + self._costs.noticed + self._random.random() * MINUTE
         # Dagster starts a run again whose worker died.
         self._at(noticed, lambda: self._again(run))
 

@@ -1,9 +1,11 @@
 """A fleet to simulate: its feeds, machines and settings, and the deaths it is to see."""
 
+import math
 from dataclasses import MISSING, dataclass, field, fields
 
 from rss_pipeline.pipeline.triggers.poll import MANY_DUE, PATIENCE
 from rss_pipeline.pipeline.triggers.runs import STARTING_GRACE
+from rss_pipeline.pipeline.triggers.shards import look_seconds
 from rss_pipeline.pipeline.visits.claim import SUSPECTS_SECONDS
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS
 from rss_pipeline.settings import Settings
@@ -11,6 +13,8 @@ from rss_pipeline.storage.feeds.claims import PER_HOST
 from rss_pipeline_tests.simulation.costs import Costs, World
 
 MINUTE, HOUR = 60.0, 3600.0
+_BEFORE_AND_AFTER = 20.0
+"""Seconds of a run without requests, and of its start."""
 
 
 def _default(name: str) -> float:
@@ -48,8 +52,8 @@ class Plan:
     many_due: int = MANY_DUE
     starting_grace: float = STARTING_GRACE.total_seconds()
     suspects_seconds: float = SUSPECTS_SECONDS
-    tick: float = 60.0
-    """Between two looks of the sensor."""
+    tick: float | None = None
+    """Between two looks of the sensor; None: as in the code."""
     all_due: bool = False
     """All feeds are new and due when it begins; it ends when each was visited. Else they are spread."""
     every_document_new: bool = False
@@ -67,9 +71,15 @@ class Plan:
     world: World = field(default_factory=World)
 
     @property
+    def look_every(self) -> float:
+        """Between two looks of the sensor."""
+        return look_seconds(self.shards) if self.tick is None else self.tick
+
+    @property
     def crowd(self) -> float:
         """The most feeds of a host that are visited in an interval: each needs its answer and the delay, and
-        a run with `per_host` of them lasts two ticks and a part, so that the next one comes with the third.
+        a run with `per_host` of them is followed by the next one after a look of the sensor.
         """
         each = self.host_delay + self.world.mean_response
-        return self.interval / max(each, 3 * self.tick / self.per_host)
+        lasts = min(each * self.per_host, self.round_seconds) + _BEFORE_AND_AFTER
+        return self.interval * self.per_host / (math.ceil(lasts / self.look_every) * self.look_every)

@@ -55,7 +55,7 @@ def test_feeds_are_as_late_as_capacity_lacks() -> None:
     fleet, figures = simulated(scarce)
     assert fleet.feeds_held == scarce.feeds
     # A run of 40 feeds begins with each tick, so that one pass over all takes 50 minutes.
-    late = scarce.feeds / scarce.batch_size * scarce.tick - scarce.interval
+    late = scarce.feeds / scarce.batch_size * scarce.look_every - scarce.interval
     first, last = figures.lag.percentile(0.5, 0, HOUR), figures.lag.percentile(0.5, 2 * HOUR)
     assert 0.95 * late < last < 1.05 * late
     assert first < 0.8 * last
@@ -64,7 +64,9 @@ def test_feeds_are_as_late_as_capacity_lacks() -> None:
 
 
 def test_what_dead_workers_had_claimed_is_visited_by_the_others() -> None:
-    dying = replace(ENOUGH, workers=3, shards=6, patience=0.0, dying=2 / 3, dies_at=3_612.0, back_at=5_000.0)
+    dying = replace(
+        ENOUGH, workers=3, shards=6, tick=60.0, patience=0.0, dying=2 / 3, dies_at=3_612.0, back_at=5_000.0
+    )
     fleet, figures = simulated(dying)
     assert figures.lost_visits > 5, "no run was killed"
     assert fleet.feeds_held == dying.feeds

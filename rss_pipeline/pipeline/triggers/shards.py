@@ -22,6 +22,16 @@ SHARD_TAG = "rss_pipeline/shard"
 _SHARDS_NAMED = 4
 
 
+def look_seconds(shards: int, *, is_paid: bool = False) -> int:
+    """Return the seconds between two looks at what is due, with so many shards; `is_paid`: by request, on D1.
+
+    A shard's run ends after two minutes or more, and the next one begins after a look, a look of the daemon's
+    queue and its start: in a minute between two looks a third of a worker's time would go by. The daemon goes
+    through its sensors every 5 s.
+    """
+    return 10 if shards > 1 and not is_paid else 60
+
+
 def decide_by_shard(
     due: Mapping[Shard, DueSummary], runs: Sequence[JobRun], *, left: Mapping[Shard, datetime], now: datetime
 ) -> list[Start] | Wait:
