@@ -21,7 +21,7 @@ def document_warnings(parsed: ParsedFeed, *, feed: Feed) -> Iterator[FeedWarning
         yield FeedWarning(
             kind="cut_off",
             sentence=f"the document was cut off after {items:,} items: the rest is missing until a whole"
-            " document comes; each visit requests it again",
+            " document comes; it is requested again, from the third time on less and less often",
         )
     if parsed.dropped_items:
         yield FeedWarning(

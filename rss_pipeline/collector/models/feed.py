@@ -102,6 +102,8 @@ class HttpState:
     cut_hash: str | None = None
     """Hash of the last document, if it was cut off: it was stored as far as it goes, and `content_hash` and
     the validators are those of the whole one before."""
+    cuts: int = 0
+    """Answers in a row that were cut off documents, the last one included."""
     charset: str | None = None
     """The codec that last decoded this feed: a hint for undeclared documents."""
     former_charset: str | None = None

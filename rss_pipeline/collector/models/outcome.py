@@ -63,6 +63,14 @@ class NotModified:
     cut_off: bool = False
     """The same bytes are not the stored document's: they are those of the cut one that came after it."""
 
+    @property
+    def came_in_vain(self) -> bool:
+        """The bytes came whole, and no validator would have spared them: there is none, or the server does
+        not keep to those that were sent."""
+        response = self.response
+        has_validators = bool(response.etag or response.last_modified)
+        return self.body_bytes > 0 and (response.conditional or not has_validators)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:

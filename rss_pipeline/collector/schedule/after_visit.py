@@ -31,7 +31,14 @@ def after_visit(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold |
         case NotModified(response=response):
             hints = replace(feed.schedule.hints, max_age=response.max_age)
             return Ending(
-                next=next_after_success(feed, hints, now=now, retry_after=response.retry_after),
+                next=next_after_success(
+                    feed,
+                    hints,
+                    now=now,
+                    retry_after=response.retry_after,
+                    cuts=feed.http.cuts + 1 if outcome.cut_off else 0,
+                    came_in_vain=outcome.came_in_vain,
+                ),
                 address=permanent_redirects.after_success(feed, response, now=now),
             )
         case Failure():
@@ -61,8 +68,9 @@ def _after_document(feed: Feed, parsed: Parsed, *, now: datetime) -> Ending:
         hurried = replace(feed, schedule=replace(feed.schedule, gaps=history))
         sooner = next_after_success(hurried, hints, now=now, retry_after=response.retry_after)
         if_gap = IfGap(next=sooner, gaps=history)
+    cuts = feed.http.cuts + 1 if parsed.cut_off else 0
     return Ending(
-        next=next_after_success(feed, hints, now=now, retry_after=response.retry_after),
+        next=next_after_success(feed, hints, now=now, retry_after=response.retry_after, cuts=cuts),
         address=permanent_redirects.after_success(feed, response, now=now),
         if_gap=if_gap,
     )

@@ -23,9 +23,14 @@ def interval_by_wish(interval: timedelta) -> str:
     return f"{_every(interval)}: wished by a subscriber"
 
 
-def interval_by_rhythm(own: AutoInterval, interval: timedelta, *, halvings: int = 0) -> str:
-    """The reason for the interval of `auto`; it was halved `halvings` times because of gaps."""
-    if own.is_silent:
+def interval_by_rhythm(
+    own: AutoInterval, interval: timedelta, *, halvings: int = 0, came_in_vain: bool = False
+) -> str:
+    """The reason for the interval of `auto`; it was halved `halvings` times because of gaps. `came_in_vain`:
+    it would be shorter if the same bytes had not come again."""
+    if came_in_vain:
+        reason = f"{_every(interval)}: the same document came whole again, as no ETag or date spares it"
+    elif own.is_silent:
         reason = f"{_every(interval)}: nothing new for {rough(own.silence)}"
     elif own.items < 2:
         reason = f"{_every(interval)}: its rhythm is not known yet"

@@ -27,18 +27,34 @@ OUTAGE_PAUSE = timedelta(minutes=5)
 LONGEST_OUTAGE_PAUSE = timedelta(hours=1)
 UNREADABLE_PAUSE = timedelta(minutes=5)
 
+FULL_RATE_CUTS = 2
+"""Documents in a row that may come cut off before the interval grows: each of them is fetched whole."""
+IN_VAIN = timedelta(hours=1)
+"""`auto` at least, for a feed whose same bytes came again because no validator spares them."""
+
 SPREAD_PER_CENT = 3
 
 
 def next_after_success(
-    feed: Feed, hints: PublisherHints, *, now: datetime, retry_after: int | None = None
+    feed: Feed,
+    hints: PublisherHints,
+    *,
+    now: datetime,
+    retry_after: int | None = None,
+    cuts: int = 0,
+    came_in_vain: bool = False,
 ) -> NextVisit:
     """The visit after a document was stored or confirmed, by the hints of the document and of its answer.
 
     `retry_after` is in seconds. At most 24 h away and otherwise never sooner than the server demands;
-    skipHours and skipDays (RSS 2.0, UTC) move the visit to the first hour that is allowed.
+    skipHours and skipDays (RSS 2.0, UTC) move the visit to the first hour that is allowed. `cuts` counts the
+    documents in a row that were cut off, this one included: the third doubles the interval, and so does each
+    one after it. `came_in_vain`: the same bytes came again, and will, whenever they are asked for.
     """
-    own, own_reason, is_auto = _own_interval(feed, now=now, updates=hints.updates)
+    own, own_reason, shortest = _own_interval(feed, now=now, updates=hints.updates, came_in_vain=came_in_vain)
+    if cuts > FULL_RATE_CUTS:
+        own = min(own * 2 ** min(cuts - FULL_RATE_CUTS, 7), LONGEST)
+        own_reason, shortest = f"cut off {cuts} times in a row: {duration(own)}", None
     demands = (
         ("max-age", _seconds(hints.max_age)),
         ("ttl", hints.ttl),
@@ -52,8 +68,8 @@ def next_after_success(
     per_cent = _spread_within(
         feed.id,
         base,
-        shortest=max(least, auto_interval.SHORTEST) if is_auto else least,
-        longest=auto_interval.LONGEST_ALIVE if is_auto and base <= auto_interval.LONGEST_ALIVE else LONGEST,
+        shortest=max(least, shortest or least),
+        longest=auto_interval.LONGEST_ALIVE if shortest and base <= auto_interval.LONGEST_ALIVE else LONGEST,
     )
     delay = min(_whole(base * (1 + per_cent / 100)), LONGEST)
     at = _allowed(now + delay, feed.id, hints)
@@ -171,8 +187,11 @@ def _planned(feed: Feed, *, now: datetime) -> datetime:
     return now if planned is None or planned > now + LONGEST else planned
 
 
-def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> tuple[timedelta, str, bool]:
-    """The interval without the server's demands, at most 24 h, its reason, and True if it is `auto`'s.
+def _own_interval(
+    feed: Feed, *, now: datetime, updates: Sequence[datetime], came_in_vain: bool
+) -> tuple[timedelta, str, timedelta | None]:
+    """The interval without the server's demands, at most 24 h, its reason, and, if it is `auto`'s, the
+    shortest that this may be now.
 
     Of feeds.yaml's interval and the shortest that subscribers wish the shorter one. A wish that is longer
     than `auto` counts only where no one leaves the interval to `auto`: one slow reader delays no one else.
@@ -183,16 +202,18 @@ def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> 
     if feed.interval is not None:
         interval = min(feed.interval, LONGEST)
         if wished is not None and wished < interval:
-            return wished, interval_by_wish(wished), False
-        return interval, registered_interval(interval), False
+            return wished, interval_by_wish(wished), None
+        return interval, registered_interval(interval), None
     if wished is not None and not feed.auto_is_wished:
-        return wished, interval_by_wish(wished), False
+        return wished, interval_by_wish(wished), None
     own = auto_interval.auto_interval(updates, now=now)
-    halvings = gaps.halvings(feed.schedule.gaps, now=now) if own.interval > auto_interval.SHORTEST else 0
-    interval = max(own.interval / 2**halvings, auto_interval.SHORTEST) if halvings else own.interval
+    whole = max(own.interval, IN_VAIN) if came_in_vain else own.interval
+    halvings = gaps.halvings(feed.schedule.gaps, now=now) if whole > auto_interval.SHORTEST else 0
+    interval = max(whole / 2**halvings, auto_interval.SHORTEST)
     if wished is not None and wished < interval:
-        return wished, interval_by_wish(wished), False
-    return interval, interval_by_rhythm(own, interval, halvings=halvings), True
+        return wished, interval_by_wish(wished), None
+    reason = interval_by_rhythm(own, interval, halvings=halvings, came_in_vain=whole > own.interval)
+    return interval, reason, interval if whole > own.interval else auto_interval.SHORTEST
 
 
 def _spread_within(feed_id: str, base: timedelta, *, shortest: timedelta, longest: timedelta) -> float:

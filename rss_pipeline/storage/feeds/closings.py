@@ -144,6 +144,7 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   failed_hash = CASE WHEN {FIELD.format("body_at")} IS NULL THEN failed_hash END,
   -- The whole document is current again, or the same cut one came: its warning stays.
   cut_hash = CASE WHEN {NUMBER_FIELD.format("cut_off")} = 1 THEN cut_hash END,
+  cuts = CASE WHEN {NUMBER_FIELD.format("cut_off")} = 1 THEN cuts + 1 ELSE 0 END,
   warning = CASE WHEN {_STAYS} THEN warning END, warning_kinds = CASE WHEN {_STAYS} THEN warning_kinds END,
   {count_visit("'unchanged'")},
   -- A run that died between store and extract_images left items without a search for images.

@@ -104,6 +104,7 @@ _HTTP: _Columns = {
     "failed_hash": ("failed_hash", _TEXT),
     "failed_version": ("failed_version", _TEXT),
     "cut_hash": ("cut_hash", _TEXT),
+    "cuts": ("cuts", _NUMBER),
     "charset": ("charset", _TEXT),
     "former_charset": ("former_charset", _TEXT),
     "last_body_at": ("last_body_at", _INSTANT),

@@ -37,7 +37,7 @@ def begin_removal(database: Database, feed_id: str, *, now: datetime) -> int | N
         [
             Statement(
                 f"""UPDATE feeds SET last_etag = NULL, last_modified = NULL, validators_url = NULL,
-                content_hash = NULL, failed_hash = NULL, failed_version = NULL, cut_hash = NULL
+                content_hash = NULL, failed_hash = NULL, failed_version = NULL, cut_hash = NULL, cuts = 0
                 WHERE id = ? AND {_DUE}""",
                 [feed_id, before],
                 name="begin removal of an unused feed",

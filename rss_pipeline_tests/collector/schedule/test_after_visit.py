@@ -112,6 +112,38 @@ def test_when_and_why_by_outcome(outcome: Outcome, delay: timedelta, reason: str
     assert ending.next.kind == KINDS[type(outcome)]
 
 
+NO_VALIDATORS: dict[str, Any] = {"etag": None, "last_modified": None}
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields", "least"),
+    [
+        (NO_VALIDATORS, {}, HOUR),
+        ({"etag": '"1"', "conditional": True}, {}, HOUR),
+        # They will be sent next time.
+        ({"etag": '"1"'}, {}, HOUR / 4),
+        ({"last_modified": "Mon, 02 Mar 2026 10:00:00 GMT"}, {}, HOUR / 4),
+        # The interval is not `auto`'s.
+        (NO_VALIDATORS, {"interval": HOUR / 2}, HOUR / 2),
+        (NO_VALIDATORS, {"wished_interval": HOUR / 3, "auto_is_wished": True}, HOUR / 3),
+        # Items were missed.
+        (NO_VALIDATORS, {"gaps": GapHistory(count=1, last_at=NOW, halvings=1, halved_at=NOW)}, HOUR / 2),
+    ],
+)
+def test_auto_asks_hourly_at_most_where_the_same_bytes_come_whole_again(
+    answer: dict[str, Any], fields: dict[str, Any], least: timedelta
+) -> None:
+    busy = PublisherHints(updates=tuple(NOW - number * MINUTE for number in range(1, 200)))
+    for id in "abcdefgh":
+        visited = make_feed(id, URL, "a.example", hints=busy, **{"interval": None, **fields})
+        again = NotModified(response=response(**answer), body_bytes=900)
+        delay = after_visit(visited, again, now=NOW).next.at - NOW
+        assert abs(delay - least) <= 0.031 * least
+        assert delay >= least or "wished_interval" in fields or "interval" in fields
+        fresh = after_visit(visited, NotModified(response=response(status=304)), now=NOW).next
+        assert least < HOUR or fresh.at - NOW < HOUR, "a 304 costs next to nothing"
+
+
 def test_a_failure_waits_for_the_hold_that_its_host_asked_for() -> None:
     ending = after_visit(feed(), failure(kind="rate_limited"), now=NOW, hold=HOST_HOLD)
     assert ending.next.at == HOST_HOLD.until

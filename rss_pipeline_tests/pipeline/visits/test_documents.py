@@ -4,7 +4,7 @@ import logging
 import signal
 import threading
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from multiprocessing import forkserver
 from resource import RLIM_INFINITY, RLIMIT_FSIZE, prlimit
 from typing import Any
@@ -98,6 +98,38 @@ def test_a_publisher_who_always_cuts_costs_one_backup_and_keeps_the_warning(
     serve(server, rss("a", "b", "c", "d"), '"3"')
     pipeline.poll(all_feeds=True)
     assert pipeline.guids(id) == ["a", "b", "c", "d"]
+
+
+def test_a_document_that_always_comes_cut_is_asked_for_less_and_less_from_the_third_time_on(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    id = pipeline.register(serve(server, cut(rss("a", "b"), items=1), '"1"'), "feed", interval="15m")
+
+    def waits(visits: int) -> list[int]:
+        """Minutes until the next visit, after each of so many."""
+        found = []
+        for number in range(visits):
+            if number == 4:
+                # Other bytes that are cut, too, and those of before.
+                serve(server, cut(rss("c", "a", "b"), items=1), '"2"')
+            pipeline.poll()
+            feed = pipeline.feed(id)
+            at = datetime.fromisoformat(feed["next_fetch_at"])
+            found.append(round((at - pipeline.clock()).total_seconds() / 60))
+            pipeline.clock.now = at
+        return found
+
+    def near(wanted: int, minutes: int) -> bool:
+        return abs(minutes - wanted) <= 0.04 * wanted
+
+    assert all(map(near, [15, 15, 30, 60, 120, 240, 480, 960, 1440, 1440], waits(10)))
+    assert "cut off 10 times in a row" in pipeline.feed(id)["schedule_reason"]
+    serve(server, rss("c", "a", "b"), '"3"')
+    assert near(15, waits(1)[0]), "a whole one ends it"
+    serve(server, cut(rss("d", "c", "a", "b"), items=1), '"4"')
+    assert all(map(near, [15, 15, 30], waits(3)))
+    server.route(HOST, "/feed", Answer(status=304))
+    assert near(15, waits(1)[0]), "and so does a 304 to the whole one's ETag"
 
 
 @pytest.mark.parametrize("answer", [Answer(status=304), Answer(body=rss("a"), headers={"ETag": '"1"'})])
