@@ -3,7 +3,9 @@
 Not here: the round over many feeds (`feeds.py`), and the decision whether a document is a feed (`parse/`).
 """
 
+import copy
 import math
+import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,12 +14,13 @@ from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.pacing import Turns
+from rss_pipeline.collector.fetch.shared_answers import Asker, Headers, SharedAnswer, SharedAnswers
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
-from rss_pipeline.collector.http.body import save_body
+from rss_pipeline.collector.http.body import Body, save_body, spooling
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.headers import DAY_SECONDS, fresh_seconds, requested_wait
+from rss_pipeline.collector.http.headers import DAY_SECONDS, Head, fresh_seconds, requested_wait
 from rss_pipeline.collector.http.private_hosts import private_hosts
 from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
@@ -53,6 +56,7 @@ class FeedVisit:
     client: Client
     turns: Turns
     holds: Holds
+    answers: SharedAnswers
     policy: FetchPolicy
     spool: Path
     clock: Clock
@@ -99,7 +103,9 @@ class FeedVisit:
             self._with_access = bool(extra)
             validators = self._validators() if here.url == validators_url and not is_stuck else []
             headers = with_cookies([*extra, *validators], chain.cookies(here))
-            match await self._request(here, headers, conditional=bool(validators)):
+            # What secrets or cookies bring is this feed's own.
+            is_plain = self.access.is_open and headers == validators
+            match await self._request(here, headers, validators, is_plain=is_plain):
                 case Redirect() as redirect:
                     there = chain.follow(here, redirect, now=self.clock())
                     if repeats_a_secret(there.url, self.access):
@@ -117,89 +123,153 @@ class FeedVisit:
                     return outcome
 
     async def _request(
-        self, here: RequestUrl, headers: list[tuple[bytes, bytes]], *, conditional: bool
+        self, here: RequestUrl, headers: Headers, validators: Headers, *, is_plain: bool
     ) -> NotModified | Document | Redirect:
-        """One request in its turn."""
-        async with self._requests.turn(here), self._requests.response(here, headers) as answer:
-            return await self._read(here, answer, conditional=conditional)
+        """One request in its turn, or what another feed of the round got for the same."""
+        asker = Asker(url=here, validators=validators, policy=self.policy, private=self._requests.private)
+        if is_plain and self._requests.has_begun and (shared := self._shared(asker)) is not None:
+            return self._read_shared(asker, shared)
+        async with self._requests.turn(here) as turn:
+            if is_plain and (shared := self._shared(asker)) is not None:
+                turn.release_unused()
+                return self._read_shared(asker, shared)
+            async with self._requests.response(here, headers) as answer:
+                try:
+                    return await self._read(asker, answer, is_plain=is_plain)
+                except FetchError as error:
+                    if is_plain and error.document_hash is None:
+                        self.answers.keep(asker, answer, error=error)
+                    raise
 
     async def _read(
-        self, here: RequestUrl, answer: HttpResponse, *, conditional: bool
+        self, asker: Asker, answer: HttpResponse, *, is_plain: bool
     ) -> NotModified | Document | Redirect:
-        now = self.clock()
-        if here is self._requested:
-            self._network = answer.network()
+        now, here = self.clock(), asker.url
         retry_after = requested_wait(answer.status, answer.head, now=now)
         is_led = here.host != self._requested.host
         self.holds.feed_answered(
             self.feed.id, here.host, answer.status, retry_after, url=here.url, is_led=is_led
         )
-        if redirect := redirect_of(answer.status, answer.head):
-            if wait := _usable_seconds(answer, retry_after, now=now):
+        judged = self._judge(asker, answer.status, answer.head, answer.network())
+        if isinstance(judged, Response) and judged.status == 200:
+            return await self._receive(asker, answer, judged, is_plain=is_plain)
+        if is_plain:
+            self.answers.keep(asker, answer)
+        return NotModified(response=judged) if isinstance(judged, Response) else judged
+
+    def _shared(self, asker: Asker) -> SharedAnswer | None:
+        """The answer of another visit, unless its document is new to this feed and not there any more."""
+        shared = self.answers.for_request(asker)
+        if shared is None or shared.body is None or shared.path is not None:
+            return shared
+        return shared if self._is_known(shared.body) else None
+
+    def _read_shared(self, asker: Asker, shared: SharedAnswer) -> NotModified | Document | Redirect:
+        self._requests.take_shared(asker.url, shared.status)
+        if shared.error is not None:
+            raise copy.copy(shared.error)
+        judged = self._judge(shared.asker, shared.status, shared.head, shared.network)
+        if not isinstance(judged, Response):
+            return judged
+        if shared.body is None:
+            return NotModified(response=judged)
+        if (known := self._known(shared.body, judged)) is not None:
+            return known
+        assert shared.path is not None
+        path = self.spool / self.feed.id
+        with spooling(path):
+            shutil.copyfile(shared.path, path)
+        return self._document(shared.body, judged, path)
+
+    def _judge(self, asker: Asker, status: int, head: Head, network: str | None) -> Response | Redirect:
+        """The meaning of the head of an answer: of a document or a 304 what is kept of it. `asker` has the
+        request that was answered."""
+        now, here = self.clock(), asker.url
+        conditional = bool(asker.validators)
+        if here.url == self._requested.url:
+            self._network = network
+        retry_after = requested_wait(status, head, now=now)
+        if redirect := redirect_of(status, head):
+            if wait := _usable_seconds(head, retry_after, now=now):
                 until = now + timedelta(seconds=wait)
                 self._led_until = max(self._led_until or until, until)
             return redirect
-        if answer.status == 304 and not conditional:
+        if status == 304 and not conditional:
             raise FetchError(
                 "unexpected_304",
                 f"{here.host} answered 304 Not Modified to an unconditional request; its cache is broken.",
                 status=304,
             )
-        if answer.status not in {200, 304}:
+        if status not in {200, 304}:
             messages = FEED_WITH_ACCESS_MESSAGES if self._with_access else FEED_MESSAGES
-            error = status_error(answer.status, answer.head, retry_after=retry_after, messages=messages)
-            error.retry_after = _usable_seconds(answer, retry_after, now=now) or None
+            error = status_error(status, head, retry_after=retry_after, messages=messages)
+            error.retry_after = _usable_seconds(head, retry_after, now=now) or None
             raise error
-        max_age = fresh_seconds(answer.head, now=now)
-        if max_age is None and answer.status == 304:
+        max_age = fresh_seconds(head, now=now)
+        if max_age is None and status == 304:
             # A 304 updates the stored response and removes nothing from it (RFC 9111 4.3.4).
             max_age = self.feed.schedule.hints.max_age
-        response = Response(
-            status=answer.status,
+        return Response(
+            status=status,
             requested_url=self._requested.url,
             url=here.url,
             fetched_at=now,
             fetch_ms=self._requests.milliseconds(),
-            content_type=self._unless_secret(answer.head.first("content-type")),
-            etag=self._validator(answer, "etag"),
-            last_modified=self._validator(answer, "last-modified"),
+            content_type=self._unless_secret(head.first("content-type")),
+            etag=self._validator(head, "etag"),
+            last_modified=self._validator(head, "last-modified"),
             max_age=max_age,
             retry_after=retry_after,
             conditional=conditional,
             network=self._network,
         )
-        if answer.status == 304:
-            return NotModified(response=response)
-        return await self._receive(answer, response)
 
-    async def _receive(self, answer: HttpResponse, response: Response) -> NotModified | Document:
+    async def _receive(
+        self, asker: Asker, answer: HttpResponse, response: Response, *, is_plain: bool
+    ) -> NotModified | Document:
         """The body of a 200: new, the same as the stored one, or the one that could not be read last time."""
         path = self.spool / self.feed.id
         keep = False
         try:
             body = await save_body(answer, path, policy=self.policy)
-            if body.content_hash == self.feed.http.content_hash:
-                return NotModified(response=response, body_bytes=body.size)
-            if body.content_hash == self.feed.http.cut_hash:
-                return NotModified(response=response, body_bytes=body.size, cut_off=True)
-            if self._failed_before(body.content_hash):
-                raise self._still_unreadable(body.content_hash, body.size)
-            keep = True
-            return Document(
-                response=replace(response, fetch_ms=self._requests.milliseconds()),
-                path=path,
-                body_bytes=body.size,
-                content_hash=body.content_hash,
-            )
+            keep = not self._is_known(body)
+            if is_plain:
+                self.answers.keep(asker, answer, body=body, path=path if keep else None)
+            return self._known(body, response) or self._document(body, response, path)
         finally:
             if not keep:
                 # If the file cannot be removed, `save_body` has reported the error of the spool.
                 with suppress(OSError):
                     path.unlink()
 
-    def _validator(self, answer: HttpResponse, name: str) -> str | None:
+    def _document(self, body: Body, response: Response, path: Path) -> Document:
+        return Document(
+            response=replace(response, fetch_ms=self._requests.milliseconds()),
+            path=path,
+            body_bytes=body.size,
+            content_hash=body.content_hash,
+        )
+
+    def _known(self, body: Body, response: Response) -> NotModified | None:
+        """The outcome of bytes that came before; None for new ones. Raises `FetchError` for those that could
+        not be read last time."""
+        if body.content_hash == self.feed.http.content_hash:
+            return NotModified(response=response, body_bytes=body.size)
+        if body.content_hash == self.feed.http.cut_hash:
+            return NotModified(response=response, body_bytes=body.size, cut_off=True)
+        if self._failed_before(body.content_hash):
+            raise self._still_unreadable(body.content_hash, body.size)
+        return None
+
+    def _is_known(self, body: Body) -> bool:
+        http = self.feed.http
+        return body.content_hash in (http.content_hash, http.cut_hash) or self._failed_before(
+            body.content_hash
+        )
+
+    def _validator(self, head: Head, name: str) -> str | None:
         """A validator that is worth keeping; a longer one would come back as a request that is refused."""
-        value = self._unless_secret(answer.head.first(name))
+        value = self._unless_secret(head.first(name))
         return None if value is not None and len(value) > MAX_VALIDATOR_CHARACTERS else value
 
     def _unless_secret(self, value: str | None) -> str | None:
@@ -233,10 +303,10 @@ class FeedVisit:
         return self.clock() - last >= STUCK_AFTER
 
 
-def _usable_seconds(answer: HttpResponse, retry_after: int | None, *, now: datetime) -> int:
+def _usable_seconds(head: Head, retry_after: int | None, *, now: datetime) -> int:
     """Seconds for which a redirect or an error is not to be requested again: by Retry-After, or for as long
     as it is fresh (RFC 9111 4.2.1), at most a day."""
-    return max(retry_after or 0, min(fresh_seconds(answer.head, now=now) or 0, DAY_SECONDS))
+    return max(retry_after or 0, min(fresh_seconds(head, now=now) or 0, DAY_SECONDS))
 
 
 def _waiting(outcome: FetchOutcome, until: datetime, *, now: datetime) -> FetchOutcome:

@@ -13,6 +13,7 @@ from rss_pipeline.collector.fetch.feed import FeedVisit
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.loop_thread import Report, run_round
 from rss_pipeline.collector.fetch.pacing import HostLeases, Pace, Turns
+from rss_pipeline.collector.fetch.shared_answers import SharedAnswers
 from rss_pipeline.collector.http.client import Client, FetchPolicy
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.feed import Access, Feed
@@ -92,6 +93,7 @@ def fetch_feeds(
             leases=other_runs,
             clock=clock,
         )
+        answers = SharedAnswers()
         unbegun: set[str] = set()
 
         def beginning(id: str) -> Callable[[], Awaitable[bool]] | None:
@@ -119,6 +121,7 @@ def fetch_feeds(
                     client=client,
                     turns=turns,
                     holds=known,
+                    answers=answers,
                     policy=policy.of_size(feed.max_size),
                     spool=spool,
                     clock=clock,

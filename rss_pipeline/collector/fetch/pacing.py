@@ -134,14 +134,21 @@ class Turn:
     """A host's lane and a slot. The lane can be released before the slot, once no request is left but other
     work is; the host's delay begins then."""
 
-    def __init__(self, leave: Callable[[], None]) -> None:
+    def __init__(self, leave: Callable[[], None], unused: Callable[[], None] | None = None) -> None:
         self._leave: Callable[[], None] | None = leave
+        self._unused = unused or leave
 
     def release_host(self) -> None:
         """Release the lane after the request; a second call does nothing."""
         if self._leave is not None:
             self._leave()
             self._leave = None
+
+    def release_unused(self) -> None:
+        """Release the lane where no request was made: the next one need not wait."""
+        if self._leave is not None:
+            self._leave = self._unused
+            self.release_host()
 
 
 class Turns:
@@ -206,7 +213,7 @@ class Turns:
                 self._refuse_when_over(host, self._pace.monotonic(), begun=begun)
                 if not self.is_leased():
                     raise TurnRefused(LAPSED)
-                turn = Turn(lambda: self._ended(host, gate, lane))
+                turn = Turn(lambda: self._ended(host, gate, lane), lambda: gate.leave(lane))
                 try:
                     yield turn
                 finally:

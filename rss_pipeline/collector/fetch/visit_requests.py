@@ -104,6 +104,21 @@ class VisitRequests:
             self._spent += time() - started
             self._started = None
 
+    @property
+    def has_begun(self) -> bool:
+        """True once a request was made."""
+        return self._begun
+
+    @property
+    def is_answered(self) -> bool:
+        """True if the last request got an answer."""
+        return self._answered
+
+    def take_shared(self, url: RequestUrl, status: int) -> None:
+        """Note an answer that another visit of the round got."""
+        self._begun = self._answered = True
+        self._status, self._host = status, url.host
+
     def milliseconds(self) -> int:
         """Time spent on requests so far, including one that is running; time between turns does not count."""
         running = 0.0 if self._started is None else asyncio.get_running_loop().time() - self._started

@@ -98,16 +98,18 @@ class HttpResponse:
 
     def __init__(self, response: httpx.Response, host: str, *, is_direct: bool = True) -> None:
         self.status = response.status_code
-        self._is_direct = is_direct
         self.head = Head(response.headers.raw)
         self._response = response
         self._host = host
+        stream = response.extensions.get("network_stream")
+        # Asked now: a closed connection does not know it any more.
+        where = stream.get_extra_info("server_addr") if is_direct and stream is not None else None
+        self.address = str(where[0]) if where else None
+        """The address that answered; None behind an outbound proxy."""
 
     def network(self) -> str | None:
         """The network of the address that answered; None behind an outbound proxy."""
-        stream = self._response.extensions.get("network_stream")
-        where = stream.get_extra_info("server_addr") if self._is_direct and stream is not None else None
-        return network_of(str(where[0])) if where else None
+        return None if self.address is None else network_of(self.address)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes of the body as they arrive, content-coded. Raises `FetchError` if they end early."""

@@ -116,6 +116,21 @@ def feed_checks(database: Database, specs: Sequence[FeedSpec] | None, now: datet
         "Each is adopted after a while, unless it gives up https or leads away from the server that has a"
         " password. `rss-pipeline status FEED` shows the address.",
     )
+    together = [id for ids in found.same for id in ids]
+    pairs = [" and ".join(ids) for ids in found.same]
+    yield listing(
+        "shared URLs",
+        pairs,
+        "{} lead to one URL each",
+        "no two feeds lead to one URL",
+        fix(
+            together,
+            "What one poll visits is requested once, but items are stored for each: keep one of them in"
+            " feeds.yaml.",
+            f"{_BROUGHT} may unsubscribe from one of them.",
+        ),
+        things="pairs or groups of feeds",
+    )
     yield listing(
         "feed warnings",
         found.warned,

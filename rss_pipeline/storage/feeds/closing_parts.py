@@ -60,6 +60,11 @@ def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
     return {"last_etag": etag, "last_modified": modified, "validators_url": url or None}
 
 
+def answered_url(feed: Feed, response: Response) -> str | None:
+    """The column `answered_url`: None for the address that was requested, and for a feed with a password."""
+    return None if feed.needs_access or response.url == feed.requested_url else response.url
+
+
 def kept_validators(feed: Feed) -> Row:
     """The validators as they are: a document that was cut off has none that a 304 may rest on."""
     http = feed.http
@@ -76,6 +81,7 @@ SET_DOCUMENT = f"""{
         "content_hash",
         "cut_hash",
         "cuts",
+        "answered_url",
         "last_body_at",
         "link",
         "description",
@@ -100,6 +106,7 @@ def document_row(feed: Feed, parsed: Parsed) -> Row:
         "content_hash": feed.http.content_hash if parsed.cut_off else hash,
         "cut_hash": hash if parsed.cut_off else None,
         "cuts": feed.http.cuts + 1 if parsed.cut_off else 0,
+        "answered_url": answered_url(feed, response),
         "last_body_at": instant(response.fetched_at),
         "title": header.title,
         "link": header.link,

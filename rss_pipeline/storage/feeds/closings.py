@@ -24,6 +24,7 @@ from rss_pipeline.storage.feeds.closing_parts import (
     SET_GAP,
     SET_SCHEDULE,
     VALIDATOR_COLUMNS,
+    answered_url,
     count_visit,
     document_row,
     from_json,
@@ -113,6 +114,7 @@ def _unchanged_row(visit: UnchangedVisit) -> Row:
         **(kept_validators(visit.feed) if cut_off else validators(visit.feed, response, overwrite=has_body)),
         **set_address_row(visit.feed, visit.ending.address, response),
         "max_age": response.max_age,
+        "answered_url": answered_url(visit.feed, response),
         "network": response.network,
         "body_at": instant(response.fetched_at) if has_body else None,
         "cut_off": int(cut_off),
@@ -126,7 +128,7 @@ _STAYS = f"{NUMBER_FIELD.format('cut_off')} = 1 OR NOT {has_warning('cut_off')}"
 
 _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
-  {from_json(*VALIDATOR_COLUMNS, "max_age")},
+  {from_json(*VALIDATOR_COLUMNS, "max_age", "answered_url")},
   -- A gap shows only in a document that came when it was planned.
   {SET_SCHEDULE}, planned_at = {FIELD.format("next_fetch_at")},
   {SET_ADDRESS},

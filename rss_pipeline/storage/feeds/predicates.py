@@ -51,6 +51,9 @@ NOT_ANSWERING = f"""{FAILING}
 FAILING_LONG = f"{FAILING} AND consecutive_failures >= {PROMINENT_FAILURES}"
 """The last ten visits failed, or more. The comparison is that of the index feeds_failing."""
 
+ANSWERED_BY = "coalesce(answered_url, move_url, fetch_url, url)"
+"""The address that a feed leads to, as far as it is known: the same text for two feeds that lead to one."""
+
 MOVED = f"{POLLED} AND fetch_url IS NOT NULL"
 """Requested at another address than the registered one: a permanent redirect was adopted."""
 

@@ -278,6 +278,7 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     fetch_url = CASE WHEN {_KEPT} THEN feeds.fetch_url END,
     move_url = CASE WHEN {_KEPT} THEN feeds.move_url END,
     move_since = CASE WHEN {_KEPT} THEN feeds.move_since END,
+    answered_url = CASE WHEN {_KEPT} THEN feeds.answered_url END,
     items_listed = CASE WHEN feeds.url = excluded.url AND feeds.item_key = excluded.item_key
       THEN feeds.items_listed END,
     images_pending = CASE WHEN feeds.images < excluded.images THEN 1 ELSE feeds.images_pending END,

@@ -11,7 +11,15 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.feeds.predicates import GONE, MOVED, NOT_ANSWERING, REDIRECTING, WARNED
+from rss_pipeline.storage.feeds.predicates import (
+    ANSWERED_BY,
+    GONE,
+    MOVED,
+    NOT_ANSWERING,
+    POLLED,
+    REDIRECTING,
+    WARNED,
+)
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, compact
 
@@ -33,6 +41,8 @@ class FeedFindings:
     need_access: Sequence[str]
     of_users: frozenset[str]
     """Feeds that users brought: feeds.yaml does not list them."""
+    same: Sequence[Sequence[str]]
+    """Feeds that lead to one URL, together."""
     keep_unknown: Sequence[str]
     """Restored from backups that do not say how long the feed's items are kept, and not in feeds.yaml."""
 
@@ -45,8 +55,9 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         change_count > reported_count AND changed_at < ? AS unreported,
         registered = 1 AND needs_access = 1 AS need_access, keep_unknown, listed = 0 AS of_users,
         lease_token IS NOT NULL AND lease_token NOT IN ({LIVE_TOKENS_NOW})
-          AS leased
-        FROM feeds ORDER BY id""",
+          AS leased,
+        CASE WHEN {POLLED} AND count(*) OVER same > 1 THEN min(id) OVER same END AS same_as
+        FROM feeds WINDOW same AS (PARTITION BY {POLLED}, {ANSWERED_BY}) ORDER BY id""",
         [instant(unreported_before)],
         name="read feed findings",
     ).rows
@@ -54,6 +65,10 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
     def ids(name: str) -> list[str]:
         return [row["id"] for row in rows if row[name]]
 
+    same: dict[str, list[str]] = {}
+    for row in rows:
+        if row["same_as"] is not None:
+            same.setdefault(row["same_as"], []).append(row["id"])
     return FeedFindings(
         not_answering=ids("not_answering"),
         gone=ids("gone"),
@@ -64,6 +79,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         leased_by_ended_runs=ids("leased"),
         need_access=ids("need_access"),
         of_users=frozenset(ids("of_users")),
+        same=list(same.values()),
         keep_unknown=ids("keep_unknown"),
     )
 

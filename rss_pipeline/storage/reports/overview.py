@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.holds import DUE_NOW, free_since
 from rss_pipeline.storage.feeds.predicates import (
+    ANSWERED_BY,
     DISABLED,
     FAILING,
     FAILING_LONG,
@@ -117,7 +118,7 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
 
     `health` is a word of predicates.HEALTH. `newest_item_at` is the publication time of the newest item that
     the feed lists, else the time at which the last item was collected; in the future there are announcements
-    only. `same_as` is another registered feed with the same address, as far as permanent redirects show;
+    only. `same_as` is another registered feed that leads to the same address;
     `held_until` is the end of a hold that comes after `next_fetch_at`.
     """
     # Items and JSON are read for the listed feeds only: D1 counts the rows, and 5,000 feeds are many.
@@ -140,7 +141,7 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
               CASE WHEN {POLLED} THEN consecutive_failures ELSE 0 END DESC,
               warning IS NULL, next_fetch_at, id) AS place
           FROM feeds WHERE forgotten = 0
-          WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url))
+          WINDOW same AS (PARTITION BY registered, {ANSWERED_BY})
         ) AS listed CROSS JOIN feeds ON feeds.id = listed.id
         WHERE {"place <= ?" if feed_id is None else "listed.id = ?"} ORDER BY place""",
         [(MANY if limit is None else limit) if feed_id is None else feed_id],

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.pipeline.health.feed_checks import feed_checks
 from rss_pipeline.pipeline.health.feed_notes import feed_notes
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -51,7 +52,8 @@ def test_a_fortnight_of_moves_and_ends(
     pipeline.register(server.route(THIRD, "/challenge", challenge), "challenge")
     pipeline.poll()
 
-    # At each visit, and with the validators of the URL that gave them; nothing else is asked.
+    # At each visit, and with the validators of the URL that gave them; nothing else is asked. Two feeds
+    # lead to /rss, which is requested once.
     always: list[Asked] = [
         (OLD, "/away", None),
         (NEW, "/rss", '"new"'),
@@ -60,10 +62,10 @@ def test_a_fortnight_of_moves_and_ends(
         (THIRD, "/gone", None),
         (THIRD, "/challenge", None),
     ]
-    around, direct = [(OLD, "/feed", None), (NEW, "/rss", '"new"')], [(NEW, "/rss", '"new"')]
+    around: list[Asked] = [(OLD, "/feed", None)]
     assert poll(pipeline, server, days=6.9) == sorted(always + around)
     assert poll(pipeline, server, days=1) == sorted(always + around), "the visit that shows the week is full"
-    assert poll(pipeline, server, days=1) == sorted(always + direct)
+    assert poll(pipeline, server, days=1) == sorted(always)
 
     row = pipeline.feed("moved")
     assert (row["url"], row["host"], row["fetch_url"], row["validators_url"]) == (old, NEW, new, new)
@@ -78,12 +80,19 @@ def test_a_fortnight_of_moves_and_ends(
     sent = {(r.host, r.target) for r in server.requests if "authorization" in r.headers}
     assert sent == {(OLD, "/private")}
 
-    [moved], [kept] = notes(pipeline)["moved"], notes(pipeline)["private"]
+    [moved, twin], [kept] = notes(pipeline)["moved"], notes(pipeline)["private"]
     assert moved == f"moved for good, requested at {new}: write that into feeds.yaml with `id: moved`"
     shown = theirs.partition("?")[0]
     assert kept.startswith(f"redirects for good to {shown}, since 2026-03-02T12:00:01Z; not requested there")
     assert kept.endswith("of the registered URL only: if it is right, write it into feeds.yaml")
-    assert notes(pipeline)["away"] == []
+    assert twin == "the same feed as away: both lead to one address"
+    assert notes(pipeline)["away"] == ["the same feed as moved: both lead to one address"]
+    [same] = [
+        check
+        for check in feed_checks(pipeline.database, None, pipeline.clock())
+        if check.name == "shared URLs"
+    ]
+    assert (same.state, "(away and moved)" in same.found) == ("warning", True)
 
     whole = overview(pipeline.database, now=pipeline.clock())
     assert (whole.gone, whole.moved, whole.failing) == (1, 1, 1), (
@@ -97,7 +106,7 @@ def test_a_fortnight_of_moves_and_ends(
 
     pipeline.feeds[0]["url"] = new
     pipeline.write_registry()
-    assert poll(pipeline, server, days=0) == direct, "the new entry is asked at once, with what is known"
+    assert poll(pipeline, server, days=0) == [(NEW, "/rss", '"new"')], "at once, with what is known"
     created = row["created_at"]
     row = pipeline.feed("moved")
     assert (row["url"], row["fetch_url"], row["created_at"]) == (new, None, created)
