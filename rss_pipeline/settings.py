@@ -49,6 +49,7 @@ _VARIABLES = (
     "RSS_IMAGE_FREE_PERCENT",
     "RSS_IMAGE_FREE_GB",
     "RSS_ITEMS_PER_DAY",
+    "RSS_BACKUP_MB_PER_DAY",
     "RSS_KEEP_DAYS",
     "RSS_BACKUP_DAYS",
     "RSS_HISTORY_DAYS",
@@ -109,6 +110,8 @@ class Settings:
     """Images are not downloaded while less than one of the two is free on a disk of this machine."""
     items_per_day: int = 20_000
     """New items of one feed and UTC day; the others are left out, with a warning on the feed."""
+    backup_mb_per_day: int = 100
+    """Megabytes of new backups of one feed and UTC day; then its next visit is on the next day."""
     keep_days: int = 180
     """Items are retired at this age, unless feeds.yaml says otherwise of their feed."""
     backup_days: int = 30
@@ -161,6 +164,11 @@ class Settings:
     """None: all runs are processes of this machine."""
     unknown: tuple[str, ...] = ()
     """A sentence for each RSS_* variable that is no setting. A warning: others may use the prefix."""
+
+    @property
+    def most_backup_bytes(self) -> int:
+        """Bytes of new backups of one feed and day."""
+        return self.backup_mb_per_day * 1_000_000
 
     @property
     def has_embedded_database(self) -> bool:
@@ -222,6 +230,7 @@ class Settings:
             image_free_percent=reader.decimal("RSS_IMAGE_FREE_PERCENT", 5.0, 0.0, 100.0),
             image_free_gb=reader.decimal("RSS_IMAGE_FREE_GB", 2.0, 0.0, 1_000_000.0),
             items_per_day=reader.whole("RSS_ITEMS_PER_DAY", 20_000, 1, 10_000_000),
+            backup_mb_per_day=reader.whole("RSS_BACKUP_MB_PER_DAY", 100, 1, 1_000_000),
             keep_days=reader.whole("RSS_KEEP_DAYS", 180, 1, FOREVER_DAYS),
             backup_days=reader.whole("RSS_BACKUP_DAYS", 30, 7, FOREVER_DAYS),
             history_days=reader.decimal("RSS_HISTORY_DAYS", 30.0, 0.0005, FOREVER_DAYS),

@@ -71,6 +71,8 @@ class Failure:
     """The parsers' version that failed on it."""
     body_bytes: int | None = None
     backup_key: str | None = None
+    new_backup_bytes: int = 0
+    """As of the `Document` that failed."""
 
     def __post_init__(self) -> None:
         """The sentence may quote a publisher, and is printed, logged and sent in alerts."""

@@ -214,9 +214,11 @@ class Feed:
     needs_access: bool = False
     """The registry holds headers or a password for it."""
     counted_day: str | None = None
-    """The UTC day of `day_items`, `YYYY-MM-DD`."""
+    """The UTC day of the next two, `YYYY-MM-DD`."""
     day_items: int = 0
     """New items on that day."""
+    day_backup_bytes: int = 0
+    """Bytes of new backups on that day."""
     http: HttpState = field(default_factory=HttpState)
     schedule: ScheduleState = field(default_factory=ScheduleState)
     failures: FailureHistory = field(default_factory=FailureHistory)
@@ -240,7 +242,8 @@ class NextVisit:
     """For people only; code goes by `kind`."""
     kind: ScheduleKind = "interval"
     not_before: datetime | None = None
-    """The instant before which the publisher wants no visit, whatever interval is wished from now on."""
+    """The instant before which the publisher, or our limit of backups, wants no visit, whatever interval is
+    wished from now on."""
 
 
 NOT_ANSWERING_FAILURES = 3

@@ -17,6 +17,11 @@ class HostHold:
     times: int = 1
     """Holds in a row; 1 as well for one after which the host has answered normally."""
 
+    @property
+    def of(self) -> str:
+        """The name of what is on hold, for people."""
+        return self.host
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedHold:
@@ -24,11 +29,16 @@ class FeedHold:
 
     feed_id: str
     host: str
-    """The host that demanded it: a redirect may have led away from the feed's own."""
+    """The host that demanded it: a redirect may have led away from the feed's own. Empty: our limit."""
     until: datetime
     reason: str
     url_hash: str | None = None
     """`url_hash` of the address that demanded it: no feed requests that before `until`."""
+
+    @property
+    def of(self) -> str:
+        """The name of what is on hold, for people."""
+        return self.host or "this feed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,4 +68,4 @@ class OnHold:
     """The time until which a redirect of the visit asked to wait."""
 
     def __str__(self) -> str:
-        return f"{self.hold.host} is on hold until {instant(self.hold.until)} ({self.hold.reason})"
+        return f"{self.hold.of} is on hold until {instant(self.hold.until)} ({self.hold.reason})"

@@ -84,6 +84,8 @@ class Document:
     """Hex SHA-256 of body, NUL and the Content-Type's charset parameter (lower case, or nothing)."""
     backup_key: str | None = None
     """Set once the document is in the object store."""
+    new_backup_bytes: int = 0
+    """Bytes of that backup if this visit made it; 0 for one that was there."""
     are_links_shared: bool = True
     """False for a backup of an earlier version, which stored the first item of a link alone, by the link."""
     are_abouts_shared: bool = True

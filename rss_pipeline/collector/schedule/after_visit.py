@@ -9,22 +9,65 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.ending import Ending, IfGap
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.hold import HostHold, OnHold
+from rss_pipeline.collector.models.feed import Feed, NextVisit
+from rss_pipeline.collector.models.hold import FeedHold, HostHold, OnHold
 from rss_pipeline.collector.models.outcome import CutOff, NotModified, Parsed
 from rss_pipeline.collector.schedule import gaps, permanent_redirects
 from rss_pipeline.collector.schedule.next_visit import (
+    MEGABYTE,
+    end_of_backups,
     next_after_failure,
     next_after_hold,
     next_after_our_outage,
     next_after_success,
+    within_backups,
 )
 
 Outcome = NotModified | Parsed | Failure | OnHold | CutOff
 
 
-def after_visit(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold | None = None) -> Ending:
-    """Return the ending of a visit. `hold` is the one of the host that answered, if a failure started it."""
+def after_visit(
+    feed: Feed,
+    outcome: Outcome,
+    *,
+    now: datetime,
+    hold: HostHold | None = None,
+    most_backup_bytes: int | None = None,
+) -> Ending:
+    """Return the ending of a visit. `hold` is the one of the host that answered, if a failure started it.
+
+    `most_backup_bytes` is the limit of new backups of a feed and day, for an outcome that may have made one.
+    """
+    ending = _ending(feed, outcome, now=now, hold=hold)
+    match outcome:
+        case Parsed(document=backed_up) | (Failure() as backed_up) if most_backup_bytes is not None:
+            came = backed_up.new_backup_bytes
+            return _within_backups(feed, ending, came, most=most_backup_bytes, now=now) if came else ending
+    return ending
+
+
+def _within_backups(feed: Feed, ending: Ending, came: int, *, most: int, now: datetime) -> Ending:
+    def later(next: NextVisit) -> NextVisit:
+        return within_backups(feed, next, came, most=most, now=now)
+
+    until = end_of_backups(feed, came, most=most, now=now)
+    if_gap = ending.if_gap
+    return replace(
+        ending,
+        next=later(ending.next),
+        if_gap=None if if_gap is None else replace(if_gap, next=later(if_gap.next)),
+        hold=None
+        if until is None
+        else FeedHold(
+            feed_id=feed.id,
+            host="",
+            until=until,
+            reason=f"it had {most // MEGABYTE:,} MB of new documents or more today, the most of a day",
+        ),
+    )
+
+
+def _ending(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold | None) -> Ending:
     match outcome:
         case Parsed():
             return _after_document(feed, outcome, now=now)

@@ -6,6 +6,7 @@ is due now is the claim's, and the length of a hold is in collector.fetch.holds.
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import LONGEST, duration, instant, whole_second
@@ -33,6 +34,7 @@ IN_VAIN = timedelta(hours=1)
 """`auto` at least, for a feed whose same bytes came again because no validator spares them."""
 
 SPREAD_PER_CENT = 3
+MEGABYTE = 1_000_000
 
 
 def next_after_success(
@@ -113,6 +115,41 @@ def next_after_failure(
     return NextVisit(at=at, reason="; ".join(reasons), kind="failure")
 
 
+def end_of_backups(feed: Feed, came: int, *, most: int, now: datetime) -> datetime | None:
+    """The end of the day (UTC), if new backups of so many bytes make `most` bytes of it; else None."""
+    return _midnight(now) if _backups_of_day(feed, came, now=now) >= most else None
+
+
+def within_backups(feed: Feed, next: NextVisit, came: int, *, most: int, now: datetime) -> NextVisit:
+    """This visit, or a later one after which backups of a day will not have passed `most` bytes, where each
+    document is as new, and as large, as the one that came.
+
+    Visits are spread over the rest of the day: were they as frequent as ever until its bytes are used up, a
+    publisher's short list would lose items in the hours after. What was fetched is kept in any case.
+    """
+    left = most - _backups_of_day(feed, came, now=now)
+    midnight = _midnight(now)
+    if left <= 0:
+        at = midnight + timedelta(minutes=_minute(feed.id))
+    else:
+        at = now + (midnight - now) * min(came / left, 1.0)
+    at = whole_second(at)
+    if at <= next.at:
+        return next
+    reason = f"{most // MEGABYTE:,} MB of new documents a day at most"
+    if left > 0:
+        reason += f", of {came / MEGABYTE:,.1f} MB each"
+    return replace(next, at=at, reason=f"{next.reason}; {reason}", not_before=at)
+
+
+def _backups_of_day(feed: Feed, came: int, *, now: datetime) -> int:
+    return came + (feed.day_backup_bytes if feed.counted_day == now.date().isoformat() else 0)
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+
+
 def next_after_hold(
     feed: Feed, hold: HostHold | FeedHold, *, now: datetime, not_before: datetime | None = None
 ) -> NextVisit:
@@ -132,7 +169,7 @@ def next_after_redirect(not_before: datetime) -> NextVisit:
 
 
 def _on_hold(hold: HostHold | FeedHold) -> str:
-    return f"{hold.host} is on hold until {instant(hold.until)}: {hold.reason}"
+    return f"{hold.of} is on hold until {instant(hold.until)}: {hold.reason}"
 
 
 def outage_pause(pauses: int) -> timedelta:
@@ -242,9 +279,13 @@ def _allowed(at: datetime, feed_id: str, hints: PublisherHints) -> datetime:
             if ahead == 0:
                 return at
             # Not all of them at the full hour.
-            minute = int.from_bytes(hashlib.sha256(feed_id.encode()).digest()[4:6], "big") % 10
-            return candidate + timedelta(minutes=minute)
+            return candidate + timedelta(minutes=_minute(feed_id))
     return at  # every hour of the week is to be skipped: such a wish is a mistake
+
+
+def _minute(feed_id: str) -> int:
+    """0 to 9, always the same for a feed."""
+    return int.from_bytes(hashlib.sha256(feed_id.encode()).digest()[4:6], "big") % 10
 
 
 def _seconds(value: int | None) -> timedelta | None:

@@ -155,7 +155,7 @@ def _observation(feed_id: str, held: OnHold) -> dg.AssetObservation:
         partition=feed_id,
         description=f"Not visited: {held}.",
         metadata={
-            "host_on_hold": held.hold.host,
+            "host_on_hold": held.hold.of,
             "held_until": dg.MetadataValue.timestamp(held.hold.until),
             "held_because": held.hold.reason,
         },

@@ -115,9 +115,11 @@ def _judge_busiest(look: Look) -> Check:
     settings = look.settings
     found = tables.busiest(
         look.database,
-        day=f"{look.now:%Y-%m-%d}",
+        # Just after midnight no feed has taken anything yet.
+        since=f"{look.now - timedelta(days=1):%Y-%m-%d}",
         items=settings.items_per_day,
         image_bytes=settings.image_mb_per_day * 1_000_000,
+        backup_bytes=settings.most_backup_bytes,
     )
     return verdicts.judge_busiest(found)
 
@@ -226,10 +228,11 @@ _CHECKS = (
     HealthCheck(
         name="no_feed_fills_the_disk",
         description=(
-            "No feed reached its most new items or bytes of images of a day. The table has those that took"
-            " most today."
+            "No feed reached its most new items, bytes of images or bytes of backups of a day. The table has"
+            " those that took most."
         ),
         judge=_judge_busiest,
+        in_doctor="room of feeds",
         only_warns=True,
     ),
     HealthCheck(

@@ -219,18 +219,30 @@ def judge_room(checks: Sequence[Check], *, bytes_: int | None) -> Check:
     return replace(worst, name="database_has_room", figures=figures)
 
 
+_NAMED_BUSIEST = 6
+
+
+def _taken(row: Row) -> str:
+    parts = [f"{int(row['items']):,} items"] if row["items"] else []
+    parts += [f"{row[f'{kind}_mb']:,} MB of {kind}s" for kind in ("image", "backup") if row[f"{kind}_mb"]]
+    return f"{row['feed']} ({', '.join(parts) or 'little'})"
+
+
 def judge_busiest(found: Concerned) -> Check:
-    """The feeds that took most disk today; a warning where one is at a limit. The rows come either way."""
+    """The feeds that took most room today; a warning where one is at a limit. The rows come either way."""
     name, figures = "no_feed_fills_the_disk", {"feeds": int(found.count)}
+    most = "; ".join(map(_taken, found.rows[:_NAMED_BUSIEST]))
+    most = f"; most in a day: {most}" if most else ""
     if not found.count:
-        sentence = "No feed reached its most new items or bytes of images of today"
+        sentence = f"No feed reached its most new items or bytes of a day{most}"
         return Check(name, "ok", sentence, figures=figures, rows=found.rows)
     return Check(
         name,
         "warning",
-        f"{_feeds(int(found.count), 'has', 'have')} reached the most new items or bytes of images of a day",
-        "If the feed is sound, raise RSS_ITEMS_PER_DAY or RSS_IMAGE_MB_PER_DAY; else set `images: false` or"
-        " remove it from feeds.yaml.",
+        f"{_feeds(int(found.count), 'has', 'have')} reached the most new items or bytes of a day{most}",
+        "Nothing that was fetched is lost. If the feed is sound, raise RSS_ITEMS_PER_DAY,"
+        " RSS_IMAGE_MB_PER_DAY or RSS_BACKUP_MB_PER_DAY; else set `images: false`, remove it from feeds.yaml,"
+        " or ask its users to unsubscribe.",
         figures,
         found.rows,
     )

@@ -35,6 +35,6 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
             # Its bytes are not at fault, so they may come again: with other headers they can be kept.
             failure = replace(rejected(document, str(error)), document_hash=None)
             return replace(visit, outcome=failure)
-        return replace(visit, outcome=replace(document, backup_key=key))
+        return replace(visit, outcome=replace(document, backup_key=key, new_backup_bytes=document.body_bytes))
 
     return close(in_parallel("backup", visits, Document, one, progress=progress))

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.clock import Clock, instant
+from rss_pipeline.collector.models.ending import Ending
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress
 from rss_pipeline.collector.models.outcome import NotModified
@@ -41,11 +42,13 @@ def close(
     clock: Clock,
     holds: Holds,
     lease_keeper: LeaseKeeper,
+    most_backup_bytes: int,
     release: Sequence[str] = (),
 ) -> Visits:
     """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
 
-    A visit with values that the database refuses ends as `storage_rejected`, alone.
+    A visit with values that the database refuses ends as `storage_rejected`, alone. `most_backup_bytes` is
+    the limit of new backups of a feed and day.
     `release` are tokens of claims without further requests: their hosts are free with the first statement
     written.
     """
@@ -61,7 +64,9 @@ def close(
         replace(visit, outcome=_refused(refused[visit.feed.id])) if visit.feed.id in refused else visit
         for visit in open_
     ]
-    failed = [_failed(visit, holds, now) for visit in open_ if isinstance(visit.outcome, Failure)]
+    failed = [
+        _failed(visit, holds, now, most_backup_bytes) for visit in open_ if isinstance(visit.outcome, Failure)
+    ]
     for visit in failed:
         _log(visit)
     also_closed, refused = _write(lambda some: close_failed(database, some, now=now), failed)
@@ -73,6 +78,7 @@ def close(
     for each in ended.values():
         if each.feed.id in ours:
             log_move(each.feed, each.ending.address)
+            log_full(each.feed, each.ending)
     return [
         replace(
             visit,
@@ -92,10 +98,10 @@ def _unchanged(visit: Visit, now: datetime) -> UnchangedVisit:
     return UnchangedVisit(feed=visit.feed, token=visit.token, outcome=visit.outcome, ending=ending)
 
 
-def _failed(visit: Visit, holds: Holds, now: datetime) -> FailedVisit:
+def _failed(visit: Visit, holds: Holds, now: datetime, most_backup_bytes: int) -> FailedVisit:
     assert isinstance(visit.outcome, Failure)
     hold = holds.active(visit.outcome.host or visit.feed.address.host)
-    ending = after_visit(visit.feed, visit.outcome, now=now, hold=hold)
+    ending = after_visit(visit.feed, visit.outcome, now=now, hold=hold, most_backup_bytes=most_backup_bytes)
     return FailedVisit(feed=visit.feed, token=visit.token, outcome=visit.outcome, ending=ending)
 
 
@@ -148,6 +154,17 @@ def log_move(feed: Feed, found: FeedAddress) -> None:
             f"requested there directly after {permanent_redirects.SEEN_FOR.days} days of that"
             if hindrance is None
             else f"not requested there directly, for {hindrance}",
+        )
+
+
+def log_full(feed: Feed, ending: Ending) -> None:
+    """Log that the feed has written its most backups of a day, if it has."""
+    if ending.hold is not None:
+        logger.warning(
+            "%s: %s (RSS_BACKUP_MB_PER_DAY). All of it is backed up; the next visit is after %s.",
+            feed.url,
+            ending.hold.reason,
+            instant(ending.hold.until),
         )
 
 

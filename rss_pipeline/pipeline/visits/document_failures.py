@@ -22,6 +22,7 @@ def unreadable(document: Document, failure: WorkerFailure) -> Failure:
         parser_version=parser_version(),
         body_bytes=document.body_bytes,
         backup_key=document.backup_key,
+        new_backup_bytes=document.new_backup_bytes,
     )
 
 

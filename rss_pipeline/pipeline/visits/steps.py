@@ -107,6 +107,7 @@ def close(session: Session, visits: Visits, *, release: Sequence[str] = ()) -> V
         clock=session.run.clock,
         holds=session.politeness.holds,
         lease_keeper=session.leases,
+        most_backup_bytes=session.run.settings.most_backup_bytes,
         release=release,
     )
 

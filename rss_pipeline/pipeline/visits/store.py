@@ -18,7 +18,7 @@ from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.visits.close import Close, log_move
+from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
 from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.guid_warnings import warn_of_guids
 from rss_pipeline.pipeline.visits.identify import identify, to_identify
@@ -27,6 +27,7 @@ from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
+from rss_pipeline.storage.feeds.holds import feed_statements
 from rss_pipeline.storage.items import items, streams, tombstones
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.aliases import add_aliases
@@ -48,7 +49,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     assert document.backup_key is not None
     backup_key = document.backup_key
     now = run.clock()
-    ending = after_visit(feed, parsed, now=now)
+    ending = after_visit(feed, parsed, now=now, most_backup_bytes=run.settings.most_backup_bytes)
     ids: list[str] = []
     imageless: set[str] = set()
 
@@ -79,7 +80,8 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
             now=now,
         )
         marks = mark_header(feed, visit.token, parsed.header)
-        yield [*streams.note_document(feed, visit.token, parsed), *marks, closing]
+        holds = [] if ending.hold is None else feed_statements([ending.hold])
+        yield [*streams.note_document(feed, visit.token, parsed), *marks, *holds, closing]
 
     parsed, left_out = _within_day(visit, parsed, now, run=run)
     about_retired = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
@@ -95,6 +97,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     fresh = items.new_ids(results[:-1])
     if closed:
         log_move(feed, ending.address)
+        log_full(feed, ending)
     if closed:
         warn_of_guids(run.database, visit, parsed, fresh=fresh, listed=ids)
     if closed and left_out:

@@ -199,6 +199,17 @@ def count_visit(outcome: str) -> str:
     ELSE json_set(coalesce(visit_days, '{{}}'), {_PLACE}, json_array({_DAY}, {first})) END"""
 
 
+def count_day(items: str) -> str:
+    """The assignments that count new items and bytes of new backups of the feed's day, from `clock(now)`, SQL
+    for the number of items, and the field `new_backup_bytes`."""
+    is_counted = f"counted_day = {_DAY}"
+    return f"""day_items = CASE WHEN {is_counted} THEN day_items ELSE 0 END + {items},
+  day_backup_bytes = CASE WHEN {is_counted} THEN day_backup_bytes ELSE 0 END
+    + {NUMBER_FIELD.format("new_backup_bytes")},
+  day_image_bytes = CASE WHEN {is_counted} THEN day_image_bytes ELSE 0 END,
+  counted_day = {_DAY}"""
+
+
 _OF_DOCUMENT = "(SELECT id FROM listed)"
 # Only the feed's latest items before this document: a title may well come again after a year.
 _EARLIER = f"""SELECT title, link FROM items WHERE feed_id = {FIELD.format("id")} AND id NOT IN {_OF_DOCUMENT}

@@ -25,6 +25,7 @@ from rss_pipeline.storage.feeds.closing_parts import (
     SET_SCHEDULE,
     VALIDATOR_COLUMNS,
     answered_url,
+    count_day,
     count_visit,
     document_row,
     from_json,
@@ -35,6 +36,7 @@ from rss_pipeline.storage.feeds.closing_parts import (
     validators,
     without_comments,
 )
+from rss_pipeline.storage.feeds.holds import feed_statements
 from rss_pipeline.storage.feeds.predicates import has_warning
 from rss_pipeline.storage.feeds.visit_facts import confirmed_patch, facts_of_document, known_facts
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number, storable
@@ -87,7 +89,15 @@ def close_unchanged(
 
 def close_failed(database: Database, visits: Sequence[FailedVisit], *, now: datetime) -> set[str]:
     """Close visits that failed, one more failure each; ids of those that were still ours to close."""
-    return _close(database, "close failed visits", _FAILED, [_failed_row(visit) for visit in visits], now)
+    holds = [visit.ending.hold for visit in visits if visit.ending.hold is not None]
+    return _close(
+        database,
+        "close failed visits",
+        _FAILED,
+        [_failed_row(visit) for visit in visits],
+        now,
+        feed_statements(holds),
+    )
 
 
 def _close(
@@ -169,6 +179,7 @@ def _failed_row(visit: FailedVisit) -> Row:
         "network": failure.network,
         "failed_hash": failure.document_hash,
         "failed_version": failure.parser_version,
+        "new_backup_bytes": failure.new_backup_bytes,
         **schedule_row(visit.ending.next),
         **set_address_row(visit.feed, visit.ending.address),
     }
@@ -192,6 +203,8 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   -- The alert goes by the moment at which a feed became prominent, once.
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
   {count_visit("'failed'")},
+  -- Also a document that cannot be read has a backup, and may be another one each time.
+  {count_day("0")},
   -- Items may be stored although the visit failed: in a run that died, or before the refused statement.
   images_pending = max(images_pending, {number("unclosed_claims > 1")}, backup_unsure,
     CAST({FIELD.format("last_error_kind")} = 'storage_rejected' AS INTEGER)),
@@ -224,6 +237,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         "token": stored.token,
         **document_row(feed, parsed),
         "network": document.response.network,
+        "new_backup_bytes": document.new_backup_bytes,
         **schedule_row(stored.ending.next),
         # A text: Postgres does not keep the order of what is in an object.
         "facts": compact(known_facts(facts_of_document(parsed))),
@@ -276,9 +290,7 @@ _STORED = without_comments(f"""WITH listed(id) AS (SELECT value FROM json_each(?
         THEN coalesce(CAST(json_extract(last_change, '$.items_new') AS INTEGER), 0) ELSE 0 END))
     ELSE last_change END,
   {count_visit("CASE WHEN fresh.n > 0 THEN 'news' ELSE 'unchanged' END")},
-  day_items = CASE WHEN counted_day = substr(clock.now, 1, 10) THEN day_items ELSE 0 END + fresh.n,
-  day_image_bytes = CASE WHEN counted_day = substr(clock.now, 1, 10) THEN day_image_bytes ELSE 0 END,
-  counted_day = substr(clock.now, 1, 10),
+  {count_day("fresh.n")},
   -- Until extract_images has written their tasks: a run may die before.
   images_pending = CASE WHEN fresh.unseen > 0 AND images = 1 THEN 1 ELSE images_pending END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,

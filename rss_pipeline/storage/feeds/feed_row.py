@@ -89,6 +89,7 @@ _FEED: _Columns = {
     "streams": ("streams", _STREAMS),
     "counted_day": ("counted_day", _TEXT),
     "day_items": ("day_items", _NUMBER),
+    "day_backup_bytes": ("day_backup_bytes", _NUMBER),
 }
 _ADDRESS: _Columns = {
     "fetch_url": ("fetch_url", _TEXT),

@@ -164,6 +164,7 @@ _COUNTED = """WITH today(day) AS (SELECT ?), came(id, bytes) AS (
   UPDATE feeds SET
   day_image_bytes = CASE WHEN counted_day = today.day THEN day_image_bytes ELSE 0 END + came.bytes,
   day_items = CASE WHEN counted_day = today.day THEN day_items ELSE 0 END,
+  day_backup_bytes = CASE WHEN counted_day = today.day THEN day_backup_bytes ELSE 0 END,
   counted_day = today.day FROM today, came WHERE feeds.id = came.id"""
 
 

@@ -166,16 +166,20 @@ def waiting_images(database: Database, *, since: datetime) -> Concerned:
     )
 
 
-def busiest(database: Database, *, day: str, items: int, image_bytes: int) -> Concerned:
-    """The feeds that took most disk on that day (UTC); those at a limit are counted and come first."""
+def busiest(database: Database, *, since: str, items: int, image_bytes: int, backup_bytes: int) -> Concerned:
+    """The feeds that took most room on their last day, if that is this one (UTC) or a later one; those at a
+    limit are counted and come first."""
     return _find(
         database,
-        """SELECT feed, items, image_mb, sum(at_limit) OVER () AS total FROM (
-          SELECT id AS feed, day_items AS items, round(day_image_bytes / 1000000.0, 1) AS image_mb,
-          CAST(day_items >= ? OR day_image_bytes >= ? AS INTEGER) AS at_limit
-          FROM feeds WHERE counted_day = ? AND (day_items > 0 OR day_image_bytes > 0)
-        ) ORDER BY at_limit DESC, image_mb DESC, items DESC, feed LIMIT 10""",
-        [items, image_bytes, day],
+        """SELECT feed, day, items, image_mb, backup_mb, sum(at_limit) OVER () AS total FROM (
+          SELECT id AS feed, counted_day AS day, day_items AS items,
+          round(day_image_bytes / 1000000.0, 1) AS image_mb,
+          round(day_backup_bytes / 1000000.0, 1) AS backup_mb,
+          CAST(day_items >= ? OR day_image_bytes >= ? OR day_backup_bytes >= ? AS INTEGER) AS at_limit
+          FROM feeds
+          WHERE counted_day >= ? AND (day_items > 0 OR day_image_bytes > 0 OR day_backup_bytes > 0)
+        ) ORDER BY at_limit DESC, image_mb + backup_mb DESC, items DESC, feed LIMIT 10""",
+        [items, image_bytes, backup_bytes, since],
         name="find the busiest feeds",
     )
 

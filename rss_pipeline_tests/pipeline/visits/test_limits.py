@@ -1,15 +1,20 @@
 """Limits of what one feed may store: images of an item, new items and bytes of images of a day."""
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.pipeline.health.verdicts import judge_busiest
 from rss_pipeline.pipeline.images.download import require_room
+from rss_pipeline.pipeline.reading.refresh import Held
 from rss_pipeline.storage.reports.health import busiest
+from rss_pipeline_tests.pipeline.reading.requests import request_refresh
 from rss_pipeline_tests.pipeline.replay.replays import replayed
 from rss_pipeline_tests.support.pictures import png
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
+from rss_pipeline_tests.support.readers import subscribe
+from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 HOST, IMAGES = "127.0.0.2", "127.0.0.3"
 PICTURE = png(padded_to=400_000)
@@ -63,10 +68,11 @@ def test_a_feed_has_its_most_new_items_of_a_day_and_nothing_is_lost(
     pipeline.poll(all_feeds=True)
     assert pipeline.guids("a") == ["1", "2", "3", "5"]
 
-    found = busiest(pipeline.database, day="2026-03-02", items=4, image_bytes=10**9)
+    found = busiest(pipeline.database, since="2026-03-02", items=4, image_bytes=10**9, backup_bytes=10**9)
     assert (judge_busiest(found).state, found.count) == ("warning", 2)
-    assert found.rows[0] == {"feed": "a", "items": 4, "image_mb": 0}
-    assert judge_busiest(busiest(pipeline.database, day="2026-03-02", items=5, image_bytes=1)).state == "ok"
+    assert found.rows[0] == {"feed": "a", "day": "2026-03-02", "items": 4, "image_mb": 0, "backup_mb": 0}
+    found = busiest(pipeline.database, since="2026-03-02", items=5, image_bytes=1, backup_bytes=10**9)
+    assert judge_busiest(found).state == "ok"
 
     # The next day counts from the beginning, and the backups have what was left out.
     pipeline.clock.turn(days=1)
@@ -94,7 +100,9 @@ def test_images_beyond_a_feeds_megabytes_of_a_day_wait_for_the_next_one(
     assert {row["last_error_kind"] for row in waiting} == {"day_full"}
     assert {int(row["attempts"]) for row in waiting} == {0}
     assert "RSS_IMAGE_MB_PER_DAY" in waiting[0]["last_error"]
-    found = busiest(pipeline.database, day="2026-03-02", items=99, image_bytes=1_000_000)
+    found = busiest(
+        pipeline.database, since="2026-03-02", items=99, image_bytes=1_000_000, backup_bytes=10**9
+    )
     assert (found.count, found.rows[0]["feed"]) == (1, "a")
 
     for day in range(1, 3):
@@ -104,6 +112,65 @@ def test_images_beyond_a_feeds_megabytes_of_a_day_wait_for_the_next_one(
     pipeline.clock.turn(days=1)
     pipeline.download()
     assert len(pipeline.rows("SELECT id FROM image_tasks WHERE status = 'success'")) == 8
+
+
+def test_a_feed_that_differs_at_each_visit_waits_once_it_has_written_its_most_backups_of_a_day(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.set(backup_mb_per_day=1)
+
+    def other_each_time(request: Request) -> Answer:
+        body = rss(str(request.arrived)) if request.host == HOST else str(request.arrived).encode()
+        return Answer(body=body.ljust(300_000))
+
+    unreadable, neighbour = "127.0.0.5", "127.0.0.4"
+    pipeline.register(server.route(HOST, "/feed", other_each_time), "a", interval="15m")
+    pipeline.register(server.route(unreadable, "/feed", other_each_time), "html", interval="15m")
+    pipeline.register(server.route(neighbour, "/feed", Answer(body=rss("1"))), "b", interval="15m")
+
+    visited: list[datetime] = []
+    while pipeline.clock() < NOON + timedelta(hours=11):
+        before = len(server.asked(HOST))
+        pipeline.poll()
+        if len(visited) >= 2:
+            # A person insists.
+            pipeline.poll("a")
+        visited += [pipeline.clock()] * (len(server.asked(HOST)) - before)
+        pipeline.clock.turn(hours=1)
+    assert len(server.asked(neighbour)) == 11
+    assert len(visited) == 4, "the fourth document of 0.3 MB makes more than 1 MB"
+    # Not at once: the bytes that are left are for the rest of the day.
+    assert visited[1] - visited[0] > timedelta(hours=4)
+    # Also documents that cannot be read have a backup, and there the back-off is shorter.
+    assert int(pipeline.feed("html")["day_backup_bytes"]) == 300_000 * len(server.asked(unreadable))
+    assert 2 <= len(server.asked(unreadable)) <= 4
+    backups = [info.key for info in pipeline.objects.list("backups/a/")]
+    assert len(backups) == 4, "what was fetched is backed up, also what came last"
+    feed = pipeline.feed("a")
+    assert int(feed["day_backup_bytes"]) == 1_200_000
+    assert "1 MB of new documents a day at most" in feed["schedule_reason"]
+    assert "2026-03-03T00:00:00Z" <= feed["next_fetch_at"] < "2026-03-03T00:10:00Z"
+    outcome = pipeline.refresh("a")["a"].outcome
+    assert str(outcome) == (
+        "this feed is on hold until 2026-03-03T00:00:00Z"
+        " (it had 1 MB of new documents or more today, the most of a day)"
+    )
+    subscribe(pipeline.database, "ann", "a")
+    answer = request_refresh(
+        pipeline.database, pipeline.settings, user_id="ann", feed_id="a", clock=pipeline.clock
+    )
+    assert isinstance(answer, Held)
+    assert "visited again tomorrow" in answer.reason
+
+    # The next day counts from the beginning; an hour after midnight the last one is still named.
+    pipeline.clock.turn(hours=2)
+    pipeline.poll()
+    assert len(server.asked(HOST)) == 5
+    assert int(pipeline.feed("a")["day_backup_bytes"]) == 300_000
+    found = busiest(pipeline.database, since="2026-03-02", items=99, image_bytes=10**9, backup_bytes=300_000)
+    check = judge_busiest(found)
+    assert (check.state, found.count) == ("warning", 2)
+    assert "a (1 items, 0.3 MB of backups)" in check.found
 
 
 def test_images_stop_before_the_disk_is_full_and_polls_do_not(pipeline: Pipeline, server: FeedServer) -> None:
