@@ -20,12 +20,13 @@ from typing import Any, ClassVar
 
 import dagster as dg
 
+from rss_pipeline.collector.models.hold import url_hash
 from rss_pipeline.pipeline.retention.clean import clean
 from rss_pipeline.pipeline.streams.refresh import refresh
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.feeds.leases import end
-from rss_pipeline.storage.images.claims import claim_images
-from rss_pipeline.storage.images.closings import Archived, record_archived
+from rss_pipeline.storage.images.claims import claim_images, earlier_requests
+from rss_pipeline.storage.images.closings import Archived, Asked, record_archived
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
@@ -166,7 +167,12 @@ def _archive(pipeline: DagsterPipeline) -> None:
     database.query("UPDATE image_tasks SET host = 'host-' || (rowid % 50)")
     Counting.counts.clear()
     claimed = claim_images(database, now=now, run_id="cost", lease_seconds=180, limit=1000)
-    archived = [Archived(task_id=task.id, key=f"images/{task.id}", bytes=40_000) for task in claimed.tasks]
+    hashes = {task.id: url_hash(task.url) for task in claimed.tasks}
+    assert earlier_requests(database, list(hashes.values()), now=now) == {}
+    archived = [
+        Archived(task_id=id, key=f"images/{id}", bytes=40_000, asked=Asked(url_hash=hashed))
+        for id, hashed in hashes.items()
+    ]
     assert len(record_archived(database, claimed.token, archived, now=now)) == len(archived) > 0
     end(database, claimed.token, forgive=True)
     counts = Counting.counts

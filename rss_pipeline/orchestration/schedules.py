@@ -68,8 +68,8 @@ def build_schedules(settings: Settings, *, clock: Clock, looks: Looks) -> list[d
         tags={CONCERNS: "images", **DAEMON_TAGS},
         owners=OWNERS,
         description=(
-            "Downloads images again after a failed first or second attempt: an hour after the first attempt,"
-            " eight hours after the second, later where the host requests it."
+            "Downloads images again after a failed first or second attempt: a day after the first attempt,"
+            " two days after the second."
         ),
     )
     def retry_images(context: dg.ScheduleEvaluationContext) -> Tick:

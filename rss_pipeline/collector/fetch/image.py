@@ -1,13 +1,14 @@
-"""One download of an image: redirects, the attempts with other Referers, and the storing of the image.
+"""One download of an image: redirects, the second attempt with a Referer, and the storing of the image.
 
 Not here: the round over many images (`images.py`), and the check that a body is an image (`image_body.py`).
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -23,13 +24,18 @@ from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redir
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import IMAGE_MESSAGES, status_error, status_name
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, OnHold
 from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.errors import StorageRejected
 
 T = TypeVar("T")
 
 _REFUSALS = frozenset({401, 403})
+_WITHOUT, _WITH = "without Referer", "with the page of its item as Referer"
+_IN_VAIN = 3
+"""After so many images that a host refused either way, and none that it gave, no other is requested twice."""
+_LONGEST_REFERER = 4096
+"""A browser names only the site of a page with a longer address (Referrer Policy 8.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +46,8 @@ class ImageRequest:
     """The image task's id: distinct in a round, and a file name."""
     url: str
     item_link: str | None = None
-    """The page of the item: its origin is sent as Referer to a host that refuses the image without one. None
-    if image hosts may not know it."""
-    sends_referer: bool = True
-    """False for a feed with an address that is known to its readers alone: no Referer at all."""
+    """The page of the item, to be named as Referer to a host that refuses the image without one. None if no
+    image host may know it."""
     private: PrivateHosts = field(default_factory=PrivateHosts)
     """The private hosts that the feed opens."""
 
@@ -54,6 +58,40 @@ class KeptImage(Generic[T]):
 
     value: T
     """The result of `keep`."""
+    inside: frozenset[str] = field(default=frozenset(), compare=False)
+    """The private hosts, opened by the feed, that it came from or over."""
+
+
+class Referers:
+    """The hosts that give images only to requests with a Referer, as far as one round knows them."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._known = set(known)
+        self._changed: dict[str, bool] = {}
+        self._in_vain: Counter[str] = Counter()
+
+    def needed(self, host: str) -> bool:
+        """True if the host refused an image without a Referer, and gave it with one."""
+        return host in self._known
+
+    def is_in_vain(self, host: str) -> bool:
+        """True if the host refuses images either way."""
+        return self._in_vain[host] >= _IN_VAIN
+
+    def learn(self, hosts: Iterable[str], *, needed: bool) -> None:
+        """Note hosts that refused an image one way, and gave it the other way."""
+        for host in hosts:
+            (self._known.add if needed else self._known.discard)(host)
+            self._changed[host] = needed
+
+    def refused(self, host: str) -> None:
+        """Note a host that refused an image both ways."""
+        self._in_vain[host] += host not in self._known
+
+    def changes(self) -> dict[str, bool]:
+        """The hosts to store, with True, and those to forget; each is returned once."""
+        changed, self._changed = self._changed, {}
+        return changed
 
 
 ImageOutcome = KeptImage[T] | Failure | NotBegun | OnHold
@@ -77,34 +115,71 @@ class ImageVisit(Generic[T]):
     keepers: Executor
     is_last: Callable[[str], bool]
     """True if no other download waits for this host."""
-    _attempt: int = field(default=0, init=False)
+    referers: Referers = field(default_factory=Referers)
+    _inside: frozenset[str] = field(default=frozenset(), init=False)
 
     async def run(self) -> ImageOutcome[T]:
         """The outcome. Raises `InfrastructureError` if the spool cannot be written, and every exception of
         `keep` except `StorageRejected`."""
-        return await self.requests.outcome(self._downloaded(), lambda error: error.message)
+        outcome = await self.requests.outcome(self._downloaded(), lambda error: error.message)
+        if isinstance(outcome, Failure):
+            return replace(outcome, inside=self._inside)
+        if self.requests.has_begun and isinstance(outcome, NotBegun | OnHold):
+            # A redirect has been answered: its URL is not requested again today.
+            return replace(outcome, not_before=self.requests.clock() + IMAGE_AGAIN_AFTER)
+        return outcome
 
     async def _downloaded(self) -> KeptImage[T]:
-        here = request_url(self.image.url)
+        here = first = request_url(self.image.url)
         chain = RedirectChain(here, most=self.requests.policy.max_redirects)
+        names_page, refused = False, ""
         while True:
-            referers = self._referers(here)
-            # There are fewer attempts after a redirect to http: the item's https link is not sent there.
-            self._attempt = min(self._attempt, len(referers) - 1)
             async with self.requests.turn(here) as turn:
-                referer = referers[self._attempt]
+                if not refused:
+                    # Asked in the turn: the request before it may have shown it.
+                    names_page = names_page or self.referers.needed(here.host)
+                page = self._page(here)
+                referer = page if names_page else None
                 headers = [] if referer is None else [(b"Referer", referer)]
-                answer = await self._request(here, with_cookies(headers, chain.cookies(here)))
+                answer = await self._allowed(here, with_cookies(headers, chain.cookies(here)))
                 turn.release_host()
                 if isinstance(answer, Image):
-                    return KeptImage(await self._keep(answer))
+                    if refused:
+                        self.referers.learn({first.host, refused}, needed=referer is not None)
+                    return KeptImage(await self._keep(answer), self._inside)
             match answer:
                 case Redirect() as redirect:
                     here = chain.follow(here, redirect, now=self.requests.clock())
                 case _Refused(error):
-                    self._attempt += 1
-                    if self._attempt == len(referers):
-                        raise _all_refused(error, here, referers)
+                    if refused:
+                        self.referers.refused(here.host)
+                    if refused or page is None or (referer is None and self.referers.is_in_vain(here.host)):
+                        ways = [_WITHOUT, _WITH] if refused else [_WITHOUT if referer is None else _WITH]
+                        raise _refusal(error, here, " and ".join(ways))
+                    refused, names_page = here.host, not names_page
+
+    async def _allowed(
+        self, here: RequestUrl, headers: list[tuple[bytes, bytes]]
+    ) -> Image | Redirect | _Refused:
+        """The answer, by the rights that every feed has or else by those of this one: what came without the
+        private hosts that it opens may be given to the items of other feeds."""
+        try:
+            return await self._request(here, headers)
+        except FetchError as error:
+            opens = self.image.private.hosts or self.image.private.networks
+            if error.kind != "blocked_address" or not opens:
+                raise
+        closed, self.requests.private = self.requests.private, self.image.private
+        try:
+            answer = await self._request(here, headers)
+        except FetchError as error:
+            if error.kind != "blocked_address":
+                self._inside |= {here.host}
+            raise
+        finally:
+            self.requests.private = closed
+        self._inside |= {here.host}
+        return answer
 
     async def _request(
         self, here: RequestUrl, headers: list[tuple[bytes, bytes]]
@@ -140,19 +215,21 @@ class ImageVisit(Generic[T]):
             return _Refused(error)
         raise error
 
-    def _referers(self, here: RequestUrl) -> list[bytes | None]:
-        """The Referers to send in turn: many hosts that refuse hotlinks accept one of them."""
-        if not self.image.sends_referer:
-            return [None]
-        referers: list[bytes | None] = [None, here.site + b"/"]
-        if self.image.item_link is not None:
-            with suppress(FetchError):
-                page = request_url(self.image.item_link)
-                # RFC 9110 10.1.3: a page read over TLS is not named in a request without TLS.
-                if (page.scheme, here.scheme) != ("https", "http"):
-                    # No path and no query: they may hold what only the reader of this item knows.
-                    referers.append(page.site + b"/")
-        return list(dict.fromkeys(referers))
+    def _page(self, here: RequestUrl) -> bytes | None:
+        """The page of the item as a browser names it by default (strict-origin-when-cross-origin).
+
+        Whole to its own origin, to others only its site, for path and query may hold what a reader of the
+        item alone knows; and not at all without TLS where the page was read over it."""
+        if self.image.item_link is None:
+            return None
+        try:
+            page = request_url(self.image.item_link)
+        except FetchError:
+            return None
+        if (page.scheme, here.scheme) == ("https", "http"):
+            return None
+        whole = page.site + page.target
+        return whole if page.origin == here.origin and len(whole) <= _LONGEST_REFERER else page.site + b"/"
 
     async def _keep(self, image: Image) -> T:
         future = self.keepers.submit(self._keep_and_remove, image)
@@ -178,12 +255,10 @@ def _remove(image: Image) -> None:
             image.body.unlink()
 
 
-def _all_refused(error: FetchError, here: RequestUrl, referers: list[bytes | None]) -> FetchError:
-    tried = ["without Referer", "with its own address", "with the address of the item's site"]
-    said = " and ".join(filter(None, [", ".join(tried[: len(referers) - 1]), tried[len(referers) - 1]]))
+def _refusal(error: FetchError, here: RequestUrl, how: str) -> FetchError:
     return FetchError(
         error.kind,
-        f"{status_name(error.status or 0)}: {here.host} refuses the image, requested {said}.",
+        f"{status_name(error.status or 0)}: {here.host} refuses the image, requested {how}.",
         status=error.status,
         retry_after=error.retry_after,
     )

@@ -10,7 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, ImageVisit, KeepImage, T
+from rss_pipeline.collector.fetch.image import (
+    ImageOutcome,
+    ImageRequest,
+    ImageVisit,
+    KeepImage,
+    Referers,
+    T,
+)
 from rss_pipeline.collector.fetch.loop_thread import Report, run_round
 from rss_pipeline.collector.fetch.pacing import HostLeases, Pace, Turns
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
@@ -18,6 +25,7 @@ from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.client import Client, FetchPolicy
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.own_machine import OwnMachine
+from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.outcome import NotBegun
@@ -38,6 +46,7 @@ def fetch_images(
     is_wanted: Callable[[ImageRequest], bool] = lambda _: True,
     is_leased: Callable[[], bool] = lambda: True,
     leases: HostLeases | None = None,
+    referers: Referers | None = None,
 ) -> list[ImageOutcome[T]]:
     """Download each image once, within the policy (`image_policy`); outcomes in the order of `requests`.
 
@@ -47,6 +56,7 @@ def fetch_images(
     arrive. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`. An
     image that `is_wanted` refuses when its turn comes is `NotBegun`; so is one that has no turn before
     `is_leased` says that the lease of the round has lapsed. `leases` hold the hosts that redirects lead to.
+    `referers` knows the hosts that need a Referer, and learns others.
 
     An error of an image is a `Failure`, never an exception; so is `StorageRejected` from `keep`. Raises
     `InfrastructureError` if `keep` does or the spool cannot be written: the round ends, and images without an
@@ -55,6 +65,7 @@ def fetch_images(
     """
     queues = _by_host(requests)
     known = holds or Holds(clock)
+    needed = referers or Referers()
 
     async def work(report: Report[ImageOutcome[T]]) -> None:
         turns = Turns(
@@ -73,8 +84,10 @@ def fetch_images(
                         turns=turns,
                         policy=policy,
                         clock=clock,
-                        private=image.private,
+                        # Its feed's private hosts are opened where they are needed (`ImageVisit`).
+                        private=PrivateHosts(own=image.private.own),
                     ),
+                    referers=needed,
                     holds=known,
                     spool=spool,
                     keep=keep,

@@ -42,6 +42,11 @@ class VisitRequests:
     _status: int | None = field(default=None, init=False)
     _host: str | None = field(default=None, init=False)
 
+    @property
+    def has_begun(self) -> bool:
+        """True if a request was made."""
+        return self._begun
+
     async def outcome(
         self, visit: Awaitable[T], message: Callable[[FetchError], str]
     ) -> T | Failure | NotBegun | OnHold:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
 
-from rss_pipeline.collector.http.addresses import AddressRange
+from rss_pipeline.collector.http.addresses import AddressRange, literal_address
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 
@@ -28,6 +28,24 @@ class PrivateHosts:
     def opens(self, host: str) -> bool:
         """True if `host` (of a `RequestUrl`) may be private."""
         return host.removesuffix(".") in self.hosts
+
+    def includes(self, hosts: Iterable[str]) -> bool:
+        """True if all of these hosts may be private: by name, or as an address."""
+        return all(
+            self.opens(host)
+            or (
+                (address := literal_address(host)) is not None
+                and any(address in each for each in self.networks)
+            )
+            for host in hosts
+        )
+
+    def covers(self, others: "PrivateHosts") -> bool:
+        """True if everything is open here that is open there."""
+        return self.includes(others.hosts) and all(
+            any(network.version == mine.version and network.subnet_of(mine) for mine in self.networks)  # type: ignore[arg-type]
+            for network in others.networks
+        )
 
     def is_own(self, host: str) -> bool:
         """True if `host` is that of the feed's registered URL."""

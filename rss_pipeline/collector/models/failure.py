@@ -63,6 +63,8 @@ class Failure:
     """It refused or reset the connection: no answer, but our network is up."""
     network: str | None = None
     """The network of the feed's host, if that answered (`network_of`)."""
+    inside: frozenset[str] = frozenset()
+    """The private hosts, opened by the feed, that were requested for an image."""
     host: str | None = None
     """Host of the hop that failed: a redirect may have led away from the feed's own."""
     document_hash: str | None = None

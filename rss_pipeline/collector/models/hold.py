@@ -6,6 +6,9 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 
+IMAGE_AGAIN_AFTER = timedelta(days=1)
+"""The URL of an image is requested at most once in so long, however many items show it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostHold:

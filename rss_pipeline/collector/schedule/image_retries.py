@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import LONGEST
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure, FailureKind
+from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER
 from rss_pipeline.collector.models.network import registered_domain
 from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS
 
-IMAGE_PAUSES = (timedelta(hours=1), timedelta(hours=8))
+IMAGE_PAUSES = (IMAGE_AGAIN_AFTER, 2 * IMAGE_AGAIN_AFTER)
 """After the first attempt that failed, after the second; the third is the last."""
 
 

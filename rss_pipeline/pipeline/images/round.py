@@ -5,36 +5,55 @@ How one image is requested is collector.fetch.image's; which rounds there are is
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Literal
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
+from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage, Referers
 from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.images import fetch_images
-from rss_pipeline.collector.http.private_hosts import private_hosts
+from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
+from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure
-from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.hold import OnHold, url_hash
 from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
 from rss_pipeline.collector.schedule.next_visit import LONGEST_OUTAGE_PAUSE, OUTAGE_PAUSE
-from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
+from rss_pipeline.errors import InfrastructureError, NetworkUnavailable, StorageRejected
 from rss_pipeline.pipeline.session.fetch_policy import images_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.politeness import ImageHosts, Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.storage.images import closings
-from rss_pipeline.storage.images.claims import ImageClaim, ImageTask, last_answer
-from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted, ImageRelease
-from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, put_image, stored_image
+from rss_pipeline.storage.images.claims import (
+    FeedAccess,
+    ImageClaim,
+    ImageTask,
+    earlier_requests,
+    last_answer,
+)
+from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Asked, Attempted, ImageRelease
+from rss_pipeline.storage.images.objects import (
+    ImagePlace,
+    StoredImage,
+    put_image,
+    stored_image,
+    stored_pixels,
+)
+from rss_pipeline.storage.images.wanted import BETWEEN_ATTEMPTS
 from rss_pipeline.storage.objects import public_url
 
 logger = logging.getLogger(__name__)
 
 _RECORDED_AT_ONCE = 200
 _FAILURES_KEPT = 200
+_COPIED_AT_ONCE = 4
+"""Each has an image in memory."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +71,15 @@ class Downloads:
     """Tasks that wait for the next day, for their feeds had their most bytes of images of this one."""
     failures: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Feed id, image URL, kind and sentence of the first 200 failed attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    task: ImageTask
+    failure: Failure
+    at: datetime | None = None
+    """Time of the request, where it was an earlier one, for another task."""
+    asked: Asked | None = None
 
 
 class ImageRound:
@@ -76,7 +104,12 @@ class ImageRound:
         self._done = done
         self._started_at = run.clock()
         self._archived: list[Archived] = []
-        self._failed: list[tuple[ImageTask, Failure]] = []
+        self._failed: list[_Failed] = []
+        self._others: dict[str, list[ImageTask]] = {}
+        """By the task that is requested: the others with its URL."""
+        self._to_copy: dict[str, list[ImageTask]] = {}
+        """By key of an image: the tasks that show it as well."""
+        self._referers = Referers(claim.referers)
         self._unbegun: list[ImageRelease] = []
         self._network_is_up = False
         self._has_public_place = public_url(run.objects, "images/x") is not None
@@ -89,20 +122,9 @@ class ImageRound:
         try:
             self._adopt()
             self._let_wait()
-            requests = [
-                ImageRequest(
-                    id=task.id,
-                    url=task.url,
-                    item_link=task.item_link,
-                    sends_referer=task.sends_referer,
-                    private=private_hosts(
-                        task.feed_url, allow_private=task.allow_private, named=task.private_hosts
-                    ),
-                )
-                for task in self._tasks.values()
-            ]
+            self._share_earlier()
             fetch_images(
-                requests,
+                [self._request(tasks) for tasks in self._by_url().values()],
                 policy=images_policy(self._run.settings),
                 spool=self._spool.folder,
                 keep=self._keep,
@@ -113,14 +135,105 @@ class ImageRound:
                 on_done=self._take,
                 pace=self._politeness.pace,
                 holds=self._politeness.holds,
+                referers=self._referers,
             )
+            self._copy()
         except BaseException:
             self._save_what_is_there()
             raise
         self._record_archived()
+        closings.keep_referers(self._run.database, self._referers.changes(), now=self._run.clock())
         self._end_if_our_network_is_down()
         self._record_failed()
         self._release(self._unbegun)
+
+    def _by_url(self) -> dict[str, list[ImageTask]]:
+        """The tasks to be requested by the hash of their URL. The first of each is requested, for all: one of
+        the feed that opens most, for what it opens is used only where nothing else will do."""
+        found: dict[str, list[ImageTask]] = {}
+        for task in self._tasks.values():
+            found.setdefault(_hash(task), []).append(task)
+        for tasks in found.values():
+            tasks.sort(key=lambda task: len(task.feed.private_hosts) + task.feed.allow_private, reverse=True)
+            self._others[tasks[0].id] = tasks[1:]
+        return found
+
+    def _request(self, tasks: Sequence[ImageTask]) -> ImageRequest:
+        return ImageRequest(
+            id=tasks[0].id,
+            url=tasks[0].url,
+            item_link=next((task.item_link for task in tasks if task.item_link is not None), None),
+            private=_private(tasks[0].feed),
+        )
+
+    def _share_earlier(self) -> None:
+        """Give tasks the result of the request of this day for their URL, if there was one."""
+        now = self._run.clock()
+        hashes = {_hash(task) for task in self._tasks.values()}
+        known = earlier_requests(self._run.database, sorted(hashes), now=now) if hashes else {}
+        for task in list(self._tasks.values()) if known else ():
+            earlier = known.get(_hash(task))
+            if earlier is None or earlier.task_id == task.id:
+                continue
+            if not _may_share(task, earlier.inside, earlier.feed):
+                continue
+            if earlier.key is not None:
+                self._to_copy.setdefault(earlier.key, []).append(task)
+            elif earlier.failure is not None:
+                if task.is_requested and now - earlier.asked_at >= BETWEEN_ATTEMPTS:
+                    continue
+                self._failed.append(_Failed(task, earlier.failure, at=earlier.asked_at))
+                self._run.progress.advance("download_images")
+            del self._tasks[task.id]
+        self._copy()
+        self._record_failed()
+
+    def _copy(self) -> None:
+        """Put the image of another item's task into the place of each task that shows it as well."""
+        copies, self._to_copy = self._to_copy, {}
+        with ThreadPoolExecutor(_COPIED_AT_ONCE, "copy") as threads:
+            for results in threads.map(self._copies, copies, copies.values()):
+                for task, result in results:
+                    if isinstance(result, StoredImage):
+                        self._add(task.id, result)
+                    elif isinstance(result, Failure):
+                        self._failed.append(_Failed(task, result))
+                    elif result == "gone" and task.id not in self._tasks:
+                        # The image of an earlier round is not there any more: this task is requested.
+                        self._tasks[task.id] = task
+                        continue
+                    else:
+                        self._unbegun.append(ImageRelease(task_id=task.id))
+                    self._run.progress.advance("download_images")
+
+    def _copies(
+        self, key: str, tasks: Sequence[ImageTask]
+    ) -> list[tuple[ImageTask, StoredImage | Failure | Literal["gone", "full"]]]:
+        """Runs in a thread of its own."""
+        found = self._run.objects.get(key)
+        if found is None:
+            return [(task, "gone") for task in tasks]
+        body, info = found
+        results: list[tuple[ImageTask, StoredImage | Failure | Literal["gone", "full"]]] = []
+        for task in tasks:
+            if not self._take_room(task, info.size):
+                results.append((task, "full"))
+                continue
+            try:
+                stored = put_image(
+                    self._run.objects,
+                    self._place(task),
+                    body,
+                    size=info.size,
+                    content_type=info.content_type or "application/octet-stream",
+                    extension=key.rpartition(".")[2],
+                    pixels=stored_pixels(info.metadata),
+                )
+            except StorageRejected as error:
+                results.append((task, Failure(kind="storage_rejected", message=str(error))))
+            else:
+                results.append((task, stored))
+        return results
 
     def _adopt(self) -> None:
         """Record images that an interrupted run put into the store and did not record."""
@@ -131,7 +244,9 @@ class ImageRound:
                 if there is not None:
                     del self._tasks[task.id]
                     self._done.adopted += 1
-                    self._add(task.id, there)
+                    # Nobody knows any more which of the private hosts that the feed opens were requested.
+                    is_known = not task.feed.allow_private
+                    self._add(task.id, there, Asked(url_hash=_hash(task)) if is_known else None)
                     self._run.progress.advance("download_images")
 
     def _keep(self, request: ImageRequest, image: Image) -> StoredImage:
@@ -174,33 +289,70 @@ class ImageRound:
     def _has_room(self, feed_id: str) -> bool:
         return self._today.get(feed_id, 0) < self._most
 
+    def _take_room(self, task: ImageTask, size: int) -> bool:
+        """Count the bytes of an image; False if its feed has its most bytes already."""
+        with self._counting:
+            if not self._has_room(task.feed_id):
+                return False
+            self._today[task.feed_id] = self._today.get(task.feed_id, 0) + size
+            return True
+
     def _is_wanted(self, request: ImageRequest) -> bool:
         """False once the feed has its most bytes: the next round lets the rest wait."""
         with self._counting:
             return self._has_room(self._tasks[request.id].feed_id)
 
     def _take(self, request: ImageRequest, outcome: ImageOutcome[StoredImage]) -> None:
-        self._run.progress.advance("download_images")
         self._politeness.keep_holds()
+        task, others = self._tasks[request.id], self._others[request.id]
+        self._run.progress.advance("download_images")
+        asked = Asked(
+            url_hash=_hash(task),
+            failed=outcome.kind if isinstance(outcome, Failure) else None,
+            inside=outcome.inside if isinstance(outcome, KeptImage | Failure) else frozenset(),
+        )
+        shared, apart = self._shared(task, others, outcome)
         match outcome:
             case KeptImage(value=stored):
                 self._network_is_up = True
-                self._add(request.id, stored)
+                self._add(request.id, stored, asked)
+                if shared:
+                    self._to_copy[stored.key] = shared
             case Failure() as failure:
                 self._network_is_up |= failure.kind not in NETWORK_KINDS | UNREQUESTED_KINDS
                 self._network_is_up |= failure.reached
-                self._failed.append((self._tasks[request.id], failure))
+                was_asked = None if failure.kind in UNREQUESTED_KINDS else asked
+                self._failed.append(_Failed(task, failure, asked=was_asked))
+                self._failed += [_Failed(other, failure) for other in shared]
+                self._run.progress.advance("download_images", len(shared))
                 # Only the round's end shows whether a failure in the network is ours: none counts before.
                 if self._network_is_up and len(self._failed) >= _RECORDED_AT_ONCE:
                     self._record_failed()
-            case OnHold(hold=hold):
-                self._unbegun.append(ImageRelease(task_id=request.id, due_at=hold.until))
-            case NotBegun():
-                self._unbegun.append(ImageRelease(task_id=request.id))
+            case OnHold(hold=hold, not_before=not_before):
+                due_at = max(hold.until, not_before or hold.until)
+                self._unbegun += [ImageRelease(task_id=each.id, due_at=due_at) for each in [task, *shared]]
+            case NotBegun(not_before=not_before):
+                self._unbegun += [
+                    ImageRelease(task_id=each.id, due_at=not_before) for each in [task, *shared]
+                ]
+        # The next round requests them, by what their feeds open themselves.
+        self._unbegun += [ImageRelease(task_id=other.id) for other in apart]
 
-    def _add(self, task_id: str, stored: StoredImage) -> None:
+    def _shared(
+        self, task: ImageTask, others: Sequence[ImageTask], outcome: ImageOutcome[StoredImage]
+    ) -> tuple[list[ImageTask], list[ImageTask]]:
+        """The others for which the request of this task's URL counts, and those for which it does not."""
+        if isinstance(outcome, Failure) and outcome.kind in UNREQUESTED_KINDS:
+            opened = _private(task.feed)
+            shared = [other for other in others if opened.covers(_private(other.feed))]
+        else:
+            inside = outcome.inside if isinstance(outcome, KeptImage | Failure) else frozenset()
+            shared = [other for other in others if _may_share(other, inside, task.feed)]
+        return shared, [other for other in others if other not in shared]
+
+    def _add(self, task_id: str, stored: StoredImage, asked: Asked | None = None) -> None:
         self._archived.append(
-            Archived(task_id=task_id, key=stored.key, bytes=stored.size, pixels=stored.pixels)
+            Archived(task_id=task_id, key=stored.key, bytes=stored.size, pixels=stored.pixels, asked=asked)
         )
         if len(self._archived) >= _RECORDED_AT_ONCE:
             self._record_archived()
@@ -239,14 +391,16 @@ class ImageRound:
         now = self._run.clock()
         attempted = [
             Attempted(
-                task_id=task.id,
-                message=failure.message,
-                next_attempt_at=next_image_attempt(task.attempts + 1, failure, now=now),
+                task_id=each.task.id,
+                message=each.failure.message,
+                next_attempt_at=next_image_attempt(each.task.attempts + 1, each.failure, now=each.at or now),
+                asked=each.asked,
             )
-            for task, failure in failed
+            for each in failed
         ]
         ours = closings.record_attempted(self._run.database, self._token, attempted, now=now)
-        for task, failure in failed:
+        for each in failed:
+            task, failure = each.task, each.failure
             if task.id in ours:
                 self._done.failed_attempts += 1
                 self._done.failed += task.attempts + 1 >= MAX_ATTEMPTS
@@ -256,10 +410,10 @@ class ImageRound:
     def _end_if_our_network_is_down(self) -> None:
         if self._network_is_up or not self._failed:
             return
-        tried = [task for task, _ in self._failed]
+        tried = [each.task for each in self._failed]
         postponed = [task.postponed_at for task in tried if task.postponed_at is not None]
         if not images_network_is_down(
-            [(failure.host or task.host, failure.kind) for task, failure in self._failed],
+            [(each.failure.host or each.task.host, each.failure.kind) for each in self._failed],
             last_feed_answer=last_answer(self._run.database),
             since=min(postponed, default=self._started_at),
         ):
@@ -268,7 +422,7 @@ class ImageRound:
         # The outage has lasted so long: each pause is twice the last one.
         pause = min(now - min(postponed, default=now) + OUTAGE_PAUSE, LONGEST_OUTAGE_PAUSE)
         minutes = pause // timedelta(minutes=1)
-        said = next(failure.message for _, failure in self._failed if failure.kind in NETWORK_KINDS)
+        said = next(each.failure.message for each in self._failed if each.failure.kind in NETWORK_KINDS)
         reason = f"our own network was down: no attempt is counted. {said}"
         self._release(
             (
@@ -305,3 +459,20 @@ class ImageRound:
             position=task.position,
             is_private=task.is_private and self._has_public_place,
         )
+
+
+def _hash(task: ImageTask) -> str:
+    """The form in which the URL of a task is kept as requested: URLs that make the same request share it."""
+    with suppress(FetchError):
+        return url_hash(request_url(task.url).url)
+    return url_hash(task.url)
+
+
+def _private(feed: FeedAccess) -> PrivateHosts:
+    return private_hosts(feed.url, allow_private=feed.allow_private, named=feed.private_hosts)
+
+
+def _may_share(task: ImageTask, inside: Collection[str], feed: FeedAccess) -> bool:
+    """True if the result of a request for that feed, of these private hosts, may be given to this task."""
+    opened = _private(task.feed)
+    return not inside or opened.includes(inside) or opened.covers(_private(feed))

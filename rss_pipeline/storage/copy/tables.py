@@ -26,6 +26,8 @@ TABLES = {
     "feed_holds": ("feed_id",),
     "image_holds": ("host",),
     "host_gaps": ("kept", "host"),
+    "image_urls": ("day", "url_hash"),
+    "image_referers": ("host",),
     "sequences": ("name",),
     "installation": ("name",),
     "users": ("id",),

@@ -6,15 +6,19 @@ store already.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claims import RANKED_FIRST
 from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
+from rss_pipeline.storage.images.closings import REFERER_DAYS
 from rss_pipeline.storage.images.wanted import REQUESTED
-from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, new_token
+from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, chunked, compact, new_token
 
 PER_HOST = 200
 """Tasks of one host in one claim: what its two connections get through in a round."""
@@ -34,6 +38,17 @@ _DUE = f"""FROM image_tasks AS t JOIN items ON items.id = t.item_id JOIN feeds O
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeedAccess:
+    """The private hosts that a feed opens."""
+
+    url: str
+    """Its registered URL: with `allow_private`, images may be at its host although that is private."""
+    allow_private: bool
+    private_hosts: tuple[str, ...]
+    """Names, addresses and networks that it opens besides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImageTask:
     """A claimed image task with the values of its item and feed that a download needs."""
 
@@ -41,9 +56,8 @@ class ImageTask:
     feed_id: str
     guid: str
     item_link: str | None
-    """None as well where the feed is private: its links are not shown to image hosts."""
-    sends_referer: bool
-    """False where the feed needs a password or its URL has a query, which may hold a token."""
+    """None as well where the feed is private, or its URL has a query, which may hold a token: its links are
+    not shown to image hosts."""
     url: str
     host: str
     position: int
@@ -53,13 +67,25 @@ class ImageTask:
     is_private: bool
     """The feed needs a password or headers, or private hosts are open to it: everybody may not see its
     images."""
-    feed_url: str
-    """The feed's registered URL: with `allow_private`, images may be at its host although that is private."""
-    allow_private: bool
-    private_hosts: tuple[str, ...]
-    """Names, addresses and networks that the feed opens besides."""
+    feed: FeedAccess
+    is_requested: bool
+    """A user waits for it."""
     postponed_at: datetime | None
     """Time of the last attempt, if that failed through an outage of our own network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRequest:
+    """A request of this day for an image URL, on behalf of one task."""
+
+    task_id: str
+    asked_at: datetime
+    key: str | None
+    """The key of the image; None if the request failed."""
+    failure: Failure | None
+    inside: frozenset[str]
+    """The private hosts that were requested because the feed of the task opens them."""
+    feed: FeedAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +93,8 @@ class ImageClaim:
     token: str
     tasks: tuple[ImageTask, ...]
     holds: KnownHolds
+    referers: frozenset[str] = frozenset()
+    """The hosts that need a Referer, of those claimed."""
 
 
 def claim_images(
@@ -129,10 +157,69 @@ def claim_images(
                 [token, token],
                 name="claim images",
             ),
+            Statement(
+                """SELECT host FROM image_referers WHERE learned_at > ? AND host IN (
+                  SELECT value FROM json_each((SELECT image_hosts FROM leases WHERE token = ?)))""",
+                [instant(now - REFERER_DAYS), token],
+                name="read hosts that need a Referer",
+            ),
             known_statement(now),
         ]
     )
-    return ImageClaim(token=token, tasks=tuple(map(_task, results[-3].rows)), holds=known_holds(results[-1]))
+    return ImageClaim(
+        token=token,
+        tasks=tuple(map(_task, results[-4].rows)),
+        holds=known_holds(results[-1]),
+        referers=frozenset(row["host"] for row in results[-2].rows),
+    )
+
+
+def earlier_requests(
+    database: Database, hashes: Iterable[str], *, now: datetime
+) -> dict[str, EarlierRequest]:
+    """The requests of the last day for URLs with these hashes (`url_hash`), the newest of each."""
+    since = now - IMAGE_AGAIN_AFTER
+    days = compact([instant(at)[:10] for at in {since, now}])
+    found: dict[str, EarlierRequest] = {}
+    for chunk in chunked(map(compact, sorted(hashes))):
+        rows = database.query(
+            """SELECT u.url_hash, u.asked_at, u.failed, u.inside, t.id, t.status, t.r2_key, t.last_error,
+              f.url AS feed_url, f.allow_private, f.private_hosts
+            FROM json_each(?) AS d CROSS JOIN json_each(?) AS j
+              CROSS JOIN image_urls AS u ON u.day = d.value AND u.url_hash = j.value AND u.asked_at > ?
+              CROSS JOIN image_tasks AS t ON t.id = u.task_id CROSS JOIN items AS i ON i.id = t.item_id
+              CROSS JOIN feeds AS f ON f.id = i.feed_id
+            ORDER BY u.asked_at""",
+            [days, chunk, instant(since)],
+            name="read earlier requests of images",
+        ).rows
+        found.update((row["url_hash"], _request(row)) for row in rows if _has_result(row))
+    return found
+
+
+def _has_result(row: Row) -> bool:
+    """False where the task was given another URL since, or its result was never recorded."""
+    return row["last_error"] is not None if row["failed"] else row["status"] == "success"
+
+
+def _request(row: Row) -> EarlierRequest:
+    failed = row["failed"]
+    return EarlierRequest(
+        task_id=row["id"],
+        asked_at=datetime.fromisoformat(row["asked_at"]),
+        key=None if failed else row["r2_key"],
+        failure=Failure(kind=failed, message=row["last_error"]) if failed else None,
+        inside=frozenset(json.loads(row["inside"] or "[]")),
+        feed=_access(row),
+    )
+
+
+def _access(row: Row) -> FeedAccess:
+    return FeedAccess(
+        url=row["feed_url"],
+        allow_private=bool(row["allow_private"]),
+        private_hosts=tuple(json.loads(row["private_hosts"] or "[]")),
+    )
 
 
 _OF_LEASE = "(SELECT value FROM json_each((SELECT image_tasks FROM leases WHERE token = ?)))"
@@ -173,16 +260,14 @@ def _task(row: Row) -> ImageTask:
         feed_id=row["feed_id"],
         guid=row["guid"],
         item_link=None if private else row["link"],
-        sends_referer=not (row["needs_access"] or has_query),
         url=row["original_url"],
         host=row["host"],
         position=int(row["position"]),
         attempts=int(row["attempts"]),
         was_interrupted=row["lease_token"] is not None,
         is_private=bool(row["needs_access"] or row["allow_private"] or row["private_hosts"]),
-        feed_url=row["feed_url"],
-        allow_private=bool(row["allow_private"]),
-        private_hosts=tuple(json.loads(row["private_hosts"] or "[]")),
+        feed=_access(row),
+        is_requested=row["last_error_kind"] == REQUESTED,
         postponed_at=datetime.fromisoformat(row["updated_at"]) if postponed else None,
     )
 

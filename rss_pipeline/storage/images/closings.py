@@ -4,18 +4,33 @@ Every statement is guarded by the lease's token: a task that another run took ov
 meanwhile, stays as it is. Claiming is claims.py's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable
 from rss_pipeline.storage.topics.stale import mark_stale_of
 
 MAX_ATTEMPTS = 3
+REFERER_DAYS = timedelta(days=30)
+"""A host that needed a Referer so long ago is requested without one again."""
+_MOST_REFERERS = 1000
+"""Hosts that are kept at most: names below a wildcard are free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The URL of a task was requested."""
+
+    url_hash: str
+    failed: FailureKind | None = None
+    inside: frozenset[str] = frozenset()
+    """The private hosts that were requested because the task's feed opens them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +41,8 @@ class Archived:
     key: str
     bytes: int
     pixels: ImageSize | None = None
+    asked: Asked | None = None
+    """None for an image that was requested for another task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +52,8 @@ class Attempted:
     task_id: str
     message: str
     next_attempt_at: datetime
+    asked: Asked | None = None
+    """None where the failure is that of a request for another task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +85,62 @@ def record_archived(
         statements.append(Statement(_ARCHIVED, [at, chunk, token], name="close archived images"))
     if not statements:
         return set()
+    statements += _asked_statements(archived, now)
     return {row["id"] for result in database.batch(statements) for row in result.rows}
+
+
+def _asked_statements(tasks: Sequence[Archived | Attempted], now: datetime) -> list[Statement]:
+    """Note for a day that these URLs were requested. No lease guards that."""
+    day = instant(now)[:10]
+    rows = (
+        compact([each.asked.url_hash, each.task_id, each.asked.failed, _inside(each.asked)])
+        for each in tasks
+        if each.asked is not None
+    )
+    statements = [
+        Statement(_ASKED, [day, instant(now), chunk], name="keep requests of images")
+        for chunk in chunked(rows)
+    ]
+    if statements:
+        # Those of yesterday may count until this time of today.
+        over = [instant(now - timedelta(days=1))[:10]]
+        statements.append(
+            Statement("DELETE FROM image_urls WHERE day < ?", over, name="drop old requests of images")
+        )
+    return statements
+
+
+def _inside(asked: Asked) -> str | None:
+    return compact(sorted(asked.inside)) if asked.inside else None
+
+
+def keep_referers(database: Database, changes: Mapping[str, bool], *, now: datetime) -> None:
+    """Keep the hosts that need a Referer, with True, and forget those that do not."""
+    needed = [host for host, is_needed in sorted(changes.items()) if is_needed]
+    others = [host for host, is_needed in sorted(changes.items()) if not is_needed]
+    if not changes:
+        return
+    database.batch(
+        [
+            Statement(
+                "DELETE FROM image_referers WHERE host IN (SELECT value FROM json_each(?))",
+                [compact(others)],
+                name="forget hosts that need no Referer",
+            ),
+            Statement(
+                """INSERT INTO image_referers (host, learned_at) SELECT value, ? FROM json_each(?) WHERE true
+                ON CONFLICT (host) DO UPDATE SET learned_at = excluded.learned_at""",
+                [instant(now), compact(needed)],
+                name="keep hosts that need a Referer",
+            ),
+            Statement(
+                f"""DELETE FROM image_referers WHERE learned_at <= ? OR host NOT IN (
+                  SELECT host FROM image_referers ORDER BY learned_at DESC, host LIMIT {_MOST_REFERERS})""",
+                [instant(now - REFERER_DAYS)],
+                name="drop old hosts that need a Referer",
+            ),
+        ]
+    )
 
 
 def _row(each: Archived) -> str:
@@ -82,7 +156,8 @@ def record_attempted(
         compact([each.task_id, storable(each.message[:2000]), instant(each.next_attempt_at)])
         for each in attempted
     )
-    return _record(database, "close failed images", _ATTEMPTED, token, rows, now)
+    asked = _asked_statements(attempted, now)
+    return _record(database, "close failed images", _ATTEMPTED, token, rows, now, asked)
 
 
 def release(database: Database, token: str, releases: Iterable[ImageRelease], *, now: datetime) -> None:
@@ -129,14 +204,28 @@ def still_there(database: Database, ids: Sequence[str]) -> set[str]:
 
 
 def _record(
-    database: Database, name: str, sql: str, token: str, rows: Iterable[str], now: datetime
+    database: Database,
+    name: str,
+    sql: str,
+    token: str,
+    rows: Iterable[str],
+    now: datetime,
+    others: Sequence[Statement] = (),
 ) -> set[str]:
     statements = [Statement(sql, [instant(now), chunk, token], name=name) for chunk in chunked(rows)]
+    statements += others
     if not statements:
         return set()
     return {row["id"] for result in database.batch(statements) for row in result.rows}
 
 
+_ASKED = """WITH given(day, at) AS (SELECT ?, ?)
+  INSERT INTO image_urls (day, url_hash, asked_at, task_id, failed, inside)
+  SELECT given.day, json_extract(value, '$[0]'), given.at, json_extract(value, '$[1]'),
+    json_extract(value, '$[2]'), json_extract(value, '$[3]')
+  FROM given, json_each(?) WHERE true
+  ON CONFLICT (day, url_hash) DO UPDATE SET asked_at = excluded.asked_at, task_id = excluded.task_id,
+    failed = excluded.failed, inside = excluded.inside"""
 _OURS = "FROM json_each(?) AS v WHERE image_tasks.id = json_extract(v.value, '$[0]') AND lease_token = ?"
 _ARCHIVED = f"""UPDATE image_tasks SET status = 'success', r2_key = json_extract(v.value, '$[1]'),
   bytes = CAST(json_extract(v.value, '$[2]') AS INTEGER),

