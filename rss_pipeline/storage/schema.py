@@ -1,6 +1,7 @@
 """Migrations: those of this code, those a database has, and applying the missing ones.
 
-The statements themselves are the files of migrations/, one set for all databases.
+The statements themselves are the files of migrations/, one set for all databases. Files with names that end
+in `_postgres.sql` change nothing in others.
 """
 
 import re
@@ -12,7 +13,7 @@ from importlib.resources import files
 from typing import Protocol, runtime_checkable
 
 from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError, TableMissing
-from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.database import Database, SkipsLocked, Statement
 from rss_pipeline.storage.old_items import number_old_items
 from rss_pipeline.storage.sql import NOW
 
@@ -28,6 +29,11 @@ class Migration:
     version: int
     name: str
     statements: tuple[str, ...]
+
+    def statements_for(self, database: Database) -> tuple[str, ...]:
+        """Its statements on this database: none of those for Postgres on others."""
+        is_for_postgres = self.name.endswith("_postgres.sql")
+        return () if is_for_postgres and not isinstance(database, SkipsLocked) else self.statements
 
 
 @runtime_checkable
@@ -106,6 +112,7 @@ def migrate(database: Database) -> list[str]:
     for migration in known:
         if migration.version <= current:
             continue
+        statements = migration.statements_for(database)
         ledger = Statement(
             f"INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, {NOW})",
             [migration.version, migration.name],
@@ -115,7 +122,7 @@ def migrate(database: Database) -> list[str]:
             database.batch(
                 [
                     Statement(_LEDGER, name="create ledger"),
-                    *(Statement(sql, name=f"migrate {migration.name}") for sql in migration.statements),
+                    *(Statement(sql, name=f"migrate {migration.name}") for sql in statements),
                     ledger,
                 ]
             )

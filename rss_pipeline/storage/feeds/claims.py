@@ -5,14 +5,16 @@ Which feeds a claim may take is claimable.py's; releasing them is leases.py's.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.storage.database import Database, Result, SkipsLocked, Statement, Value
 from rss_pipeline.storage.feeds.claimable import (
+    BUCKET,
     COMPANY,
     FREE,
     SUSPECT,
@@ -34,7 +36,7 @@ from rss_pipeline.storage.feeds.holds import (
 )
 from rss_pipeline.storage.feeds.leases import forgive_unbegun
 from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.sql import DB_NOW, EXPIRY, compact, new_token
+from rss_pipeline.storage.sql import DB_NOW, EXPIRY, compact, new_token, number
 
 PER_HOST = 60
 """Feeds of one host in one claim: what pacing of a second lets through in a round, halved."""
@@ -185,7 +187,10 @@ class _Claiming:
         return self.wanted.ids is None and (isinstance(self.wanted, Named) or self.wanted.shard is None)
 
     def _wanting(self) -> tuple[str, list[Value]]:
-        condition, params = selection(self.wanted, self.clock)
+        return self._wanting_of(self.wanted)
+
+    def _wanting_of(self, wanted: Wanted) -> tuple[str, list[Value]]:
+        condition, params = selection(wanted, self.clock)
         if self.suspects and self.company is not None:
             return f"{condition} AND {SUSPECT} AND {COMPANY} = ?", [*params, self.company]
         return f"{condition} AND {SUSPECT if self.suspects else f'NOT {SUSPECT}'}", params
@@ -260,21 +265,18 @@ class _Claiming:
         over by their hosts alone, in a query of its own (LIMIT -1 keeps it apart): a host is among the first
         columns of a row, a lease among the last, and reading up to there is a third of the work.
         """
-        wanting, params = self._wanting()
-        is_due = isinstance(self.wanted, Due)
         for each in _LADDER if self.wanted.ids is None and not self.suspects else ():
             first = math.ceil(each * self.limit)
+            if isinstance(self.wanted, Named) or self.wanted.shard is None:
+                candidates, params = self._oldest(first)
+            else:
+                of_all = replace(self.wanted, shard=None)
+                candidates, params = self._oldest_of(self.wanted.shard, of_all, first)
             # Fewer than these are all that there are.
             yield self._choose(
                 "choose feeds among the oldest",
-                candidates=f"""SELECT id, host, next_fetch_at FROM (
-                    SELECT * FROM feeds WHERE {POLLED} AND host NOT IN {_HELD_HOSTS}
-                    {"AND next_fetch_at <= ?" if is_due else ""} ORDER BY next_fetch_at LIMIT -1
-                  ) WHERE {wanting} AND {UNLEASED} AND {NOT_HELD} LIMIT {first}""",
-                params=[
-                    *(self.clock, *([instant(self.wanted.now)] if is_due else ())),
-                    *(*params, self.clock, *2 * [instant(self.wanted.now)]),
-                ],
+                candidates=candidates,
+                params=params,
                 if_found=f"(n = ? OR seen < {first})",
                 if_params=[self.limit],
                 columns=_SEEN,
@@ -291,6 +293,50 @@ class _Claiming:
             params=[*([] if named is None else [compact(list(named))]), *params],
             if_found="n > 0",
             returning=_FOUND,
+        )
+
+    def _oldest(self, first: int) -> tuple[str, list[Value]]:
+        """A query for the oldest feeds that may be claimed, so many of them, and its parameters."""
+        wanting, params = self._wanting()
+        is_due = isinstance(self.wanted, Due)
+        return (
+            f"""SELECT id, host, next_fetch_at FROM (
+                SELECT * FROM feeds WHERE {POLLED} AND host NOT IN {_HELD_HOSTS}
+                {"AND next_fetch_at <= ?" if is_due else ""} ORDER BY next_fetch_at LIMIT -1
+              ) WHERE {wanting} AND {UNLEASED} AND {NOT_HELD} LIMIT {first}""",
+            [
+                *(self.clock, *([instant(self.wanted.now)] if is_due else ())),
+                *(*params, self.clock, *2 * [instant(self.wanted.now)]),
+            ],
+        )
+
+    def _oldest_of(self, shard: Shard, of_all: Wanted, first: int) -> tuple[str, list[Value]]:
+        """The same of a shard: from the index by bucket, so that it reads no feeds of other shards. `of_all`
+        is what is wanted of all of them.
+
+        A first look at the oldest few of each bucket shows up to which time the wanted ones are due at most;
+        then each bucket gives all up to that time.
+        """
+        wanting, wanting_params = self._wanting_of(of_all)
+        of_bucket = f"""{POLLED} AND host NOT IN {_HELD_HOSTS} AND {wanting} AND {UNLEASED} AND {NOT_HELD}"""
+        params = [
+            *(compact(shard.buckets), self.clock, *wanting_params),
+            *(self.clock, *2 * [instant(self.wanted.now)]),
+        ]
+
+        def oldest(each: int, until: str = "") -> str:
+            return f"""SELECT f.id, f.host, f.next_fetch_at
+                FROM (SELECT {number("value")} AS of_shard FROM json_each(?)) AS b CROSS JOIN LATERAL (
+                  SELECT id, host, next_fetch_at FROM feeds
+                  WHERE {BUCKET} = b.of_shard AND {of_bucket}{until}
+                  ORDER BY next_fetch_at LIMIT {each}) AS f"""
+
+        few = oldest(2 * math.ceil(first / len(shard.buckets)))
+        until = f"""coalesce(
+            (SELECT next_fetch_at FROM ({few}) ORDER BY next_fetch_at LIMIT 1 OFFSET {first - 1}), '9999')"""
+        return (
+            f"{oldest(first, f' AND next_fetch_at <= {until}')} ORDER BY f.next_fetch_at LIMIT {first}",
+            [*params, *params],
         )
 
     def drop_empty(self) -> Statement:

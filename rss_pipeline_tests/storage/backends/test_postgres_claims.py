@@ -5,10 +5,14 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import psycopg
 import pytest
 
+from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
+from rss_pipeline.storage.backends.postgres.dialect import translate
 from rss_pipeline.storage.database import Beside, Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named
@@ -149,6 +153,53 @@ def test_a_feed_that_was_released_is_claimed_before_younger_ones(
     assert ids(claim(migrated_postgres, limit=2)) == ["f8", "f3"]
     leases.end(migrated_postgres, second.token, forgive=True)
     assert ids(claim(migrated_postgres, limit=4)) == ["f6", "f5", "f4", "f2"]
+
+
+@pytest.mark.parametrize("count", [8, 64])
+def test_a_shard_s_claim_takes_its_oldest_and_reads_rows_by_its_batch_not_by_the_number_of_shards(
+    running_postgres: Postgres, migrated_postgres: PostgresDatabase, count: int
+) -> None:
+    class Explaining(PostgresDatabase):
+        read = 0
+
+        def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
+            if beside == "choose":
+                with psycopg.connect(
+                    running_postgres.url("shared"), cursor_factory=psycopg.RawCursor
+                ) as there:
+                    choose = f"EXPLAIN (ANALYZE, FORMAT JSON) {translate(statements[0].sql)}"
+                    [(plan,)] = there.execute(choose, list(statements[0].params)).fetchall()
+                    self.read += sum(_rows_of_feeds(plan[0]["Plan"]))
+                    there.rollback()
+            return super().batch_beside(statements, beside)
+
+    register(migrated_postgres, spec("like"))
+    running_postgres.execute(
+        "shared",
+        """INSERT INTO feeds (id, url, host, bucket, next_fetch_at, created_at)
+        SELECT 'f' || n, 'http://h' || n || '/', 'h' || n, n * 7 % 1024,
+          to_char(timestamp '2026-01-01' + (n * 7919 % 9973) * interval '1 second',
+            'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '2026-01-01T00:00:00Z'
+        FROM generate_series(1, 9000) AS n;
+ANALYZE feeds""",
+    )
+    shard, limit = Shard(number=3, of=count), 100
+    oldest = migrated_postgres.query(
+        f"SELECT id FROM feeds WHERE bucket IN ({', '.join(map(str, shard.buckets))})"
+        " ORDER BY next_fetch_at, id"
+    ).rows
+    with contextlib.closing(Explaining(running_postgres.url("shared"), where="x")) as database:
+        found = ids(claim(database, Due(now=NOW, shard=shard), limit=limit))
+        assert found == [row["id"] for row in oldest][:limit]
+        assert limit < database.read < 6 * limit
+
+
+def _rows_of_feeds(plan: dict[str, Any]) -> Iterator[int]:
+    """Rows that each part of a plan has read of the table."""
+    if plan.get("Relation Name") == "feeds":
+        yield plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0))
+    for part in plan.get("Plans", ()):
+        yield from _rows_of_feeds(part)
 
 
 @pytest.mark.parametrize("wanted", [Due(now=NOW), Due(now=NOW, ids=["a"]), Named(ids=["a"], now=NOW)])

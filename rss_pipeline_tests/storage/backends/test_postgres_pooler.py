@@ -1,4 +1,4 @@
-"""A pooler in transaction mode before Postgres: it works and leaves nothing, or is refused with a sentence."""
+"""A pooler in transaction mode before Postgres: it works and leaves nothing, or a sentence refuses it."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
