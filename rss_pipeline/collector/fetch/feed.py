@@ -78,6 +78,7 @@ class FeedVisit:
             policy=self.policy,
             clock=self.clock,
             begin=self.begin,
+            user=self.feed.brought_by,
             private=private_hosts(
                 self.feed.url, allow_private=self.feed.allow_private, named=self.feed.private_hosts
             ),

@@ -1,7 +1,8 @@
 """Turns: limits on the requests to one host at a time and in total, and a delay after each request.
 
 No HTTP. A visit that waits for a host holds no slot, so a host with hundreds of feeds or images delays only
-its own visits.
+its own visits. Users share the slots, and the lanes of a host: who has brought a hundred slow feeds delays
+nobody else's.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import heapq
 import itertools
 import math
 import time
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -86,7 +88,8 @@ class HoldActive(Exception):
 
 
 class _Gate:
-    """The lanes of one host. Visits that have begun pass before those that have not.
+    """The lanes of one host. Visits that have begun pass before those that have not; of those, the first ones
+    of each user before the second ones.
 
     Sixty feeds behind one http-to-https redirect would otherwise all make their first request before any
     made its second, and the end of the round would waste sixty requests.
@@ -95,8 +98,9 @@ class _Gate:
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
         self._free = list(range(lanes))
-        self._queue: list[tuple[bool, int, asyncio.Future[int]]] = []
+        self._queue: list[tuple[bool, int, int, asyncio.Future[int]]] = []
         self._arrivals = itertools.count()
+        self._of_user: Counter[str] = Counter()
 
     @property
     def is_awaited(self) -> bool:
@@ -106,14 +110,15 @@ class _Gate:
     def is_busy(self) -> bool:
         return bool(self._queue) or len(self._free) < self._lanes
 
-    async def enter(self, *, begun: bool, rested: Callable[[int], float]) -> int:
+    async def enter(self, *, begun: bool, user: str, rested: Callable[[int], float]) -> int:
         """A lane for a request: of several free ones the one that was idle longest."""
+        self._of_user[user] += 1
         if self._free:
             lane = min(self._free, key=rested)
             self._free.remove(lane)
             return lane
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._queue, (not begun, next(self._arrivals), turn))
+        heapq.heappush(self._queue, (not begun, self._of_user[user], next(self._arrivals), turn))
         try:
             return await turn
         except asyncio.CancelledError:
@@ -128,6 +133,57 @@ class _Gate:
                 turn.set_result(lane)
                 return
         self._free.append(lane)
+
+
+class _Slots:
+    """The slots of a round. A free one is for the user with the fewest at that moment, then for whom they
+    were taken the shortest time so far; nobody's is kept free for others."""
+
+    def __init__(self, count: int, monotonic: Callable[[], float]) -> None:
+        self._free = count
+        self._monotonic = monotonic
+        self._taken: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._queues: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def slot(self, user: str) -> AsyncIterator[None]:
+        """Wait for a slot; the block has it."""
+        await self._enter(user)
+        began = self._monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[user] += self._monotonic() - began
+            self._leave(user)
+
+    async def _enter(self, user: str) -> None:
+        if self._free:
+            self._free -= 1
+            self._taken[user] += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(user, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave(user)
+            raise
+
+    def _leave(self, user: str) -> None:
+        self._taken[user] -= 1
+        while self._queues:
+            next_ = min(self._queues, key=lambda each: (self._taken[each], self._seconds[each]))
+            queue = self._queues[next_]
+            turn = queue.popleft()
+            if not queue:
+                del self._queues[next_]
+            if not turn.done():
+                self._taken[next_] += 1
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 class Turn:
@@ -172,7 +228,7 @@ class Turns:
         """False once another run may visit the hosts of this round."""
         self._host_delay = policy.host_delay
         self._lanes = policy.connections_per_host
-        self._slots = asyncio.Semaphore(policy.concurrency)
+        self._slots = _Slots(policy.concurrency, pace.monotonic)
         self._gates: dict[str, _Gate] = {}
         self._holds = holds
         self._left_to_others: set[str] = set()
@@ -192,22 +248,22 @@ class Turns:
         return host in self._gates and self._gates[host].is_busy
 
     @asynccontextmanager
-    async def turn(self, host: str, *, begun: bool, url: str = "") -> AsyncIterator[Turn]:
-        """Wait for the host, its delay and a slot; the block is one request, of `url`.
+    async def turn(self, host: str, *, begun: bool, url: str = "", user: str = "") -> AsyncIterator[Turn]:
+        """Wait for the host, its delay and a slot; the block is one request, of `url`, for `user`.
 
         Raises `TurnRefused`, `HoldActive`.
 
         End one host's turn before waiting for the next: a waiting visit holds nothing, so two visits that
         redirect to each other's hosts cannot block each other.
         """
-        gate, lane = await self._enter(host, begun=begun)
+        gate, lane = await self._enter(host, begun=begun, user=user)
         turn = Turn(lambda: gate.leave(lane))
         try:
             self._refuse_when_left_to_others(host, begun)
             self._refuse_when_held(host, url)
             await self._take(host)
             await self._delay(host, lane, begun=begun)
-            async with self._slots:
+            async with self._slots.slot(user):
                 self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host, url)
                 self._refuse_when_over(host, self._pace.monotonic(), begun=begun)
@@ -221,7 +277,7 @@ class Turns:
         finally:
             turn.release_host()
 
-    async def _enter(self, host: str, *, begun: bool) -> tuple["_Gate", int]:
+    async def _enter(self, host: str, *, begun: bool, user: str) -> tuple["_Gate", int]:
         """A lane at the gate of the host, or of all hosts that share a learned gap with it."""
         ended = self._pace.ended
         while True:
@@ -229,7 +285,9 @@ class Turns:
             # One at a time, in place of the lanes that the host has otherwise.
             name = host if learned is None else f"{learned.host} one by one"
             gate = self._gates.setdefault(name, _Gate(self._lanes if learned is None else 1))
-            lane = await gate.enter(begun=begun, rested=lambda lane: ended.get((host, lane), -math.inf))
+            lane = await gate.enter(
+                begun=begun, user=user, rested=lambda lane: ended.get((host, lane), -math.inf)
+            )
             now_learned = self._holds.gaps.of(host)
             if (learned and learned.host) == (now_learned and now_learned.host):
                 return gate, lane

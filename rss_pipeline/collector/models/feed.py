@@ -213,6 +213,8 @@ class Feed:
     """True if feeds.yaml lists the feed, or a subscriber leaves the interval to `auto`."""
     needs_access: bool = False
     """The registry holds headers or a password for it."""
+    brought_by: str = ""
+    """The users that it is visited for, by whom polls are shared; empty for those of feeds.yaml."""
     counted_day: str | None = None
     """The UTC day of the next two, `YYYY-MM-DD`."""
     day_items: int = 0

@@ -8,7 +8,7 @@ refresh.py's.
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
@@ -29,6 +29,9 @@ MOST_AT_ONCE = 200
 """Requests of one claim; the next claim takes the next ones."""
 STAY_SECONDS = 30.0
 """A run takes requests for so long; what is left then, another run takes."""
+ROUND_SECONDS = 10.0
+"""Requests to publishers begin for so long; then what came meanwhile takes its turn with the rest: a user may
+have requested a hundred slow feeds."""
 LOOK_SECONDS = 0.5
 LEASE_SECONDS = 45
 """The lease of a run for requests: they are done within two minutes although the run was killed."""
@@ -78,7 +81,7 @@ class Requests:
     def fetch(self, visits: Visits) -> Visits:
         """The step of a poll; where our own network is down, the requests are answered so."""
         with self._kept():
-            return steps.fetch(self._session, visits, round_seconds=STAY_SECONDS)
+            return steps.fetch(self._session, visits, round_seconds=ROUND_SECONDS)
 
     def answer(self, visits: Sequence[Visit]) -> None:
         """Answer the requests with a visit that has ended; called as soon as the items are stored."""
@@ -100,7 +103,11 @@ class Requests:
             while time.monotonic() < self._until and self._take_again():
                 visits = self._visits()
                 held = {visit.feed.id for visit in visits if isinstance(visit.outcome, HeldElsewhere)}
-                ours = run_through(self._session, [visit for visit in visits if visit.feed.id not in held])
+                ours = run_through(
+                    self._session,
+                    [visit for visit in visits if visit.feed.id not in held],
+                    round_seconds=ROUND_SECONDS,
+                )
                 self.answer(ours)
                 done += ours
                 done += self._run_search()
@@ -168,7 +175,11 @@ class Requests:
         # One lease on their hosts for the run's length is enough.
         go_first(self._session, [visit for visit in visits if visit.feed.id not in self._awaited])
         self._awaited |= {visit.feed.id for visit in visits}
-        return visits
+        # Here it counts who waits, and not who has brought the feed.
+        return [
+            replace(visit, feed=replace(visit.feed, brought_by=self._claimed.by_feed[visit.feed.id].users))
+            for visit in visits
+        ]
 
     def _run_search(self) -> Visits:
         """One search: then come the visits that were requested meanwhile."""

@@ -3,6 +3,7 @@
 The requests themselves are collector.fetch.
 """
 
+from collections import Counter
 from dataclasses import replace
 
 from rss_pipeline.collector.fetch.feeds import Beginnings, OtherRuns, fetch_feeds
@@ -82,8 +83,13 @@ def request(
     """Request each pending feed. Nothing is closed yet: a network failure may turn out to be ours."""
     pending = [visit for visit in visits if isinstance(visit.outcome, Pending)]
     # A feed that was refused for the sake of others of its host comes before them. One that is refused again
-    # has no one to blame, and would keep the others from their visits.
-    pending.sort(key=lambda visit: not _was_refused_once(visit.feed.failures))
+    # has no one to blame, and would keep the others from their visits. Otherwise users take turns.
+    of_user: Counter[str] = Counter()
+    turns: dict[str, int] = {}
+    for visit in pending:
+        of_user[visit.feed.brought_by] += 1
+        turns[visit.feed.id] = of_user[visit.feed.brought_by]
+    pending.sort(key=lambda visit: (not _was_refused_once(visit.feed.failures), turns[visit.feed.id]))
     run.progress.begin("fetch", len(pending))
     if not pending:
         return visits

@@ -27,7 +27,7 @@ from rss_pipeline.storage.feeds.claimable import (
     healing_first,
     selection,
 )
-from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
+from rss_pipeline.storage.feeds.feed_row import BROUGHT_BY, FEED_COLUMNS, feed_of
 from rss_pipeline.storage.feeds.holds import (
     NOT_HELD,
     KnownHolds,
@@ -40,6 +40,9 @@ from rss_pipeline.storage.sql import DB_NOW, EXPIRY, compact, new_token, number
 
 PER_HOST = 60
 """Feeds of one host in one claim: what pacing of a second lets through in a round, halved."""
+_OF_HOST_FIRST = 8
+"""Feeds of a host that come in one turn: more would let nine slow hosts fill a claim, fewer would keep a host
+with hundreds of feeds waiting, which needs all of its time."""
 RANKED_FIRST = 5000
 BEGUN_TOGETHER = 25
 """Feeds of a claim that its lease notes as begun at once, at least. Of a claim of so few all count as begun:
@@ -82,10 +85,11 @@ def claim(
 
     A claim takes feeds that are registered and enabled, where neither the feed nor its host is held by a live
     lease or on hold: oldest due first, at most `limit`, and at most `PER_HOST` of one host unless they are
-    named. With `suspects` it takes only feeds where the last claim never ended in a close or the last
-    document crashed the parser, and with `company` only those that were claimed with so many; without, only
-    the others. `token` is the lease's, by default a new one: with
-    it a caller can `end` a claim of which the answer was lost.
+    named. Where more are due, each user who brought some has a share, and each host a share of that. With
+    `suspects` it takes only feeds where the last claim never ended in a close or the last document crashed
+    the parser, and with `company` only those that were claimed with so many; without, only the others.
+    `token` is the lease's, by default a new one: with it a caller can `end` a claim of which the answer was
+    lost.
     """
     clock = None if lease_now is None else instant(lease_now)
     claiming = _Claiming(
@@ -207,9 +211,9 @@ class _Claiming:
         planned_once: bool = False,
         returning: str = "",
     ) -> Statement:
-        """Make the lease, from these candidates: the oldest of every host first, then the oldest of all, so
-        that a big host cannot starve the others. `if_found` is a condition on `n`, how many were chosen, and,
-        with the columns _SEEN, on `seen`, from how many."""
+        """Make the lease, from these candidates: in turns, so that no user and no host has to wait for all
+        feeds of another; in one turn the oldest first. `if_found` is a condition on `n`, how many were
+        chosen, and, with the columns _SEEN, on `seen`, from how many."""
         return Statement(
             f"{_LEASE.format(candidates=candidates, **columns)} WHERE {if_found}{returning}",
             [
@@ -224,7 +228,7 @@ class _Claiming:
         """A query for all feeds that may be claimed, and its parameters."""
         wanting, params = self._wanting()
         return (
-            f"SELECT id, host, next_fetch_at FROM {of} WHERE {wanting} AND {FREE}{also}",
+            f"SELECT {_RANKED} FROM {of} WHERE {wanting} AND {FREE}{also}",
             [*params, *free_params(self.wanted.now, self.clock)],
         )
 
@@ -272,12 +276,13 @@ class _Claiming:
             else:
                 of_all = replace(self.wanted, shard=None)
                 candidates, params = self._oldest_of(self.wanted.shard, of_all, first)
-            # Fewer than these are all that there are.
+            # Fewer than these are all that there are. So few may all be of one user, though others wait.
+            enough = "(SELECT count(*) FROM users) < 2" if each is _LADDER[0] else "true"
             yield self._choose(
                 "choose feeds among the oldest",
                 candidates=candidates,
                 params=params,
-                if_found=f"(n = ? OR seen < {first})",
+                if_found=f"(n = ? AND {enough} OR seen < {first})",
                 if_params=[self.limit],
                 columns=_SEEN,
                 planned_once=self._has_one_plan,
@@ -285,7 +290,11 @@ class _Claiming:
             )
         # Feeds that are named are looked up first, for the reason that `take` gives.
         named = self.wanted.ids
-        of = "feeds" if named is None else f"(SELECT * FROM feeds WHERE id = ANY(ARRAY{_LISTED}) LIMIT -1)"
+        of = (
+            "feeds"
+            if named is None
+            else f"(SELECT * FROM feeds WHERE id = ANY(ARRAY{_LISTED}) LIMIT -1) AS feeds"
+        )
         candidates, params = self._free(of=of)
         yield self._choose(
             "choose feeds among all",
@@ -300,10 +309,10 @@ class _Claiming:
         wanting, params = self._wanting()
         is_due = isinstance(self.wanted, Due)
         return (
-            f"""SELECT id, host, next_fetch_at FROM (
+            f"""SELECT {_RANKED} FROM (
                 SELECT * FROM feeds WHERE {POLLED} AND host NOT IN {_HELD_HOSTS}
                 {"AND next_fetch_at <= ?" if is_due else ""} ORDER BY next_fetch_at LIMIT -1
-              ) WHERE {wanting} AND {UNLEASED} AND {NOT_HELD} LIMIT {first}""",
+              ) AS feeds WHERE {wanting} AND {UNLEASED} AND {NOT_HELD} LIMIT {first}""",
             [
                 *(self.clock, *([instant(self.wanted.now)] if is_due else ())),
                 *(*params, self.clock, *2 * [instant(self.wanted.now)]),
@@ -325,9 +334,9 @@ class _Claiming:
         ]
 
         def oldest(each: int, until: str = "") -> str:
-            return f"""SELECT f.id, f.host, f.next_fetch_at
+            return f"""SELECT f.*
                 FROM (SELECT {number("value")} AS of_shard FROM json_each(?)) AS b CROSS JOIN LATERAL (
-                  SELECT id, host, next_fetch_at FROM feeds
+                  SELECT id, host, next_fetch_at, listed FROM feeds
                   WHERE {BUCKET} = b.of_shard AND {of_bucket}{until}
                   ORDER BY next_fetch_at LIMIT {each}) AS f"""
 
@@ -335,7 +344,9 @@ class _Claiming:
         until = f"""coalesce(
             (SELECT next_fetch_at FROM ({few}) ORDER BY next_fetch_at LIMIT 1 OFFSET {first - 1}), '9999')"""
         return (
-            f"{oldest(first, f' AND next_fetch_at <= {until}')} ORDER BY f.next_fetch_at LIMIT {first}",
+            f"""SELECT {_RANKED} FROM (
+                {oldest(first, f" AND next_fetch_at <= {until}")} ORDER BY f.next_fetch_at LIMIT {first}
+              ) AS feeds""",
             [*params, *params],
         )
 
@@ -374,11 +385,18 @@ _LEASE = f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, host
     SELECT ?, ?, {EXPIRY}, ?, feeds, hosts, CASE WHEN n > {BEGUN_TOGETHER} THEN feeds ELSE '[]' END FROM (
       SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n{{most}}
       FROM (
-        SELECT * FROM (
-          SELECT *, row_number() OVER (PARTITION BY host ORDER BY next_fetch_at, id) AS turn{{seen}}
-          FROM ({{candidates}})
-        ) WHERE turn <= ? ORDER BY next_fetch_at, id LIMIT ?
+        SELECT *, row_number() OVER (
+          PARTITION BY brought_by ORDER BY (turn - 1) / {_OF_HOST_FIRST}, next_fetch_at, id) AS share
+        FROM (
+          SELECT *, row_number() OVER (PARTITION BY host ORDER BY share_of_host, next_fetch_at, id) AS turn
+          FROM (
+            SELECT *, row_number() OVER (PARTITION BY host, brought_by ORDER BY next_fetch_at, id)
+              AS share_of_host{{seen}}
+            FROM ({{candidates}})
+          )
+        ) WHERE turn <= ? ORDER BY share, next_fetch_at, id LIMIT ?
       )
     )"""
+_RANKED = f"id, host, next_fetch_at, {BROUGHT_BY}"
 _SEEN = {"seen": ", count(*) OVER () AS seen", "most": ", coalesce(max(seen), 0) AS seen"}
 _FOUND = " RETURNING CAST(feeds <> '[]' AS INTEGER) AS found"

@@ -5,9 +5,10 @@ it is over, they are open again.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
@@ -26,6 +27,9 @@ _OPEN = f"(state = 'queued' OR (state = 'running' AND lease_token NOT IN ({LIVE_
 """Waits for a run. Binds the leases' clock."""
 
 
+_RECENT = timedelta(minutes=10)
+_SERVED = """SELECT user_id AS served_id, count(*) AS n FROM refresh_requests
+  WHERE finished_at > ? GROUP BY user_id"""
 _HAS_TURN = "coalesce(begins_at, '') <= ?"
 """Waits for no turn of its user (new_addresses.py). Binds now."""
 
@@ -37,6 +41,8 @@ class OpenRequest:
     id: str
     kind: RequestKind
     user_id: str
+    users: str
+    """All who wait for it, as one value: by this a run is shared."""
     feed_id: str | None
     address: str | None
     wishes: Wishes
@@ -118,21 +124,30 @@ def claim_requests(
     now: datetime,
     lease_now: datetime | None = None,
 ) -> list[OpenRequest]:
-    """Take open requests for a run, the oldest first, under a lease with this token.
+    """Take open requests for a run under a lease with this token: in turns of their users, after what each
+    has had in the last minutes, and of a user's the oldest first.
 
     Those that a visit of another run has answered meanwhile are settled, not taken.
     """
     clock = None if lease_now is None else instant(lease_now)
-    wanted = f"SELECT id FROM refresh_requests WHERE state <> 'done' AND {_OPEN} AND {_HAS_TURN}"
+    at = instant(now)
+    recently = instant(now - _RECENT)
+    wanted = f"""SELECT id FROM (
+        SELECT id, user_id, requested_ms,
+          row_number() OVER (PARTITION BY user_id, others ORDER BY requested_ms, id) AS turn
+        FROM refresh_requests WHERE state <> 'done' AND {_OPEN} AND {_HAS_TURN}) AS r
+      LEFT JOIN ({_SERVED}) AS served ON served.served_id = r.user_id
+      ORDER BY turn + coalesce(n, 0), requested_ms, id LIMIT ?"""
     results = database.batch(
         [
             settle_statement(now, clock),
             forget_statement(now),
+            Statement(_SERVED, [recently], name="read users with finished requests"),
             Statement(
                 f"""UPDATE refresh_requests SET state = 'running', lease_token = ?, attempts = attempts + 1
-                WHERE id IN ({wanted} ORDER BY requested_ms, id LIMIT ?)
-                RETURNING id, kind, user_id, feed_id, address, wishes, requested_ms, attempts""",
-                [token, clock, instant(now), limit],
+                WHERE id IN ({wanted})
+                RETURNING id, kind, user_id, others, feed_id, address, wishes, requested_ms, attempts""",
+                [token, clock, at, recently, limit],
                 name="claim requests for visits",
             ),
             Statement(
@@ -144,8 +159,13 @@ def claim_requests(
             ),
         ]
     )
-    claimed = sorted(results[2].rows, key=lambda row: (row["requested_ms"], row["id"]))
-    return [_request_of(row) for row in claimed]
+    served = {row["served_id"]: int(row["n"]) for row in results[2].rows}
+    of_users: Counter[tuple[str, str]] = Counter()
+    turns: list[tuple[int, Row]] = []
+    for row in sorted(results[3].rows, key=lambda row: (row["requested_ms"], row["id"])):
+        of_users[row["user_id"], row["others"]] += 1
+        turns.append((of_users[row["user_id"], row["others"]] + served.get(row["user_id"], 0), row))
+    return [_request_of(row) for _, row in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _request_of(row: Row) -> OpenRequest:
@@ -153,6 +173,7 @@ def _request_of(row: Row) -> OpenRequest:
         id=row["id"],
         kind=row["kind"],
         user_id=row["user_id"],
+        users=f"{row['user_id']} {row['others']}",
         feed_id=row["feed_id"],
         address=row["address"],
         wishes=Wishes(**json.loads(row["wishes"])),

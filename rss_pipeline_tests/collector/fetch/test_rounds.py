@@ -200,6 +200,26 @@ def test_no_more_hosts_at_once_than_the_policy_says(server: FeedServer, tmp_path
     assert server.most_open[""] == 3
 
 
+def test_a_user_with_many_slow_feeds_delays_no_one_elses(server: FeedServer, tmp_path: Path) -> None:
+    slow = Answer(body=RSS, delay=0.2)
+    quick = [feeds(server, f"127.0.0.{last}", 1, Answer(body=RSS))[0] for last in (90, 91, 92)]
+    anns = [feeds(server, f"127.0.1.{last}", 1, slow)[0] for last in range(2, 27)]
+    # At one host, ann's come first as well.
+    shared = [
+        amend(job, brought_by="ben" if n == 5 else "ann") for n, job in enumerate(feeds(server, A, 6, slow))
+    ]
+    jobs = [*(amend(job, brought_by="ann") for job in anns), *shared]
+    jobs += [amend(job, brought_by="ben") for job in quick]
+    outcomes = round_of(jobs, tmp_path, concurrency=5)
+    assert [type(outcome) for outcome in outcomes] == [Document] * len(jobs)
+    order = [(request.host, request.target) for request in server.requests]
+    turns = [order.index((f"127.0.0.{last}", "/0")) for last in (90, 91, 92)]
+    assert max(turns) < 15, "within the time of two of ann's"
+    at_host = [target for host, target in order if host == A]
+    assert at_host.index("/5") <= 1
+    assert server.most_open[""] == 5, "a user who is alone has all slots"
+
+
 def test_a_big_host_holds_no_slot_while_it_waits_for_its_turn(server: FeedServer, tmp_path: Path) -> None:
     """With one slot and a pause that never ends, the other hosts are still asked."""
     blocked = threading.Event()

@@ -198,6 +198,48 @@ def test_two_hundred_clicks_on_fifty_feeds_are_one_run_and_one_request_a_feed(
     assert {task(pipeline, id).state for id in found} == {"done"}
 
 
+def test_who_requests_many_feeds_lets_nobody_else_wait_for_all_of_them(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.set(fetch_concurrency=1)
+    slow = Answer(body=rss("a"), delay=0.05)
+    ids = [
+        pipeline.register(server.route(f"127.0.1.{n}", "/feed", slow), f"f{n}", interval="12h")
+        for n in range(2, 9)
+    ]
+    *anns, bens = ids
+    pipeline.poll()
+    subscribe(pipeline.database, "ann", *ids)
+    subscribe(pipeline.database, "ben", bens, anns[-1])
+
+    def claimed(limit: int) -> list[str | None]:
+        found = open_requests.claim_requests(
+            pipeline.database, run_id="run", token="t", lease_seconds=45, limit=limit, now=pipeline.clock()
+        )
+        open_requests.release_requests(pipeline.database, "t")
+        leases.end(pipeline.database, "t", forgive=True)
+        return [request.feed_id for request in found]
+
+    for id in anns:
+        queued(pipeline, id)
+        pipeline.clock.turn(seconds=1)
+    queued(pipeline, bens, "ben")
+    # Ben waits for one of ann's as well, and not for those before it.
+    request(pipeline, anns[-1], "ben")
+    assert claimed(3) == [anns[0], anns[-1], bens]
+    server.forget()
+    run(pipeline)
+    hosts = [request.host for request in server.requests]
+    assert len(hosts) == 7
+    assert {"127.0.1.7", "127.0.1.8"} <= set(hosts[:3])
+    # Who has had many comes after who has had none, also in the next run.
+    queued(pipeline, anns[1])
+    pipeline.clock.turn(seconds=1)
+    subscribe(pipeline.database, "cy", anns[2])
+    queued(pipeline, anns[2], "cy")
+    assert claimed(1) == [anns[2]]
+
+
 def test_a_feed_that_is_being_visited_is_done_when_that_visit_is(
     pipeline: Pipeline, feed: str, server: FeedServer
 ) -> None:

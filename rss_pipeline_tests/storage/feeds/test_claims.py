@@ -33,6 +33,7 @@ from rss_pipeline_tests.storage.values import (
     unchanged,
 )
 from rss_pipeline_tests.support.examples import examples
+from rss_pipeline_tests.support.readers import subscribe
 
 
 def due_at(database: Database, id: str, at: datetime) -> None:
@@ -77,6 +78,38 @@ def test_no_more_than_the_limit_is_claimed(database: Database) -> None:
 def test_of_one_host_at_most_sixty_are_claimed(database: Database) -> None:
     register(database, *(spec(f"f{n:03}", host="big.example") for n in range(70)))
     assert ids(claim(database)) == [f"f{n:03}" for n in range(60)]
+
+
+def test_users_and_hosts_share_a_claim(database: Database) -> None:
+    """Feeds of ann's, and of one host, have been due for longer than those of all others."""
+    anns = [spec(f"ann{n:02}", host=f"slow{n % 3}" if n < 30 else f"ann{n}") for n in range(40)]
+    bens = [spec("ben0", host="slow0"), spec("ben1"), spec("both")]
+    listed = [spec(f"own{n}") for n in range(4)]
+    register(database, *anns, now=NOW - HOUR)
+    register(database, *anns, *bens, *listed)
+    subscribe(database, "ann", *(each.id for each in anns), "both", "own0")
+    subscribe(database, "ben", *(each.id for each in bens))
+    brought = compact([each.id for each in (*anns, *bens)])
+    change(database, "UPDATE feeds SET listed = 0 WHERE id IN (SELECT value FROM json_each(?))", brought)
+
+    taken = claim(database, limit=12)
+    # Of ann's, of ben's, of both and of feeds.yaml in turn; where one has no more, the others have the rest.
+    assert sorted(ids(taken)) == [
+        *(f"ann{n:02}" for n in range(5)),
+        *("ben0", "ben1", "both"),
+        *("own0", "own1", "own2", "own3"),
+    ]
+    assert [feed.brought_by for feed in taken.feeds if feed.id in ("ann00", "ben0", "both", "own0")] == [
+        '["ann"]',
+        '["ben"]',
+        '["ann","ben"]',
+        "",
+    ]
+    leases.end(database, taken.token, forgive=True)
+    # Of three slow hosts eight each, then hosts that have not been due for so long.
+    found = ids(claim(database, limit=41))
+    assert sum(id < "ann30" for id in found) == 24
+    assert {f"ann{n}" for n in range(30, 40)} < set(found)
 
 
 def test_named_feeds_are_claimed_all_however_many_of_a_host(database: Database) -> None:
