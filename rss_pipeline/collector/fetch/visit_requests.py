@@ -112,11 +112,6 @@ class VisitRequests:
             self._started = None
 
     @property
-    def has_begun(self) -> bool:
-        """True once a request was made."""
-        return self._begun
-
-    @property
     def is_answered(self) -> bool:
         """True if the last request got an answer."""
         return self._answered
