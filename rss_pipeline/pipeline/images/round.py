@@ -19,7 +19,7 @@ from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure
-from rss_pipeline.collector.models.hold import OnHold, url_hash
+from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, OnHold, url_hash
 from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
 from rss_pipeline.collector.schedule.next_visit import LONGEST_OUTAGE_PAUSE, OUTAGE_PAUSE
@@ -111,6 +111,8 @@ class ImageRound:
         """By key of an image: the tasks that show it as well."""
         self._referers = Referers(claim.referers)
         self._unbegun: list[ImageRelease] = []
+        self._unturned: list[list[ImageTask]] = []
+        """Without a turn, by URL."""
         self._network_is_up = False
         self._has_public_place = public_url(run.objects, "images/x") is not None
         self._most = run.settings.image_mb_per_day * 1_000_000
@@ -143,6 +145,7 @@ class ImageRound:
             raise
         self._record_archived()
         closings.keep_referers(self._run.database, self._referers.changes(), now=self._run.clock())
+        self._space_out()
         self._end_if_our_network_is_down()
         self._record_failed()
         self._release(self._unbegun)
@@ -331,12 +334,27 @@ class ImageRound:
             case OnHold(hold=hold, not_before=not_before):
                 due_at = max(hold.until, not_before or hold.until)
                 self._unbegun += [ImageRelease(task_id=each.id, due_at=due_at) for each in [task, *shared]]
+            case NotBegun(not_before=None):
+                self._unturned.append([task, *shared])
             case NotBegun(not_before=not_before):
                 self._unbegun += [
                     ImageRelease(task_id=each.id, due_at=not_before) for each in [task, *shared]
                 ]
         # The next round requests them, by what their feeds open themselves.
         self._unbegun += [ImageRelease(task_id=other.id) for other in apart]
+
+    def _space_out(self) -> None:
+        """Put off the tasks without a turn in this round: those of a host that limits the rate as far apart
+        as it needs. Otherwise each claim would take all of them again, and request one, or none."""
+        unturned, self._unturned = self._unturned, []
+        last: dict[str, datetime] = {}
+        now = self._run.clock()
+        for tasks in unturned:
+            gap, due_at = self._politeness.holds.gaps.of(tasks[0].host), None
+            if gap is not None:
+                last[gap.host] = last.get(gap.host, gap.asked_at) + gap.gap
+                due_at = min(max(last[gap.host], now), now + IMAGE_AGAIN_AFTER)
+            self._unbegun += [ImageRelease(task_id=task.id, due_at=due_at) for task in tasks]
 
     def _shared(
         self, task: ImageTask, others: Sequence[ImageTask], outcome: ImageOutcome[StoredImage]

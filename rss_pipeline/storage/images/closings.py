@@ -19,7 +19,7 @@ from rss_pipeline.storage.topics.stale import mark_stale_of
 MAX_ATTEMPTS = 3
 REFERER_DAYS = timedelta(days=30)
 """A host that needed a Referer so long ago is requested without one again."""
-_MOST_REFERERS = 1000
+MOST_REFERERS = 1000
 """Hosts that are kept at most: names below a wildcard are free."""
 
 
@@ -134,9 +134,9 @@ def keep_referers(database: Database, changes: Mapping[str, bool], *, now: datet
                 name="keep hosts that need a Referer",
             ),
             Statement(
-                f"""DELETE FROM image_referers WHERE learned_at <= ? OR host NOT IN (
-                  SELECT host FROM image_referers ORDER BY learned_at DESC, host LIMIT {_MOST_REFERERS})""",
-                [instant(now - REFERER_DAYS)],
+                """DELETE FROM image_referers WHERE learned_at <= ? OR host NOT IN (
+                  SELECT host FROM image_referers ORDER BY learned_at DESC, host LIMIT ?)""",
+                [instant(now - REFERER_DAYS), MOST_REFERERS],
                 name="drop old hosts that need a Referer",
             ),
         ]

@@ -1,10 +1,12 @@
 """The image hosts of a download: which get a request, what a Referer tells them, and which are on hold."""
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from ipaddress import ip_network
 
 import pytest
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline_tests.pipeline.images.images_of_feeds import FEED_HOST, collect, document, image_rows
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -140,6 +142,24 @@ def test_a_host_that_says_too_many_gets_its_pause_and_the_others_do_not_wait(
     home.clock.turn(minutes=2)
     home.download()
     assert len([r for r in server.requests if r.host == "127.0.1.1"]) == 2, "every path says it once"
+
+
+def test_images_of_a_host_with_a_longer_gap_than_a_round_are_due_one_after_the_other(
+    home: Pipeline, server: FeedServer
+) -> None:
+    collect(home, server, *(server.route("127.0.1.1", f"/{n}", Answer(body=png())) for n in range(3)))
+    at = instant(home.clock() + timedelta(seconds=1))
+    home.database.query("INSERT INTO host_gaps VALUES ('image_holds', '127.0.1.1', 600, ?, ?)", [at, at])
+    for requests in range(4):
+        home.download()
+        assert len([r for r in server.requests if r.host == "127.0.1.1"]) == requests
+        waits = sorted(
+            datetime.fromisoformat(row["next_attempt_at"]) - home.clock()
+            for row in image_rows(home).values()
+            if row["status"] == "pending"
+        )
+        assert waits == [timedelta(seconds=600 * (n + 1)) for n in range(3 - requests)]
+        home.clock.turn(seconds=599)
 
 
 @pytest.mark.parametrize("retry_after", ["1800", "0"])

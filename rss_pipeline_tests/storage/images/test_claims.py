@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.collector.models.item import image_task_id, item_id
@@ -16,7 +17,7 @@ from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.feeds.claims import claim as claim_feeds
 from rss_pipeline.storage.images import claims, closings, tasks, wanted
 from rss_pipeline.storage.images.claims import ImageClaim, ImagesDue
-from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted, ImageRelease
+from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Asked, Attempted, ImageRelease
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
 from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
@@ -187,6 +188,50 @@ def test_success_is_recorded_with_key_and_size(known: Database) -> None:
     assert (row["updated_at"], row["lease_token"], row["last_error"]) == (instant(NOW + HOUR), None, None)
     lapse(known)
     assert claim(known).tasks == ()
+
+
+def test_a_request_is_known_for_a_day_with_what_it_came_to(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1", "https://y.example/2")
+    claimed = claim(known)
+    done = Archived(task_id=ONE, key="k", bytes=1, asked=Asked(url_hash="x1", inside=frozenset({"nas.lan"})))
+    failed = Attempted(
+        task_id=claimed.tasks[1].id,
+        message="no",
+        next_attempt_at=NOW + 24 * HOUR,
+        asked=Asked(url_hash="y2", failed="gone"),
+    )
+    closings.record_archived(known, claimed.token, [done], now=NOW)
+    closings.record_attempted(known, claimed.token, [failed], now=NOW)
+    found = claims.earlier_requests(known, ["x1", "y2", "z3"], now=NOW + 23 * HOUR)
+    image, failure = found.pop("x1"), found.pop("y2")
+    assert found == {}
+    assert (image.task_id, image.key, image.asked_at, image.inside) == (
+        ONE,
+        "k",
+        NOW,
+        frozenset({"nas.lan"}),
+    )
+    assert (failure.key, failure.failure) == (None, Failure(kind="gone", message="no"))
+    assert claims.earlier_requests(known, ["x1", "y2"], now=NOW + 24 * HOUR) == {}
+    again = Attempted(task_id="t", message="no", next_attempt_at=NOW, asked=Asked(url_hash="z3"))
+    closings.record_attempted(known, "no token", [again], now=NOW + 48 * HOUR)
+    assert [row["url_hash"] for row in known.query("SELECT url_hash FROM image_urls").rows] == ["z3"]
+
+
+def test_hosts_that_need_a_referer_are_known_for_a_month_and_not_without_end(
+    known: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for(known, "1", "https://x.example/1", "https://y.example/2")
+    closings.keep_referers(known, {"x.example": True, "y.example": True, "z.example": True}, now=NOW)
+    closings.keep_referers(known, {"y.example": False}, now=NOW)
+    closings.keep_referers(known, {}, now=NOW)
+    assert claim(known).referers == {"x.example"}
+    lapse(known)
+    assert claim(known, now=NOW + 31 * 24 * HOUR).referers == set()
+    monkeypatch.setattr(closings, "MOST_REFERERS", 2)
+    closings.keep_referers(known, {"new.example": True}, now=NOW + HOUR)
+    hosts = known.query("SELECT host FROM image_referers ORDER BY host").rows
+    assert [row["host"] for row in hosts] == ["new.example", "x.example"]
 
 
 def test_the_third_failed_attempt_is_the_last(known: Database) -> None:
