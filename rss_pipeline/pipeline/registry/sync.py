@@ -95,8 +95,8 @@ def sync_registry(
     registry = load_registry(path, environ=os.environ if environ is None else environ)
     specs = registry.feeds
     # In one request: a sync is part of every poll.
-    found = database.batch([registered.REGISTRY_ROWS, topics.STORED_TOPICS, registered.OPEN_NETWORKS])
-    known, stored, opened = (result.rows for result in found)
+    found = database.batch([registered.REGISTRY_ROWS, topics.STORED_TOPICS, registered.SETTINGS_BEFORE])
+    known, stored, before = (result.rows for result in found)
     rows = _without_forgotten(database, known, specs)
     forgotten = tuple(row["id"] for row in rows if row["forgotten"])
     changes = registered.registry_changes(specs, rows, path=str(path))
@@ -106,8 +106,7 @@ def sync_registry(
     if not changes.is_empty:
         kept = registered.apply(database, changes, now=now, closed=_public_forms(changes, rows))
     registered.place(database, rows)
-    networks = " ".join(sorted(map(str, settings.allow_networks)))
-    registered.open_networks(database, opened, networks, now=now)
+    registered.try_again(database, before, _that_end_failures(settings), now=now)
     topic_changes = topics.topic_changes(registry.topics, stored)
     topics.apply(database, topic_changes)
     return RegistrySync(
@@ -131,6 +130,16 @@ def unconfirmed(changes: registered.RegistryChanges) -> str:
         " scheduled: is this the right file, and the right database? If it is intended,"
         " confirm it with `rss-pipeline poll --yes`"
     )
+
+
+def _that_end_failures(settings: Settings) -> dict[str, str]:
+    """The values of settings that the words of a failure advise to change."""
+    return {
+        "allow_networks": " ".join(sorted(map(str, settings.allow_networks))),
+        "allow_ports": " ".join(map(str, sorted(settings.allow_ports))),
+        "max_feed_mb": str(settings.max_feed_mb or ""),
+        "ca_file": str(settings.ca_file or ""),
+    }
 
 
 def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> dict[str, NewFeed]:

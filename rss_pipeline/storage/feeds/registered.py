@@ -207,30 +207,46 @@ def apply(
     return tuple(sorted(kept))
 
 
-OPEN_NETWORKS = Statement(
-    "SELECT value FROM installation WHERE name = 'allow_networks'", name="read networks that were open"
+_MAY_END = {
+    "allow_networks": "blocked_address",
+    "allow_ports": "blocked_address",
+    "max_feed_mb": "too_large",
+    "ca_file": "tls",
+}
+"""Settings, and the kind of the failures that another value may end."""
+
+SETTINGS_BEFORE = Statement(
+    "SELECT name, value FROM installation WHERE name IN (SELECT value FROM json_each(?))",
+    [compact(list(_MAY_END))],
+    name="read settings that end failures",
 )
-"""The value of ALLOW_NETWORKS at the last sync, for `open_networks`."""
+"""Their values at the last sync, for `try_again`."""
 
 
-def open_networks(database: Database, known: Sequence[Row], networks: str, *, now: datetime) -> None:
-    """Let feeds be due that were blocked before ALLOW_NETWORKS had this value. `known` are the rows of
-    OPEN_NETWORKS; nothing is written where the value is the same."""
-    if (known[0]["value"] if known else "") == networks:
+def try_again(
+    database: Database, before: Sequence[Row], settings: Mapping[str, str], *, now: datetime
+) -> None:
+    """Let feeds be due that failed before these settings had these values. `before` are the rows of
+    SETTINGS_BEFORE; nothing is written where all values are the same."""
+    known = {row["name"]: row["value"] for row in before}
+    changed = [[name, value] for name, value in settings.items() if known.get(name, "") != value]
+    if not changed:
         return
+    kinds = sorted({_MAY_END[name] for name, _ in changed})
     database.batch(
         [
             Statement(
-                """INSERT INTO installation (name, value) VALUES ('allow_networks', ?)
+                f"""INSERT INTO installation (name, value)
+                SELECT {FIELD.format("name")}, {FIELD.format("value")} FROM json_each(?) AS v WHERE true
                 ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
-                [networks],
-                name="note open networks",
+                [compact([dict(zip(("name", "value"), each, strict=True)) for each in changed])],
+                name="note settings that end failures",
             ),
             Statement(
                 """UPDATE feeds SET next_fetch_at = min(next_fetch_at, ?)
-                WHERE registered = 1 AND last_error_kind = 'blocked_address'""",
-                [instant(now)],
-                name="visit blocked feeds again",
+                WHERE registered = 1 AND last_error_kind IN (SELECT value FROM json_each(?))""",
+                [instant(now), compact(kinds)],
+                name="visit feeds again that settings may open",
             ),
         ]
     )

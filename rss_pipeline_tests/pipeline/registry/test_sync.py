@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,7 +120,7 @@ def test_a_sync_reads_feeds_and_topics_in_one_request(pipeline: Pipeline) -> Non
     pipeline.sync()
     database = Watched(pipeline.database)
     assert sync_registry(database, pipeline.settings, now=pipeline.clock()).changes.is_empty
-    assert database.batches[0] == ["read registry", "read topics", "read networks that were open"]
+    assert database.batches[0] == ["read registry", "read topics", "read settings that end failures"]
     assert "read topics" not in str(database.batches[1:])
 
 
@@ -326,6 +327,21 @@ def test_a_feed_that_was_blocked_is_due_once_its_address_is_opened(
     pipeline.database.query("UPDATE feeds SET next_fetch_at = '2100-01-01T00:00:00Z'")
     sync_registry(pipeline.database, opened_settings, now=pipeline.clock())
     assert state()["setting"] == blocked, "once, when the setting changes"
+
+    others: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("blocked_address", {"allow_ports": frozenset({8080})}),
+        ("too_large", {"max_feed_mb": 30}),
+        ("tls", {"ca_file": Path("own.pem")}),
+    )
+    for kind, values in others:
+        opened_settings = replace(opened_settings, **values)
+        pipeline.database.query(
+            "UPDATE feeds SET next_fetch_at = '2100-01-01T00:00:00Z',"
+            " last_error_kind = iif(id = 'flag', ?, 'dns')",
+            [kind],
+        )
+        sync_registry(pipeline.database, opened_settings, now=pipeline.clock())
+        assert state() == {"flag": (kind, True), "list": ("dns", False), "setting": ("dns", False)}
 
 
 def test_a_feed_that_is_switched_off_keeps_its_place_and_says_so(pipeline: Pipeline) -> None:
