@@ -29,6 +29,7 @@ def fetch(session: Session, visits: Visits, *, round_seconds: float | None = Non
         spool=session.spool,
         policy=replace(session.policy, round_seconds=round_seconds),
         close=_closer(session),
+        store=lambda documents: store(session, parse(session, backup(session, documents))),
     )
 
 

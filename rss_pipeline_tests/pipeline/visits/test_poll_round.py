@@ -1,7 +1,9 @@
 """A poll round without Dagster: the same visits, rows and leases as a run of the job."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -12,11 +14,13 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.models.shard import Shard, bucket_of, shard_of
 from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.fetch import STORED_TOGETHER
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.visit import Refused, Stored, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.waiting import soon
 
 
 @pytest.fixture
@@ -60,6 +64,30 @@ def test_a_round_of_all_feeds_and_one_of_named_feeds_ask_whether_due_or_not(
     ends = _by_feed(poll_round(session, named, {}, round_seconds=None))
     assert isinstance(ends["good"], NotModified)
     assert isinstance(ends["no-such-feed"], Refused)
+
+
+def test_documents_are_stored_while_others_are_requested(pipeline: Pipeline, server: FeedServer) -> None:
+    answered = threading.Event()
+    for n in range(STORED_TOGETHER + 3):
+        answer = Answer(body=rss(f"{n}"), wait_for=answered if n == 0 else None)
+        host = "127.0.0.2" if n == 0 else "127.0.0.3"
+        pipeline.register(server.route(host, f"/feed-{n}", answer), f"feed-{n}")
+    pipeline.sync()
+
+    def stored() -> int:
+        return len(pipeline.rows("SELECT id FROM items"))
+
+    with ThreadPoolExecutor(1) as run:
+        polling = run.submit(pipeline.poll)
+        try:
+            soon(lambda: stored() == STORED_TOGETHER)
+            assert not polling.done()
+            assert len(list(pipeline.objects.list("backups/"))) == STORED_TOGETHER, "backed up first"
+        finally:
+            answered.set()
+        [ended] = polling.result()
+        assert len(ended.visits) == stored() == STORED_TOGETHER + 3
+        assert all(isinstance(visit.outcome, Stored) for visit in ended.visits)
 
 
 HOSTS = [f"127.0.0.{n}" for n in range(10, 30)]
