@@ -27,7 +27,8 @@ DAY = timedelta(days=1)
 def spec(id: str, *, host: str | None = None, **fields: Any) -> FeedSpec:
     """A registered feed; each has a host of its own unless one is named."""
     host = host or f"{id}.example"
-    return FeedSpec(**{"id": id, "url": f"https://{host}/{id}", "host": host, **fields})
+    named = {"id": id, "has_own_id": True, "url": f"https://{host}/{id}", "host": host}
+    return FeedSpec(**{**named, **fields})
 
 
 def register(database: Database, *specs: FeedSpec, now: datetime = NOW) -> registered.RegistryChanges:

@@ -14,9 +14,15 @@ NOT_CHANGED: dict[int | str, dict[str, Any]] = {
     304: {"description": "What the ETag in If-None-Match names is still so; no body."}
 }
 READS = documented("not_signed_in", "foreign_origin")
-CHANGES = documented(
-    "malformed_request", "not_signed_in", "foreign_origin", "not_found", "invalid_request", "value_refused"
+CHANGE_KINDS = (
+    "malformed_request",
+    "not_signed_in",
+    "foreign_origin",
+    "not_found",
+    "invalid_request",
+    "value_refused",
 )
+CHANGES = documented(*CHANGE_KINDS)
 
 
 def json_of(content: object, *, status: int = 200) -> Response:

@@ -9,9 +9,22 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.feed_json import EXAMPLE, Feed, feed_json
-from rss_pipeline.api.fields import Folder, Interval, NeverNull, Number, Position, Title
-from rss_pipeline.api.problems import documented
-from rss_pipeline.api.routers.answered import CHANGES, NOT_CHANGED, READS, changed_feed, no_feed
+from rss_pipeline.api.fields import (
+    ADDRESS_CHARACTERS,
+    ADDRESS_PATTERN,
+    Folder,
+    Interval,
+    Line,
+    NeverNull,
+    Number,
+    Position,
+    Title,
+)
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routers.answered import CHANGE_KINDS, CHANGES, NOT_CHANGED, READS, changed_feed, no_feed
+from rss_pipeline.pipeline.reading.addresses import AddressRefused
+from rss_pipeline.pipeline.reading.change_address import NotTheirs, OtherFeed, change_address
+from rss_pipeline.pipeline.reading.refresh import NotSubscribed
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.subscriptions import subscriptions
@@ -48,6 +61,13 @@ class Changes(BaseModel):
         extra="forbid", json_schema_extra={"example": {"folder": "News", "interval": 3600}}
     )
 
+    url: Annotated[Line, Field(min_length=1, max_length=ADDRESS_CHARACTERS)] = Field(
+        default="",
+        description="Another address of the feed; its items, stars, title and folder stay, and it is visited"
+        " at once. 409 for a feed of the operator's list, for one that others subscribe to unless you are the"
+        " owner of the server, and where another feed has the address.",
+        json_schema_extra={"pattern": ADDRESS_PATTERN},
+    )
     title: Title | None = Field(default=None, description="A title of your own; null for the feed's.")
     folder: Folder | None = Field(default=None, description="null for none.")
     position: Position = Field(default=0, description="The place in your order of feeds.")
@@ -94,15 +114,33 @@ async def list_updated(
     return json_answer(request, answer)
 
 
-@router.patch("/{id}", operation_id="change_feed", response_model=Feed, responses=CHANGES)
+@router.patch(
+    "/{id}",
+    operation_id="change_feed",
+    response_model=Feed,
+    responses=documented(*CHANGE_KINDS, "conflict", "address_refused"),
+)
 async def change(caller: SignedIn, id: str, changes: Changes) -> Response:
-    """Change the title, folder, place or wished interval of a feed, for this user only."""
+    """Change the title, folder, place or wished interval of a feed, for this user only; or its address."""
     given: dict[str, Any] = changes.model_dump(exclude_unset=True)
     if "interval" in given:
         given["wished_interval"] = given.pop("interval")
+    url = given.pop("url", None)
     statements = subscriptions.edit(caller.user_id, id, subscriptions.Edit(**given), at=caller.clock())
-    found = await caller.write(*statements, list_feeds(caller.user_id, id))
-    return changed_feed(found[-1])
+    if url is not None:
+        settings = caller.stores.settings
+        answer = await caller.change(lambda one: change_address(one, settings, id, url, others=statements))
+        match answer:
+            case AddressRefused(message=message):
+                raise ApiError("address_refused", message)
+            case NotTheirs() | OtherFeed():
+                raise ApiError("conflict", answer.message, what_to_do=answer.what_to_do)
+            case NotSubscribed():
+                raise no_feed()
+        [found] = await caller.read(list_feeds(caller.user_id, id))
+        return changed_feed(found)
+    found = (await caller.write(*statements, list_feeds(caller.user_id, id)))[-1]
+    return changed_feed(found)
 
 
 @router.delete("/{id}", operation_id="unsubscribe", status_code=204, responses=CHANGES)

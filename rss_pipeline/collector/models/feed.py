@@ -43,6 +43,8 @@ class FeedSpec:
     url: str
     id: str
     host: str
+    has_own_id: bool = False
+    """Its entry has the id; otherwise it is made from the URL."""
     title: str | None = None
     folder: str | None = None
     """The group in which readers show it; `/` separates the levels."""

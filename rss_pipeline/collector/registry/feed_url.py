@@ -5,6 +5,7 @@ No name is resolved and no request made; the HTTP client decides which addresses
 
 import hashlib
 import ipaddress
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -116,6 +117,17 @@ def feed_id(url: str, host: str) -> str:
     slug = re.sub(r"[^a-z0-9]+", "-", (host + path).lower()).strip("-")[:MAX_SLUG_CHARACTERS].rstrip("-")
     digest = hashlib.sha256(url.encode()).hexdigest()[:10]
     return f"{slug}-{digest}" if slug else digest
+
+
+def free_id(url: str, host: str, urls: Mapping[str, str]) -> str:
+    """The default id of a feed that is new, with a number where another feed has it.
+
+    A feed keeps its id when its address changes: whoever adds the old address would have that feed. `urls`
+    are the URLs of the stored feeds by id, at least of those with an id that begins like this one.
+    """
+    default = feed_id(url, host)
+    numbered = (f"{default}-{n}" for n in itertools.count(2))
+    return next(id for id in itertools.chain([default], numbered) if urls.get(id, url) == url)
 
 
 def _credentials(userinfo: str, environ: Mapping[str, str]) -> tuple[str | None, str | None]:

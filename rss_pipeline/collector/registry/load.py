@@ -187,6 +187,7 @@ def _spec(entry: FeedEntry, defaults: Mapping[str, Any], streams: tuple[StreamSp
         keep_days=keep_days,
         url=entry.url.url,
         id=entry.id or feed_id(entry.url.url, entry.url.host),
+        has_own_id=entry.id is not None,
         host=entry.url.host,
         title=entry.title,
         folder=entry.folder,

@@ -112,7 +112,9 @@ def _visit(
     except ValueError as error:
         return None, Failure(kind="bad_url", message=f"{error}.")
     feed = Feed(
-        id=feed_id(registered.url, registered.host),
+        # No feed's: one that was at this address and has another now may have the id. A hold is known by its
+        # address all the same.
+        id=f"-{feed_id(registered.url, registered.host)}",
         url=registered.url,
         address=FeedAddress(host=registered.host),
         allow_private=allow_private,

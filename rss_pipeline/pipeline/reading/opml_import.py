@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rss_pipeline.batched import batched
-from rss_pipeline.collector.registry.feed_url import feed_id, other_form
+from rss_pipeline.collector.registry.feed_url import feed_id, free_id, other_form
 from rss_pipeline.collector.registry.yaml_nodes import Mistake
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.accounts.callers import Caller
@@ -16,6 +16,7 @@ from rss_pipeline.pipeline.reading.addresses import address_policy, known_feeds
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, UploadedList, read_upload
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row, Statement
+from rss_pipeline.storage.feeds.ids import stored_urls, urls_by_id
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.refresh.new_addresses import (
     Queue,
@@ -67,10 +68,9 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
     # Before a second is spent on the list of a session that has ended.
     [count] = caller.read(subscription_count(caller.user_id))
     upload = read_upload(body, address_policy(settings))
-    hosts = sorted({feed.host for feed in upload.feeds})
-    [stored] = caller.read(named_feeds(caller.user_id, hosts))
+    stored, *taken = caller.read(*listed_statements(caller.user_id, upload))
     upload.check(known_feeds(stored.rows))
-    plan = plan_import(upload, stored.rows)
+    plan = plan_import(upload, stored.rows, urls_by_id(taken))
     if int(count.rows[0]["n"]) + len(plan.wanted) > MAX_SUBSCRIPTIONS:
         raise _refused(
             f"with its {len(plan.wanted):,} new feeds there would be more than {MAX_SUBSCRIPTIONS:,}"
@@ -90,8 +90,16 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
     return ImportedList(added=len(plan.wanted), known=plan.known, merged=upload.merged, queue=queue)
 
 
-def plan_import(upload: UploadedList, stored: Iterable[Row]) -> ImportPlan:
-    """The feeds to add and to subscribe, from the rows of `named_feeds`.
+def listed_statements(user_id: str, upload: UploadedList) -> list[Statement]:
+    """Queries for the feeds at the hosts of this list, and for the feeds with the ids that new ones would
+    have (`stored_urls`)."""
+    hosts = sorted({feed.host for feed in upload.feeds})
+    ids = (feed_id(url, feed.host) for feed in upload.feeds for url in (feed.url, other_form(feed.url)))
+    return [named_feeds(user_id, hosts), *stored_urls(ids)]
+
+
+def plan_import(upload: UploadedList, stored: Iterable[Row], taken: Mapping[str, str]) -> ImportPlan:
+    """The feeds to add and to subscribe, from the rows of `named_feeds`, and the URLs of `stored_urls`.
 
     A feed that users may not subscribe by its address is as good as unknown: its public form is added, which
     is requested without the headers and passwords of feeds.yaml. So no user learns whether there is one.
@@ -105,9 +113,9 @@ def plan_import(upload: UploadedList, stored: Iterable[Row]) -> ImportPlan:
     for feed in upload.feeds:
         stored_feed = by_address.get(feed.same_as)
         if stored_feed is None:
-            added = _new_feed(feed, urls)
+            added = _new_feed(feed, urls, taken)
             new.append(added)
-            wanted.append(Wanted(feed_id=added.id, title=feed.title, folder=feed.folder))
+            wanted.append(Wanted(feed_id=added.id, url=added.url, title=feed.title, folder=feed.folder))
         elif stored_feed["subscribed"]:
             known += 1
         else:
@@ -115,15 +123,15 @@ def plan_import(upload: UploadedList, stored: Iterable[Row]) -> ImportPlan:
     return ImportPlan(new=tuple(new), wanted=tuple(wanted), known=known)
 
 
-def _new_feed(feed: ListedFeed, urls: set[str]) -> NewFeed:
+def _new_feed(feed: ListedFeed, urls: set[str], taken: Mapping[str, str]) -> NewFeed:
     url = feed.url if feed.url not in urls else other_form(feed.url)
-    return NewFeed(id=feed_id(url, feed.host), url=url, host=feed.host)
+    return NewFeed(id=free_id(url, feed.host, taken), url=url, host=feed.host)
 
 
 def _wanted(feed: ListedFeed, row: Mapping[str, str | None]) -> Wanted:
     # A title that is the feed's own is not the user's: it would stay when the feed changes its title.
     title = feed.title if feed.title != row["title"] else None
-    return Wanted(feed_id=str(row["id"]), title=title, folder=feed.folder)
+    return Wanted(feed_id=str(row["id"]), url=row["url"], title=title, folder=feed.folder)
 
 
 def _statements(caller: Caller, plan: ImportPlan) -> list[Statement]:

@@ -11,18 +11,21 @@ from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.adding.add import visit_found
 from rss_pipeline.pipeline.adding.find import Found, find_feed
 from rss_pipeline.pipeline.reading.addresses import known_feeds
-from rss_pipeline.pipeline.reading.opml_import import plan_import
+from rss_pipeline.pipeline.reading.opml_import import listed_statements, plan_import
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, UploadedList
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visits
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.holds import known_holds, known_statement
+from rss_pipeline.storage.feeds.ids import urls_by_id
 from rss_pipeline.storage.feeds.subscribed import add_feeds
 from rss_pipeline.storage.refresh.open_requests import OpenRequest
-from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
+from rss_pipeline.storage.subscriptions.listing import look_for_feed
+from rss_pipeline.storage.subscriptions.named_feeds import subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
 
+_REFUSED = "The feed could not be subscribed."
 _TOO_MANY = f"There would be more than {MAX_SUBSCRIPTIONS:,} subscriptions."
 
 
@@ -53,8 +56,9 @@ def _subscribed(session: Session, request: OpenRequest, found: Found) -> tuple[R
     registered = read_url(literal(found.url), {})
     feed = ListedFeed(url=registered.url, host=registered.host, same_as=same_as(registered.url), line=0)
     user_id, wishes = request.user_id, request.wishes
-    stored, count = database.batch([named_feeds(user_id, [feed.host]), subscription_count(user_id)])
-    plan = plan_import(UploadedList(feeds=(feed,), merged=0), stored.rows)
+    listed = UploadedList(feeds=(feed,), merged=0)
+    count, stored, *taken = database.batch([subscription_count(user_id), *listed_statements(user_id, listed)])
+    plan = plan_import(listed, stored.rows, urls_by_id(taken))
     if not plan.wanted:
         known = known_feeds(stored.rows)[feed.same_as]
         return {"outcome": "known", "feed_id": known["id"]}, []
@@ -63,21 +67,26 @@ def _subscribed(session: Session, request: OpenRequest, found: Found) -> tuple[R
     [chosen] = plan.wanted
     wanted = Wanted(
         feed_id=chosen.feed_id,
+        url=chosen.url,
         title=wishes.title,
         folder=wishes.folder,
         wished_interval=wishes.wished_interval,
     )
     try:
-        database.batch(
+        *_, subscribed = database.batch(
             [
                 *add_feeds(plan.new, now=now),
                 *subscribe(user_id, [wanted], at=now),
                 users.note_change(user_id),
+                look_for_feed(user_id, wanted.feed_id),
             ]
         )
     except StorageRejected:
         # The user was removed meanwhile.
-        return _failed("refused", "The feed could not be subscribed."), []
+        return _failed("refused", _REFUSED), []
+    if not subscribed.rows:
+        # The feed got another address meanwhile.
+        return _failed("refused", _REFUSED), []
     result: Row = {"outcome": "subscribed", "feed_id": wanted.feed_id}
     if not plan.new:
         return result, []

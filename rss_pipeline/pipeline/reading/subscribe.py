@@ -89,6 +89,7 @@ def subscribe_address(
     feed_id = str(known["id"])
     wanted = Wanted(
         feed_id=feed_id,
+        url=known["url"],
         title=wishes.title,
         folder=wishes.folder,
         wished_interval=wishes.wished_interval,
@@ -99,11 +100,12 @@ def subscribe_address(
         *hold_until_turn(user_id, [feed_id], now=now),
         look_for_feed(user_id, feed_id),
     ]
-    if not known["waits"]:
-        return Known(feed_id=feed_id) if caller.write(*statements)[-1].rows else TooManyFeeds()
     request = new_request(user_id, feed_id, now=now, kind="first")
-    results = caller.write(*statements, *request_statements(request))
+    results = caller.write(*statements, *(request_statements(request) if known["waits"] else ()))
     if not results[len(statements) - 1].rows:
-        return TooManyFeeds()
+        # The feed got another address at this moment, or the user another feed.
+        return subscribe_address(caller, settings, text, wishes=wishes)
+    if not known["waits"]:
+        return Known(feed_id=feed_id)
     answer = answer_to(request, results, settings)
     return Known(feed_id=feed_id, first=answer if isinstance(answer, Queued | VisitRunning | Held) else None)

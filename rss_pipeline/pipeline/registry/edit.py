@@ -14,6 +14,7 @@ from pathlib import Path
 from rss_pipeline.atomic_file import replace_file
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.models.registry import Registry
+from rss_pipeline.collector.registry.feed_url import free_id, read_url
 from rss_pipeline.collector.registry.load import load_registry, parse_registry
 from rss_pipeline.collector.registry.new_entries import NewEntry, lists_nothing, with_entries
 from rss_pipeline.collector.registry.yaml_nodes import read_text
@@ -49,9 +50,7 @@ def write_feeds(
         known = Registry() if lists_nothing(before) else parse_registry(before, path=path, environ=environ)
         specs = known.feeds
         try:
-            after = with_entries(before, entries)
-            new = parse_registry(after, path=path, environ=environ).feeds[len(specs) :]
-            after = with_entries(before, list(_with_ids(entries, new, rows)))
+            after = with_entries(before, list(_with_ids(entries, specs, rows, environ)))
         except ValueError as error:
             raise RegistryError(str(path), [f"{error}; nothing was added"]) from None
         changed = parse_registry(after, path=path, environ=environ)
@@ -66,11 +65,18 @@ def write_feeds(
 
 
 def _with_ids(
-    entries: Sequence[NewEntry], specs: Sequence[FeedSpec], rows: Sequence[Row]
+    entries: Sequence[NewEntry], specs: Sequence[FeedSpec], rows: Sequence[Row], environ: Mapping[str, str]
 ) -> Iterator[NewEntry]:
-    ids = {row["url"]: row["id"] for row in rows}
-    for entry, spec in zip(entries, specs, strict=True):
-        yield replace(entry, id=ids.get(spec.url, spec.id))
+    """The entries with ids: those of the stored feeds with their URLs, else such as no feed has."""
+    ids = {row["url"]: row["id"] for row in rows if not row["forgotten"]}
+    urls = {id: url for url, id in ids.items()} | {spec.id: spec.url for spec in specs}
+    for entry in entries:
+        read = read_url(entry.url, environ)
+        id = ids.get(read.url)
+        if id is None or urls[id] != read.url:
+            id = free_id(read.url, read.host, urls)
+        urls[id] = read.url
+        yield replace(entry, id=id)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.models.topic import TopicSpec
-from rss_pipeline.collector.registry.feed_url import feed_id, literal, other_form, read_url
+from rss_pipeline.collector.registry.feed_url import free_id, literal, other_form, read_url
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import InfrastructureError, RegistryError
 from rss_pipeline.settings import Settings
@@ -155,13 +155,13 @@ def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> d
         for row in rows
         if row["id"] in taken_out and (row["needs_access"] or row["allow_private"] or row["private_hosts"])
     }
-    return {id: new_feed(other_form(url)) for id, url in urls.items()}
+    known = {row["id"]: row["url"] for row in rows}
+    return {id: _new_feed(other_form(url), known) for id, url in urls.items()}
 
 
-def new_feed(url: str) -> NewFeed:
-    """The feed at an address that `read_url` has read before."""
+def _new_feed(url: str, known: Mapping[str, str]) -> NewFeed:
     read = read_url(literal(url), {})
-    return NewFeed(id=feed_id(read.url, read.host), url=read.url, host=read.host)
+    return NewFeed(id=free_id(read.url, read.host, known), url=read.url, host=read.host)
 
 
 def _subscribed(rows: Sequence[Row], specs: Sequence[FeedSpec]) -> tuple[str, ...]:

@@ -71,15 +71,24 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
     """Compare a registry with the rows of `registry_rows`.
 
     Raises:
-        RegistryError: a URL of the file is already stored under another id.
+        RegistryError: a URL of the file is already stored under another id, or the id that is made from it is
+            that of a feed that has another URL now.
     """
     known = {row["id"]: row for row in rows}
     ids = {spec.id for spec in specs}
+    moved = {spec.id for spec in specs if spec.id in known and known[spec.id]["url"] != spec.url}
     by_url = {row["url"]: row for row in known.values()}
     clashes = [
         _clash(spec.url, by_url[spec.url])
         for spec in specs
-        if spec.url in by_url and by_url[spec.url]["id"] != spec.id
+        if spec.url in by_url
+        and by_url[spec.url]["id"] != spec.id
+        and not (spec.id not in known and by_url[spec.url]["id"] in moved)
+    ]
+    clashes += [
+        _taken_id(spec, known[spec.id]["url"])
+        for spec in specs
+        if spec.id in moved and not spec.has_own_id and _is_elsewhere(spec, known[spec.id])
     ]
     if clashes:
         raise RegistryError(path, clashes)
@@ -107,6 +116,19 @@ def _clash(url: str, row: Row) -> str:
         else f", or `rss-pipeline forget {id}` first"
     )
     return f"{url} is already stored as feed {id}: give it `id: {id}` to go on with its history{other}"
+
+
+def _is_elsewhere(spec: FeedSpec, row: Row) -> bool:
+    """True for a feed of which the address was changed: not one that is forgotten, nor one whose URL another
+    feed had when it was restored (storage.backups.restore)."""
+    return not row["forgotten"] and row["url"] != f"{spec.url}#{spec.id}"
+
+
+def _taken_id(spec: FeedSpec, url: str) -> str:
+    return (
+        f"{spec.url} was the address of feed {spec.id}, which has {url} now: write `id: {spec.id}` to change"
+        " the address of that feed back, or another `id` to collect this address as a feed of its own"
+    )
 
 
 REGISTRY_ROWS = Statement(
@@ -172,7 +194,8 @@ def apply(
             "now": instant(now),
             "hashes": {stream.name: stream.selector_hash for stream in spec.streams},
         }
-        for spec in (*changes.added, *changes.updated)
+        # An address that a feed of these leaves may be that of a new one.
+        for spec in (*changes.updated, *changes.added)
     ]
     has_streams = bool(changes.updated) or any(spec.streams for spec in changes.added)
     updated = [compact([spec.id, spec.url]) for spec in changes.updated]
@@ -265,6 +288,24 @@ _FIELDS = ", ".join(
     (NUMBER_FIELD if name in _NUMBERS else FIELD).format(name)
     for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
 )
+OF_OLD_ADDRESS = {
+    "max_age": "NULL",
+    "network": "NULL",
+    "host_answered": "0",
+    "consecutive_failures": "0",
+    "failing_since": "NULL",
+    "last_error_kind": "NULL",
+    "last_error": "NULL",
+    "outage_pauses": "0",
+    # What a visit that is under way finds at the old address says nothing of the new one: it is not closed.
+    "backup_unsure": "CASE WHEN feeds.lease_token IS NULL THEN feeds.backup_unsure ELSE 1 END",
+    "unclosed_claims": "CASE WHEN feeds.lease_token IS NULL THEN feeds.unclosed_claims ELSE 0 END",
+    "lease_token": "NULL",
+}
+"""Columns of a feed that got another address, and their new values: nothing that was learned at the old one
+holds for it. Its items and the hash of its last document stay, and its validators, which only go to the URL
+that gave them."""
+
 # An adopted address belongs to the old URL, and is requested without headers that the feed has got since.
 _KEPT = "(feeds.url = excluded.url AND feeds.needs_access >= excluded.needs_access)"
 _IS_DUE_AT_ONCE = """(feeds.registered = 0 OR feeds.enabled < excluded.enabled OR feeds.url <> excluded.url
@@ -305,7 +346,13 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     schedule_reason = CASE
       WHEN NOT {_IS_DUE_AT_ONCE} AND {_HAS_OTHER_INTERVAL} AND {_BY_INTERVAL} < feeds.next_fetch_at
       THEN '{_SOONER}' ELSE feeds.schedule_reason END,
-    not_before = CASE WHEN feeds.url = excluded.url THEN feeds.not_before END"""
+    not_before = CASE WHEN feeds.url = excluded.url THEN feeds.not_before END,
+    {
+    ", ".join(
+        f"{column} = CASE WHEN feeds.url = excluded.url THEN feeds.{column} ELSE {value} END"
+        for column, value in OF_OLD_ADDRESS.items()
+    )
+}"""
 
 
 def _wanted_row(spec: FeedSpec) -> Row:

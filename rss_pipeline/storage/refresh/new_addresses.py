@@ -4,6 +4,7 @@ A turn is given in the batch that makes it necessary, so that what is sent at on
 feeds need none, and the owner of the installation gets none: nothing of theirs waits.
 """
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -56,17 +57,40 @@ def give_turns(user_id: str, feed_ids: Sequence[str], *, now: datetime) -> list[
     return [_forget(now), _give(user_id, compact(list(feed_ids)), _IS_NEW_FEED, [at], at)]
 
 
-def hold_until_turn(user_id: str, feed_ids: Sequence[str], *, now: datetime) -> list[Statement]:
-    """Hold these feeds until their turns. One whose turn has come with this user, or that the owner wants, is
-    released."""
+def give_turn_anew(
+    user_id: str, feed_id: str, *, condition: str, params: Sequence[str], now: datetime
+) -> list[Statement]:
+    """Give a turn to a feed that gets another address, if its row meets the condition, whether or not it had
+    one: a turn that is over counts on, under a name of no feed."""
+    at = instant(now)
+    is_new = f"EXISTS (SELECT 1 FROM feeds WHERE feeds.id = j.value AND {condition})"
+    return [
+        _forget(now),
+        Statement(
+            "UPDATE new_addresses SET address = address || ? WHERE user_id = ? AND address = ?"
+            " AND begins_at <= ?",
+            [f" {secrets.token_hex(8)}", user_id, feed_id, at],
+            name="count the turn of a former address",
+        ),
+        leave_queue(user_id, [feed_id], now=now),
+        _give(user_id, compact([feed_id]), is_new, params, at),
+    ]
+
+
+def hold_until_turn(
+    user_id: str, feed_ids: Sequence[str], *, now: datetime, has_new_address: bool = False
+) -> list[Statement]:
+    """Hold these feeds until their turns, as far as they were never visited, or have another address now. One
+    whose turn has come with this user, or that the owner wants, is released."""
+    never = "" if has_new_address else "AND feeds.last_visited_at IS NULL"
     ids, at = compact(list(feed_ids)), instant(now)
     return [
         Statement(
-            """INSERT INTO feed_holds (feed_id, host, hold_until, reason)
+            f"""INSERT INTO feed_holds (feed_id, host, hold_until, reason)
             SELECT feeds.id, feeds.host, a.begins_at, ? FROM json_each(?) AS j
             CROSS JOIN new_addresses AS a ON a.user_id = ? AND a.address = j.value AND a.begins_at > ?
             CROSS JOIN feeds ON feeds.id = a.address
-            WHERE feeds.last_visited_at IS NULL AND feeds.listed = 0
+            WHERE feeds.listed = 0 {never}
             ON CONFLICT (feed_id) DO UPDATE SET
               hold_until = min(feed_holds.hold_until, excluded.hold_until)""",
             [_REASON, ids, user_id, at],
@@ -124,7 +148,7 @@ def leave_queue(user_id: str, feed_ids: Sequence[str], *, now: datetime) -> Stat
     )
 
 
-def _give(user_id: str, ids: str, is_new: str, params: list[str], at: str) -> Statement:
+def _give(user_id: str, ids: str, is_new: str, params: Sequence[str], at: str) -> Statement:
     return Statement(
         _GIVE.format(is_new=is_new),
         [user_id, ids, *params, user_id, user_id, at, user_id],

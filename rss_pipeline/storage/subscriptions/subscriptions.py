@@ -30,9 +30,11 @@ headers or into a private network is for no one else unless it says so."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """A known feed to subscribe. `wished_interval` is in seconds; None is what the schedule finds. `origin`
-    is `list` where it comes with feeds.yaml and the user has not chosen it."""
+    is `list` where it comes with feeds.yaml and the user has not chosen it. One that was looked up by its
+    address is subscribed only while it has that `url`."""
 
     feed_id: str
+    url: str | None = None
     title: str | None = None
     folder: str | None = None
     wished_interval: int | None = None
@@ -54,7 +56,7 @@ _SUBSCRIBE = f"""INSERT INTO subscriptions
       {NUMBER_FIELD.format("wished_interval")} AS wished_interval, {FIELD.format("origin")} AS origin,
       row_number() OVER (ORDER BY {number("v.key")}) AS n
     FROM json_each(?) AS v CROSS JOIN feeds ON feeds.id = {FIELD.format("feed_id")}
-    WHERE {JOINABLE} AND NOT EXISTS (
+    WHERE {JOINABLE} AND coalesce({FIELD.format("url")}, feeds.url) = feeds.url AND NOT EXISTS (
       SELECT 1 FROM subscriptions WHERE user_id = ? AND feed_id = feeds.id)) AS new
   WHERE (SELECT count(*) FROM subscriptions WHERE user_id = ?) + new.n <= {MAX_SUBSCRIPTIONS}
   ON CONFLICT DO NOTHING"""
@@ -114,6 +116,7 @@ def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[S
     found = [
         {
             "feed_id": one.feed_id,
+            "url": one.url,
             "title": one.title,
             "folder": one.folder,
             "wished_interval": one.wished_interval,

@@ -238,12 +238,11 @@ def test_a_feed_whose_address_another_one_has_had_since_is_not_taken_for_it() ->
     url = "https://a.example/feed"
     former = {"id": "former", "url": f"{url}#former", "title": None, "open": 1, "subscribed": 0}
     listed = ListedFeed(url=url, host="a.example", same_as="https://a.example:443/feed", line=1)
-    plan = plan_import(UploadedList(feeds=(listed,), merged=0), [former])
+    plan = plan_import(UploadedList(feeds=(listed,), merged=0), [former], {})
     assert [feed.url for feed in plan.new] == [url]
     now = {**former, "id": "now", "url": url}
-    assert [
-        each.feed_id for each in plan_import(UploadedList(feeds=(listed,), merged=0), [former, now]).wanted
-    ] == ["now"]
+    plan = plan_import(UploadedList(feeds=(listed,), merged=0), [former, now], {})
+    assert [each.feed_id for each in plan.wanted] == ["now"]
 
 
 def test_sixty_new_addresses_an_hour_are_due_and_known_ones_cost_nothing(

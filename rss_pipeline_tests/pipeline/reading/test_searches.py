@@ -81,6 +81,28 @@ def test_a_feed_that_somebody_has_is_shared_and_one_that_the_user_has_is_known(
     assert len(pipeline.rows("SELECT id FROM feeds")) == 1
 
 
+def test_the_address_that_a_feed_had_before_is_a_feed_of_its_own(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """A search, as the page, the JSON API and the Google Reader API request it."""
+    url = server.route("127.0.0.2", "/feed", Answer(body=rss("a")))
+    other = server.route("127.0.0.2", "/other", Answer(body=rss("b")))
+    first = searched(pipeline, url)
+    assert first.feed_id is not None
+    pipeline.database.query("UPDATE feeds SET url = ?", [other])
+    subscribe(pipeline.database, "ben")
+    second = searched(pipeline, url, user="ben")
+    assert second.feed_id == f"{first.feed_id}-2"
+    assert [feed for feed, *_ in subscriptions(pipeline, "ben")] == [second.feed_id]
+    assert (pipeline.guids(first.feed_id), pipeline.guids(second.feed_id)) == (["a"], ["a"])
+    # What its server demands is no hold of the feed that was there.
+    server.route("127.0.0.2", "/feed", Answer(status=429, headers={"Retry-After": "3600"}))
+    pipeline.database.query("UPDATE feeds SET url = ? WHERE id = ?", [f"{other}?2", second.feed_id])
+    searched(pipeline, url)
+    [held] = pipeline.rows("SELECT feed_id FROM feed_holds")
+    assert held["feed_id"] not in (first.feed_id, second.feed_id)
+
+
 def test_what_is_no_feed_subscribes_nothing_and_says_why(pipeline: Pipeline, server: FeedServer) -> None:
     url = server.route("127.0.0.2", "/", Answer(body=b"hello", headers={"Content-Type": "text/plain"}))
     task = searched(pipeline, url)

@@ -113,6 +113,43 @@ def test_a_feed_that_was_collected_under_another_id_goes_on_with_it(pipeline: Pi
     assert pipeline.feed("mine")["url"] == "https://other.example/feed"
 
 
+def test_an_address_that_a_feed_had_before_is_another_feed(pipeline: Pipeline) -> None:
+    """By `add` and by `import`, which write through this, and by hand. The id of the first one is made from
+    its first address."""
+    path = pipeline.settings.feeds_file
+    path.write_text("feeds: []\n", "utf-8")
+    (first,) = write_feeds(path, [NEW], environ={}, rows=[])
+    pipeline.sync()
+    moved = path.read_text("utf-8").replace("new.example", "other.example")
+    path.write_text(moved, "utf-8")
+    # Also where no sync has seen the change.
+    for rows in ([], registry_rows(pipeline.database)):
+        path.write_text(moved, "utf-8")
+        (second,) = write_feeds(path, [NEW], environ={}, rows=rows)
+        assert (second.id, second.url) == (f"{first.id}-2", first.url)
+    pipeline.sync()
+    urls = {row["id"]: row["url"] for row in registry_rows(pipeline.database)}
+    assert urls == {first.id: "https://other.example/feed", second.id: first.url}
+    path.write_text(moved, "utf-8")
+    assert "2 feeds" not in str(pipeline.sync())
+    rows = registry_rows(pipeline.database)
+    assert write_feeds(path, [NEW], environ={}, rows=rows)[0].id == second.id, "it is known by its address"
+
+
+def test_an_entry_without_id_takes_over_no_feed_that_was_at_its_address(pipeline: Pipeline) -> None:
+    path = pipeline.settings.feeds_file
+    path.write_text("feeds: [https://new.example/feed]\n", "utf-8")
+    pipeline.sync()
+    [known] = registry_rows(pipeline.database)
+    pipeline.database.query("UPDATE feeds SET url = 'https://other.example/feed'")
+    with pytest.raises(RegistryError, match=f"other.example/feed now: write `id: {known['id']}`"):
+        pipeline.sync()
+    assert pipeline.feed(known["id"])["url"] == "https://other.example/feed"
+    path.write_text(f"feeds: [{{url: https://new.example/feed, id: {known['id']}}}]\n", "utf-8")
+    pipeline.sync()
+    assert pipeline.feed(known["id"])["url"] == "https://new.example/feed"
+
+
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "feeds.yaml"
     path.mkdir()

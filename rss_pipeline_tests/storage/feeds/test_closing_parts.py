@@ -93,8 +93,10 @@ def test_each_ending_writes_where_the_feed_is_from_then_on(
 def test_what_a_visit_found_at_a_url_that_was_changed_meanwhile_is_void(known: Database, end: str) -> None:
     feed, token = claim_one(known)
     register(known, replace(spec("a"), url="https://b.example/", host="b.example"))
-    assert ENDINGS[end](known, feed, token, MOVED)
+    assert not ENDINGS[end](known, feed, token, MOVED)
     assert where(known) == FeedAddress(fetch_url=None, host="b.example")
+    again, _ = claim_one(known)
+    assert (again.schedule.next_fetch_at, again.failures.in_a_row) == (NOW, 0), "the new one is due at once"
 
 
 def test_an_address_adopted_is_news_once(known: Database) -> None:

@@ -1,4 +1,4 @@
-"""The changes that a user can make to a subscription: title, folder, interval, end."""
+"""The changes that a user can make to a subscription (title, folder, interval, end) and to its address."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,16 +8,25 @@ from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local
+from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, task_url
 from rss_pipeline.api.pages.feeds.owner import partition_url
 from rss_pipeline.api.pages.feeds.tasks import no_feed
 from rss_pipeline.api.pages.feeds.wishes import FormMistake, offered_intervals, read_wishes
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
+from rss_pipeline.pipeline.reading.addresses import AddressRefused
+from rss_pipeline.pipeline.reading.change_address import (
+    AddressChanged,
+    NotTheirs,
+    OtherFeed,
+    change_address,
+    fixed_address,
+)
 from rss_pipeline.pipeline.reading.failures import failing_feeds
-from rss_pipeline.storage.accounts.users import look_for_owner
+from rss_pipeline.pipeline.reading.refresh import Held, NotSubscribed, Queued, VisitRunning
 from rss_pipeline.storage.subscriptions import subscriptions
+from rss_pipeline.storage.subscriptions.address import look_at_address
 from rss_pipeline.storage.subscriptions.counts import count_starred
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
@@ -34,7 +43,8 @@ async def form(request: Request, caller: SignedIn, id: str, subscribed: str = ""
 
 @router.post("/feeds/{id}/edit")
 async def edit(request: Request, caller: SignedIn, id: str) -> Response:
-    """Change title, folder and interval, for this user only."""
+    """Change title, folder and interval, for this user only; and the address, if another one is given. A feed
+    with another address is visited at once: its task is shown."""
     fields = await form_fields(request)
     wishes = read_wishes(fields)
     if isinstance(wishes, FormMistake):
@@ -42,10 +52,34 @@ async def edit(request: Request, caller: SignedIn, id: str) -> Response:
     changes = subscriptions.Edit(
         title=wishes.title, folder=wishes.folder, wished_interval=wishes.wished_interval
     )
-    edited, *_ = await caller.write(*subscriptions.edit(caller.user_id, id, changes, at=caller.clock()))
-    if not edited.changes:
-        raise no_feed()
-    return see_other(local(fields.get("back"), feed_url(id)))
+    statements = subscriptions.edit(caller.user_id, id, changes, at=caller.clock())
+    done = see_other(local(fields.get("back"), feed_url(id)))
+    url = fields.get("url", "").strip()
+    if not url:
+        edited, *_ = await caller.write(*statements)
+        if not edited.changes:
+            raise no_feed()
+        return done
+    settings = caller.stores.settings
+    answer = await caller.change(lambda one: change_address(one, settings, id, url, others=statements))
+    match answer:
+        case AddressChanged(visit=Queued(task_id=task_id) | VisitRunning(task_id=task_id)):
+            return see_other(task_url(task_id))
+        case AddressChanged(visit=Held(until=until, reason=reason)):
+            frame, _ = await read_frame(caller)
+            title = "The address is changed; the next visit waits"
+            return page(
+                request, "held.html", frame=frame, title=title, feed_id=id, until=until, reason=reason
+            )
+        case AddressRefused(message=message):
+            error = f"{message} Type the public address of a feed, without a password."
+            return await _form(request, caller, id, error=error, given_url=url)
+        case NotTheirs() | OtherFeed():
+            error = f"{answer.message} {answer.what_to_do}"
+            return await _form(request, caller, id, error=error, given_url=url)
+        case NotSubscribed():
+            raise no_feed()
+    return done
 
 
 @router.get("/feeds/{id}/unsubscribe")
@@ -74,12 +108,19 @@ async def unsubscribe(request: Request, caller: SignedIn, id: str) -> Response:
 
 
 async def _form(
-    request: Request, caller: AsyncCaller, id: str, *, has_added: bool = False, error: str | None = None
+    request: Request,
+    caller: AsyncCaller,
+    id: str,
+    *,
+    has_added: bool = False,
+    error: str | None = None,
+    given_url: str | None = None,
 ) -> Response:
-    frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
+    frame, [looked] = await read_frame(caller, look_at_address(caller.user_id, id))
     feed = _feed(frame.feeds, id)
     now: datetime = request.app.state.clock()
-    is_owner = bool(owner.rows)
+    [stored] = looked.rows
+    is_owner = bool(stored["is_owner"])
     return page(
         request,
         "feed_edit.html",
@@ -89,6 +130,8 @@ async def _form(
         feed=feed,
         failure=next(iter(failing_feeds([feed])), None),
         error=error,
+        given_url=given_url or feed.url,
+        fixed=fixed_address(stored, id),
         has_added=has_added,
         is_new=now - feed.added_at < _NEW,
         intervals=offered_intervals(feed.wished_interval),

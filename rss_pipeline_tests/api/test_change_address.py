@@ -1,0 +1,155 @@
+"""Another address for a feed, at the JSON API and on the page: what stays, what is over, and who may."""
+
+from datetime import timedelta
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.registry.feed_url import feed_id
+from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.api.pages.feeds.test_adding import words
+from rss_pipeline_tests.api.pages.feeds.test_feed_edit import edit
+from rss_pipeline_tests.api.reading import ann
+from rss_pipeline_tests.api.test_opml import IN, opml, outline
+from rss_pipeline_tests.storage.subscriptions.readers import subscribe
+from rss_pipeline_tests.storage.values import change, claim_one, feed_row, item, register, spec, store, visit
+from rss_pipeline_tests.support.reader import Reader, User
+
+OLD = "https://a.example/a"
+NEW = "https://new.example/feed"
+A = feed_id(OLD, "a.example")
+
+
+def brought(reader: Reader, *users: User, id: str = "a") -> None:
+    """Let a feed be one that only these users have brought."""
+    change(reader.database, "UPDATE feeds SET listed = 0 WHERE id = ?", id)
+    for user in users:
+        subscribe(reader.database, user.id, id)
+
+
+def test_a_feed_with_another_address_keeps_what_is_its_users_and_is_due_at_once(reader: Reader) -> None:
+    user = ann(reader, a=3)
+    brought(reader)
+    visit(reader.database)
+    items = user.client.get("/api/feeds/a/items").json()["items"]
+    user.client.post("/api/items/mark", json={"ids": [items[0]["id"]], "is_starred": True})
+    running, token = claim_one(reader.database, "a")
+    change(
+        reader.database,
+        """UPDATE feeds SET consecutive_failures = 7, failing_since = ?, last_error_kind = 'gone',
+          not_before = '2027-01-01T00:00:00Z', fetch_url = 'https://moved.example/', items_listed = 9""",
+        instant(reader.clock()),
+    )
+    change(
+        reader.database,
+        "INSERT INTO feed_holds (feed_id, host, hold_until, reason) VALUES ('a', 'a.example', ?, '429')",
+        "2027-01-01T00:00:00Z",
+    )
+    answer = user.client.patch("/api/feeds/a", json={"url": "new.example/feed", "folder": "News"})
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["id"], found["url"], found["folder"]) == ("a", NEW, "News")
+    assert found["health"]["status"] == "ok", "failures of the old address are not those of the new one"
+    assert found["next_visit"]["at"] <= instant(reader.clock())
+    row = feed_row(reader.database)
+    assert [row[name] for name in ("host", "fetch_url", "not_before", "items_listed")] == [
+        *("new.example", None, None, None)
+    ]
+    assert [each["is_starred"] for each in user.client.get("/api/feeds/a/items").json()["items"]] == [
+        *(True, False, False)
+    ]
+    [request] = reader.database.query("SELECT kind, state FROM refresh_requests").rows
+    assert tuple(request.values()) == ("refresh", "queued"), "it is visited at once"
+
+    # The visit that was under way at the old address neither closes nor stores.
+    assert store(reader.database, running, token, [item("4")]) is None
+    assert feed_row(reader.database)["next_fetch_at"] <= instant(reader.clock())
+    claim_one(reader.database, "a")
+
+
+def test_a_users_old_address_is_another_feed_for_everybody(reader: Reader) -> None:
+    """Its id is made from the address that it had first."""
+    register(reader.database, spec(A, url=OLD, host="a.example"))
+    owner, bob = reader.user("owner"), reader.user("bob")
+    brought(reader, bob, id=A)
+    assert bob.client.patch(f"/api/feeds/{A}", json={"url": NEW}).status_code == 200
+    body = opml(outline(OLD), outline(NEW))
+    answer = owner.client.post(IN, content=body, headers={"Content-Type": "text/x-opml"})
+    assert answer.json()["added"] == 2
+    [first, second] = owner.client.get("/api/feeds").json()["feeds"]
+    assert (first["id"], first["url"]) == (f"{A}-2", OLD)
+    assert (second["id"], second["url"]) == (A, NEW)
+    assert feed_row(reader.database, A)["url"] == NEW
+    # Again, it is known by its address.
+    assert owner.client.post("/api/feeds", json={"url": OLD}).json()["feed_id"] == f"{A}-2"
+
+
+def test_who_may_change_the_address_of_a_feed_and_to_which(reader: Reader) -> None:
+    owner = ann(reader, a=1, b=1)
+    reader.clock.pass_(seconds=1)
+    bob, eve = reader.user("bob"), reader.user("eve")
+    urls = {"url": NEW}
+
+    def refused(user: User, url: str = NEW) -> str:
+        answer = user.client.patch("/api/feeds/a", json={"url": url, "title": "Mine"})
+        assert answer.json()["kind"] in ("conflict", "address_refused", "not_found")
+        assert feed_row(reader.database)["url"] == OLD
+        assert "Mine" not in user.client.get("/api/feeds").text, "nothing of a refused change is applied"
+        return f"{answer.status_code} {answer.json()['detail']} {answer.json()['what_to_do']}"
+
+    assert refused(bob).startswith("404")
+    # A feed of feeds.yaml: its owner learns what to write there, and nobody else of the file.
+    subscribe(reader.database, bob.id, "a")
+    assert "`id: a`" in refused(owner)
+    assert "feeds.yaml" not in refused(bob)
+    assert 'name="url"' not in browser(reader, bob).get("/feeds/a/edit").text
+    brought(reader, bob)
+    assert "owner of this server" in refused(bob), "others subscribe to it"
+    assert refused(owner, "http://192.168.1.1/feed").startswith("422")
+    assert refused(owner, "ftp://a.example/").startswith("422")
+    assert refused(owner, "https://b.example/b").startswith("409 You subscribe to this address already")
+    owner.client.delete("/api/feeds/a")
+    assert refused(bob, "https://b.example/b").startswith("409 This is the address of another feed")
+
+    # The page of who may has the field; the address that it has already changes nothing.
+    client = browser(reader, bob)
+    assert f'name="url" value="{OLD}"' in client.get("/feeds/a/edit").text
+    assert edit(client, "a", url=OLD, title="Mine").headers["location"] == "/feeds/a"
+    wrong = edit(client, "a", url="https://b.example/b")
+    assert (wrong.status_code, 'value="https://b.example/b"' in wrong.text) == (422, True)
+    # A feed that nobody uses any more does not keep its address.
+    brought(reader, id="b")
+    owner.client.delete("/api/feeds/b")
+    moved = edit(client, "a", url="https://b.example/b")
+    assert moved.headers["location"].startswith("/tasks/")
+    assert [(each["id"], each["url"]) for each in bob.client.get("/api/feeds").json()["feeds"]] == [
+        ("a", "https://b.example/b")
+    ]
+    subscribe(reader.database, eve.id, "a", "b")
+    assert owner.client.patch("/api/feeds/a", json=urls).status_code == 404, "it is not among the owner's"
+
+
+def test_each_change_of_an_address_takes_a_turn_among_sixty_an_hour(reader: Reader) -> None:
+    ann(reader, a=1)
+    reader.clock.pass_(seconds=1)
+    bob = reader.user("bob")
+    change(reader.database, "DELETE FROM subscriptions")
+    brought(reader, bob)
+    visit(reader.database)
+    begun = instant(reader.clock())
+    for n in range(58):
+        change(reader.database, "INSERT INTO new_addresses VALUES (?, ?, ?)", bob.id, str(n), begun)
+    hold = "SELECT hold_until FROM feed_holds"
+    for n in range(2):
+        bob.client.patch("/api/feeds/a", json={"url": f"https://new.example/{n}"})
+        assert reader.database.query(hold).rows == []
+    change(reader.database, "UPDATE refresh_requests SET state = 'done', finished_at = requested_at")
+    page = edit(browser(reader, bob), "a", url="https://new.example/2")
+    assert "At most 60 new addresses" in words(page)
+    waits = bob.client.patch("/api/feeds/a", json={"url": "https://new.example/3"}).json()
+    hour = instant(reader.clock() + timedelta(hours=1))
+    assert (waits["url"], waits["next_visit"]["at"]) == ("https://new.example/3", hour)
+    [held] = reader.database.query(hold).rows
+    assert held["hold_until"] == hour
+    # The owner waits for nobody's turn.
+    owner = reader.signed_in(reader.database.query("SELECT id FROM users WHERE name = 'ann'").rows[0]["id"])
+    assert owner.client.post("/api/feeds", json={"url": "https://new.example/3"}).json()["feed_id"] == "a"
+    assert reader.database.query(hold).rows == []
