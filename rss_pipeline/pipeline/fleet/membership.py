@@ -4,9 +4,10 @@ A database that is away for a while is waited for. Joining is joining.py's.
 """
 
 import logging
+import queue
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
@@ -55,7 +56,8 @@ class Membership:
         self._unseen: frozenset[str] = frozenset()
         self._is_away = False
         self._is_warned = False
-        self._next = threading.Event()
+        # Not an Event: set by a handler of signals in the middle of its own `set`, it waits for itself.
+        self._next = queue.SimpleQueue[None]()
         self.over: Over | None = None
         """Set once, when the machine is to take no more runs."""
         self.on_over: Callable[[Over], object] = lambda _: None
@@ -115,12 +117,14 @@ class Membership:
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until `hurry`."""
-        self._next.wait(seconds)
-        self._next.clear()
+        with suppress(queue.Empty):
+            self._next.get(timeout=seconds)
+            while True:
+                self._next.get_nowait()
 
     def hurry(self) -> None:
-        """Let the next beat be now."""
-        self._next.set()
+        """Let the next beat be now. A handler of signals may call it at any moment."""
+        self._next.put(None)
 
     def leave(self) -> None:
         """Take this machine out of the fleet; a database that is away will find it dead in a minute."""

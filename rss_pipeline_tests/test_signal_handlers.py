@@ -1,0 +1,64 @@
+"""Handlers of signals: they run in the middle of whatever the main thread does, and so may wait for nothing.
+
+A lock that the main thread holds just then is never released: the process does not end, nor do anything else.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import rss_pipeline
+
+PACKAGE = Path(rss_pipeline.__file__).parent
+TAKES_NO_LOCK = {"append", "hurry", "write", "poll", "send_signal", "killpg", "_signal"}
+"""What handlers may call. `Event.set`, loggers, `print` and the database all take locks."""
+
+HURRIED = """
+import signal
+from rss_pipeline.pipeline.fleet.membership import Membership
+
+membership, handled = Membership(None, None), []
+
+def handler(*_):
+    membership.hurry()
+    handled.append(1)
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+while len(handled) < 100:
+    membership.hurry()
+signal.setitimer(signal.ITIMER_REAL, 0)
+membership.wait(60)
+"""
+
+
+def handlers(module: ast.Module) -> Iterator[ast.AST]:
+    """The handlers that a module sets: functions of its own, and lambdas."""
+    functions = {node.name: node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "signal.signal":
+            handler = node.args[1]
+            if isinstance(handler, ast.Lambda):
+                yield handler
+            elif isinstance(handler, ast.Name) and handler.id in functions:
+                yield functions[handler.id]
+
+
+def test_no_handler_of_signals_takes_a_lock() -> None:
+    found = 0
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text("utf-8")
+        if "signal.signal(" not in text:
+            continue
+        for handler in handlers(ast.parse(text)):
+            found += 1
+            for call in (node for node in ast.walk(handler) if isinstance(node, ast.Call)):
+                name = ast.unparse(call.func).rpartition(".")[2]
+                assert name in TAKES_NO_LOCK | {"len"}, f"{path}: {ast.unparse(call)}"
+    assert found == 4
+
+
+def test_a_worker_that_is_hurried_while_it_is_hurried_goes_on() -> None:
+    subprocess.run([sys.executable, "-c", HURRIED], check=True, timeout=30)
