@@ -107,7 +107,7 @@ def _said(alerted: Alerted) -> str:
     if alerted.refused is not None:
         return alerted.refused
     if alerted.is_backing_off:
-        return "The webhook refused the last message; the next attempt is later."
+        return "The last message was refused, or is being sent; the next attempt is later."
     if not alerted.sent:
         return "There is nothing new to report."
     names = ", ".join(fact.key.partition(" ")[0] for fact in alerted.sent[:5])

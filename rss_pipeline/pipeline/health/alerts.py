@@ -6,7 +6,7 @@ of a message are webhook.py's; watch.py and orchestration/alerts.py look for fac
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
@@ -27,6 +27,8 @@ CONFIRMED_CHANGING = timedelta(minutes=30)
 """and if it changes meanwhile, after so long: a poll after a night without one is at work."""
 OVERLAP = timedelta(minutes=15)
 """The time of a visit and its write to the database are at most this far apart: as long as a poll runs."""
+_SENDING = timedelta(minutes=1)
+"""A message is accepted or refused within this time, or its process was killed."""
 _MOST_WAITING = 20
 _ATTEMPTS = 5
 
@@ -185,7 +187,8 @@ def alert(
     well: Collection[str] = (),
     looked_at: Collection[str] = (),
 ) -> Alerted:
-    """Send those of these facts that were not reported yet, as one message.
+    """Send those of these facts that were not reported yet, as one message. A fact counts as reported once
+    the webhook has accepted it: where it does not, or this process is killed, it is sent later.
 
     `well` are the ids of facts that are over: when one comes again, it is reported again. `looked_at` are
     checks that were evaluated now.
@@ -201,23 +204,42 @@ def alert(
             return Alerted()
         is_backing_off = cursor.is_backing_off(now)
         sent = [] if is_backing_off else _fitting(new)
-        # Written first: of two processes that notice the same, one sends.
-        after = _reported(updated, sent, now) if sent else updated
-        if is_backing_off:
-            after = _with_waiting(after, new)
-        written = after.write()
-        if (text is None or after != cursor) and not store.replace(text, written):
+        after = _with_waiting(updated, new) if new else updated
+        if sent:
+            # Written first: of two processes that notice the same, one sends. If it is killed, another does.
+            after = replace(after, again_at=now + _SENDING)
+        if (text is None or after != cursor) and not store.replace(text, after.write()):
             continue
         if not sent:
             return Alerted(is_backing_off=is_backing_off)
-        try:
-            send(settings, _headline(sent), _fields(sent))
-        except AlertFailed as failed:
-            refused = _with_waiting(updated.refused(now), new)
-            store.replace(written, refused.write())
-            return Alerted(refused=str(failed))
-        return Alerted(sent=sent)
+        return _send(settings, store, sent, now=now, looked_at=looked_at)
     return Alerted()
+
+
+def _send(
+    settings: Settings,
+    store: CursorStore,
+    facts: Sequence[AlertFact],
+    *,
+    now: datetime,
+    looked_at: Collection[str],
+) -> Alerted:
+    evaluated = {fact.key for fact in facts if fact.kind == "check"}.intersection(looked_at)
+    try:
+        send(settings, _headline(facts), _fields(facts))
+    except AlertFailed as failed:
+        _note(store, lambda found: found.refused(now), now)
+        return Alerted(refused=str(failed))
+    _note(store, lambda found: _reported(found, facts, now, evaluated), now)
+    return Alerted(sent=facts)
+
+
+def _note(store: CursorStore, change: Callable[[AlertCursor], AlertCursor], now: datetime) -> None:
+    """Change the cursor as it is by now: others may have noted what they noticed while a message was sent."""
+    for _ in range(_ATTEMPTS):
+        text = store.read()
+        if store.replace(text, change(AlertCursor.read(text, now)).write()):
+            return
 
 
 def _weighed(
@@ -250,10 +272,13 @@ def _weighed(
     return replace(cursor, reported=reported, unconfirmed=unconfirmed, looked_at=checked), new
 
 
-def _reported(cursor: AlertCursor, sent: Sequence[AlertFact], now: datetime) -> AlertCursor:
+def _reported(
+    cursor: AlertCursor, sent: Sequence[AlertFact], now: datetime, evaluated: Collection[str]
+) -> AlertCursor:
     ids = {fact.id for fact in sent}
     return replace(
         cursor,
+        looked_at={**cursor.looked_at, **dict.fromkeys(evaluated, now)},
         since=now,
         reported={**cursor.reported, **dict.fromkeys(ids, now)},
         unconfirmed={id: seen for id, seen in cursor.unconfirmed.items() if id not in ids},
@@ -264,8 +289,14 @@ def _reported(cursor: AlertCursor, sent: Sequence[AlertFact], now: datetime) -> 
 
 
 def _with_waiting(cursor: AlertCursor, new: Sequence[AlertFact]) -> AlertCursor:
+    """The cursor with what is not reported yet: runs wait in it, checks are evaluated anew."""
     runs = {fact.id: fact for fact in (*cursor.waiting, *new) if fact.kind == "run"}
-    return replace(cursor, waiting=tuple(runs.values())[-_MOST_WAITING:])
+    checks = {fact.key for fact in new if fact.kind == "check"}
+    return replace(
+        cursor,
+        waiting=tuple(runs.values())[-_MOST_WAITING:],
+        looked_at={name: at for name, at in cursor.looked_at.items() if name not in checks},
+    )
 
 
 def _fitting(facts: Sequence[AlertFact]) -> list[AlertFact]:

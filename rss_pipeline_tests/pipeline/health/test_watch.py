@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
-from rss_pipeline.pipeline.health.alerts import Alerted
+from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.pipeline.health.alerts import BACKOFF, Alerted, AlertFact, OwnCursor, alert
 from rss_pipeline.pipeline.health.evaluation import health_checks
 from rss_pipeline.pipeline.health.watch import look, watching
 from rss_pipeline.settings import Settings
@@ -134,8 +135,36 @@ def test_a_message_that_is_refused_is_sent_later(home: Path, webhook: Webhook) -
     assert looked(settings, NOON).refused is not None
     webhook.status = 200
     assert looked(settings, NOON).is_backing_off
-    [fact] = looked(settings, NOON + timedelta(hours=2)).sent
-    assert fact.key == "backups_there"
+    [fact] = looked(settings, NOON + BACKOFF[0]).sent
+    assert fact.key == "backups_there", "it is not evaluated each minute, but until it is reported"
+
+
+class CutOff(OwnCursor):
+    """A cursor that cannot be used any more once a message was sent, as after a kill of its process."""
+
+    def replace(self, before: str | None, after: str) -> bool:
+        if self.text is not None:
+            raise DatabaseUnavailable("the store is away")
+        return OwnCursor.replace(self, before, after)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_message_with_an_end_that_nobody_noted_is_sent_again(
+    home: Path, webhook: Webhook, status: int
+) -> None:
+    settings = of(home, webhook)
+    run = AlertFact(kind="run", key="1a2b", fields=[("job", "poll"), ("run", "1a2b")])
+    webhook.status = status
+    cut_off = CutOff()
+    with pytest.raises(DatabaseUnavailable):
+        alert(settings, cut_off, [run], now=NOON)
+    webhook.status, left = 200, OwnCursor(cut_off.text)
+    other = AlertFact(kind="feed", key="a", fields=[("A", "it fails")])
+    assert alert(settings, left, [other], now=NOON).is_backing_off, "it may still be under way"
+    # Nobody finds a run again: it is in the cursor.
+    sent = alert(settings, left, [other], now=NOON + MINUTE).sent
+    assert [fact.key for fact in sent] == ["1a2b", "a"]
+    assert alert(settings, left, [other], now=NOON + 2 * MINUTE).sent == ()
 
 
 def test_the_reader_alone_sends_what_is_wrong_and_that_the_database_is_away(
