@@ -16,6 +16,9 @@ SOCKETS = "rss-pipeline-sockets-"
 """Start of the names of folders with the sockets of parser processes, in the system's folder for temporary
 files: the path of a socket has at most 108 bytes, so it cannot be in the home."""
 
+OF_UP = "rss-pipeline-up-"
+"""Start of the names of folders for the temporary files and sockets of `up`, Dagster's among them."""
+
 _LONGEST_ROOT = 60
 """Bytes of a folder in which sockets can be: the path of one has 107 at most, and the rest of it some 45."""
 
@@ -46,8 +49,9 @@ class HeldFolder:
         root.mkdir(parents=True, exist_ok=True)
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
         unnamed = self.path / "unlocked"
-        self._lock = os.open(unnamed, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.lock = os.open(unnamed, os.O_CREAT | os.O_RDWR, 0o600)
+        """The descriptor of the lock: a process that has inherited it holds the folder as well."""
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
         # It has its name only now that it is locked: an unlocked one is of a killed process.
         unnamed.rename(self.path / _LOCK)
 
@@ -55,7 +59,7 @@ class HeldFolder:
         """Remove it with all files in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         with suppress(OSError):
-            os.close(self._lock)
+            os.close(self.lock)
 
 
 def sweep(root: Path, *, before: datetime | None = None, prefix: str = "", dry_run: bool = False) -> int:

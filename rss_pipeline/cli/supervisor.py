@@ -12,11 +12,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import psutil
+
+from rss_pipeline.held_folders import OF_UP, SOCKETS, HeldFolder, socket_root, sweep
 
 STARTED_SECONDS = 10.0
 """A process that ends sooner at the first start has a configuration error; a restart would not help."""
@@ -98,16 +100,17 @@ def keep_up(
     lives: list[float] = []
     while True:
         began = time.monotonic()
-        # Its own process group, in our session: Ctrl-C reaches only us, and is passed on once.
-        child = subprocess.Popen(command, process_group=0)
-        if signals:
-            child.send_signal(signals[-1])
-        over = threading.Event()
-        threading.Thread(target=_watch, args=(child.pid, over, on_put_back), daemon=True).start()
-        code = child.wait()
-        over.set()
-        lives.append(time.monotonic() - began)
-        end_group(child.pid)
+        with _temporary_folder() as (environment, locks):
+            # Its own process group, in our session: Ctrl-C reaches only us, and is passed on once.
+            child = subprocess.Popen(command, process_group=0, env=environment, pass_fds=locks)
+            if signals:
+                child.send_signal(signals[-1])
+            over = threading.Event()
+            threading.Thread(target=_watch, args=(child.pid, over, on_put_back), daemon=True).start()
+            code = child.wait()
+            over.set()
+            lives.append(time.monotonic() - began)
+            end_group(child.pid)
         if signals:
             return code if code >= 0 else 128 - code
         wait = wait_before_restart(lives)
@@ -119,6 +122,29 @@ def keep_up(
             time.sleep(0.2)
         if signals:
             return 0
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[tuple[Mapping[str, str] | None, Sequence[int]]]:
+    """A folder for the temporary files of a command, as its environment, and the locks that it inherits.
+
+    Dagster's processes leave sockets and files behind when they are killed: what no living process holds is
+    removed here.
+    """
+    folder = None
+    # Without room for a folder, the command says so.
+    with suppress(OSError):
+        root = socket_root()
+        for prefix in (OF_UP, SOCKETS):
+            sweep(root, prefix=prefix)
+        folder = HeldFolder(root, prefix=OF_UP)
+    if folder is None:
+        yield None, ()
+        return
+    try:
+        yield {**os.environ, "TMPDIR": str(folder.path)}, (folder.lock,)
+    finally:
+        folder.remove()
 
 
 def _watch(root: int, over: threading.Event, on_put_back: Callable[[], object]) -> None:

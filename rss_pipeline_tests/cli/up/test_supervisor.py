@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -201,3 +202,53 @@ def is_alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+KEEP_UP = """
+import sys
+from rss_pipeline.cli.supervisor import keep_up
+sys.exit(keep_up([sys.executable, "-c", sys.argv[1]], say=print))
+"""
+WRITES = """
+import os, tempfile, time
+tempfile.mkdtemp()
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_temporary_files_of_a_killed_up_go_at_the_next_start_and_those_of_a_living_one_stay() -> None:
+    """Dagster names neither its sockets nor its files: they are in a folder of one start."""
+    with tempfile.TemporaryDirectory() as root:
+        environ = {**os.environ, "TMPDIR": root}
+
+        def start(command: str) -> "subprocess.Popen[bytes]":
+            return subprocess.Popen(
+                [sys.executable, "-c", KEEP_UP, command], env=environ, stdout=subprocess.PIPE
+            )
+
+        def folders_after_a_start() -> int:
+            with start("") as short:
+                short.wait(30)
+            return len(os.listdir(root))
+
+        killed, living = start(WRITES), start(WRITES)
+        assert killed.stdout is not None
+        assert living.stdout is not None
+        child = int(killed.stdout.readline())
+        living.stdout.readline()
+        try:
+            assert len(os.listdir(root)) == 2
+            killed.kill()
+            killed.wait()
+            assert folders_after_a_start() == 2, "its processes have not ended yet"
+            os.kill(child, signal.SIGKILL)
+            soon(lambda: folders_after_a_start() == 1)
+            living.terminate()
+            living.wait(30)
+            assert os.listdir(root) == []
+        finally:
+            for process in (killed, living):
+                process.kill()
+                process.stdout.close()  # type: ignore[union-attr]
+                process.wait()
