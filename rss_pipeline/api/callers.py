@@ -39,6 +39,9 @@ class AsyncCaller:
         """The user to bind statements to. Only the methods below make sure that it is the caller."""
         return self.key.user_id
 
+    def _caller(self) -> Caller:
+        return Caller(self.key, self.stores.database, self.clock, self.stores.kept)
+
     async def read(self, *statements: Statement) -> list[Result]:
         """The results of statements that read for a millisecond at most."""
         return await self.read_by(lambda caller: caller.read(*statements))
@@ -55,14 +58,14 @@ class AsyncCaller:
         """The result of a function that reads for a millisecond at most."""
         if self.stores.is_remote:
             return await self.run(work)
-        caller = Caller(self.key, self.stores.database, self.clock)
+        caller = self._caller()
         result = work(caller)
         await self._touch_soon(caller)
         return result
 
     async def run(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that reads, and may take its time."""
-        caller = Caller(self.key, self.stores.database, self.clock)
+        caller = self._caller()
         result = await run_in_threadpool(work, caller)
         await self._touch_soon(caller)
         return result
@@ -81,7 +84,7 @@ class AsyncCaller:
                 f"other requests have waited to write for {REQUEST_SECONDS:g} s; see what holds the lock"
             ) from None
         try:
-            return await run_in_threadpool(work, Caller(self.key, self.stores.database, self.clock))
+            return await run_in_threadpool(work, self._caller())
         finally:
             self.stores.writing.release()
 

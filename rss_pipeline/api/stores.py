@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from rss_pipeline.pipeline.accounts.kept_results import KeptResults
 from rss_pipeline.pipeline.accounts.secret import reader_secret
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -93,6 +94,9 @@ class Stores:
     totals: ItemTotals = field(default_factory=ItemTotals, repr=False)
     """The numbers of items that pages show."""
 
+    kept: KeptResults | None = field(default=None, repr=False)
+    """What users have read, where rows that are read are paid for."""
+
     @property
     def is_remote(self) -> bool:
         """True if a statement is a request over the network."""
@@ -116,6 +120,7 @@ def open_stores(settings: Settings) -> Iterator[Stores]:
                 objects=open_objects(settings),
                 search=search,
                 secret=reader_secret(settings),
+                kept=None if settings.d1 is None else KeptResults(),
             )
         finally:
             search.close()

@@ -38,6 +38,8 @@ class Statement:
     `name` says in a few words what it does ("close visit"): errors, logs and tests go by it.
     `holds_item` says that the row of one item is among the parameters: where a store has room, its text, and
     nothing else, may be larger than D1's limits.
+    `is_kept` says that it only reads, and that its result stays the same while the user's version does
+    (storage.accounts.users.read_version): where rows that are read are paid for, the result is kept.
     `planned_once` is for what runs at each visit: the best plan does not depend on the values, and Postgres
     need not look for it each time, which takes as long as the statement itself.
     """
@@ -47,6 +49,7 @@ class Statement:
     name: str = field(default="", kw_only=True)
     planned_once: bool = field(default=False, kw_only=True)
     holds_item: bool = field(default=False, kw_only=True)
+    is_kept: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

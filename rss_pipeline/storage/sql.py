@@ -86,3 +86,7 @@ NUMBER_FIELD = number(FIELD)
 def new_token() -> str:
     """A lease's name."""
     return secrets.token_hex(16)
+
+
+HIGHEST = "coalesce((SELECT value FROM sequences WHERE name = 'items'), 0)"
+"""The highest number of arrival that was given so far (storage.items.cursor)."""

@@ -22,7 +22,13 @@ from rss_pipeline.pipeline.reading.failures import FailingFeed, failing_feeds
 from rss_pipeline.reader.mark import mark_failures
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result, Statement
-from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
+from rss_pipeline.storage.subscriptions.listing import (
+    FeedRow,
+    feed_rows,
+    list_feeds,
+    list_visits,
+    with_visits,
+)
 
 TITLE = "Feeds that fail"
 STREAM = FeedStream(FAILING_FEED_ID)
@@ -87,8 +93,10 @@ async def failing_of(session: SignedIn, found: Result) -> Failing:
     """The same, from what `wishes` found."""
     if not is_wanted(found):
         return Failing()
-    (listed,) = await session.read(list_feeds(session.user_id))
-    return failing(feed_rows(listed), found)
+    (listed,) = await session.read(list_feeds(session.user_id, has_visits=False))
+    rows = [row for row in feed_rows(listed) if row.last_visit_failed]
+    visits = await session.read(*list_visits([row.feed_id for row in rows]))
+    return failing(with_visits(rows, visits), found)
 
 
 def failing(rows: Sequence[FeedRow], found: Result) -> Failing:

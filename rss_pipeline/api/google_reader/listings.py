@@ -24,7 +24,7 @@ from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Lab
 from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
 from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.storage.database import Result, Statement, one
+from rss_pipeline.storage.database import MAX_INTEGER, Result, Statement, one
 from rss_pipeline.storage.items.cursor import highest_number
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
@@ -43,6 +43,9 @@ class _Listing:
     stream: Stream
     page: Page
     scope: Scope
+    since: int | None
+    until: int | None
+    """The bounds of the page, as `_bounds` gives them."""
 
     @property
     def filter(self) -> item_lists.Filter:
@@ -50,8 +53,8 @@ class _Listing:
             scope=self.scope,
             is_read=self.page.is_read,
             is_starred=self.page.is_starred,
-            since=self.page.since,
-            until=self.page.until,
+            since=self.since,
+            until=self.until,
         )
 
     @property
@@ -130,7 +133,22 @@ async def _listing(call: Call, session: SignedIn, stream_id: str | None, *, most
     # Fluent Reader and others name none for all items.
     stream = read_stream(stream_id, default=READING_LIST)
     page = read_page(stream, call.fields, most=most)
-    return _Listing(stream=stream, page=page, scope=await _scope(session, page.place))
+    since, until = await _bounds(session, page)
+    scope = await _scope(session, page.place)
+    return _Listing(stream=stream, page=page, scope=scope, since=since, until=until)
+
+
+async def _bounds(session: SignedIn, page: Page) -> tuple[int | None, int | None]:
+    """The lowest and the highest number of a page. Apps send the time of their last call, another one each
+    time: where results are kept, it is the number of the item next to it, which stays the same."""
+    if session.service.stores.kept is None or (page.since is None and page.until is None):
+        return page.since, page.until
+    (found,) = await session.read(item_lists.nearest_numbers(page.since, page.until))
+    since, until = found.values[0]
+    return (
+        None if page.since is None else MAX_INTEGER if since is None else int(since),
+        None if page.until is None else 0 if until is None else int(until),
+    )
 
 
 async def _scope(session: SignedIn, place: Place | None) -> Scope:

@@ -37,7 +37,7 @@ class Frame:
 
     preferences: Preferences
     feeds: Sequence[FeedRow]
-    """In the user's order."""
+    """In the user's order, without the times of their visits (`with_visits`)."""
     folders: Sequence[Folder]
     """By name, empty ones too."""
     starred: int
@@ -114,7 +114,7 @@ def frame_statements(user_id: str) -> list[Statement]:
     return [
         users.preferences(user_id),
         list_folders(user_id),
-        list_feeds(user_id),
+        list_feeds(user_id, has_visits=False),
         count_all_starred(user_id),
     ]
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.feed_json import EXAMPLE, Feed, feed_json
 from rss_pipeline.api.fields import (
@@ -26,10 +27,9 @@ from rss_pipeline.pipeline.reading.addresses import AddressRefused
 from rss_pipeline.pipeline.reading.change_address import NotTheirs, OtherFeed, change_address
 from rss_pipeline.pipeline.reading.refresh import NotSubscribed
 from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
+from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds, list_visits, with_visits
 
 router = APIRouter(prefix="/feeds", tags=["feeds"])
 
@@ -81,10 +81,7 @@ class Changes(BaseModel):
 @router.get("", operation_id="list_feeds", response_model=Feeds, responses=NOT_CHANGED | READS)
 async def list_all(request: Request, caller: SignedIn) -> Response:
     """All feeds of the user, with unread counts, health and next visit."""
-    found = await caller.read(
-        users.preferences(caller.user_id), list_folders(caller.user_id), list_feeds(caller.user_id)
-    )
-    return json_answer(request, _feeds(found))
+    return json_answer(request, await _feeds(caller))
 
 
 @router.get(
@@ -102,12 +99,7 @@ async def list_updated(
 ) -> Response:
     """The feeds with items that came after `since`, in the user's order. Without it, the feeds with unread
     items, those with the newest item first."""
-    found = await caller.read(
-        users.preferences(caller.user_id),
-        list_folders(caller.user_id),
-        list_feeds(caller.user_id, newer_than=since),
-    )
-    answer = _feeds(found, since=since or 0)
+    answer = await _feeds(caller, since=since)
     if since is None:
         unread = (feed for feed in answer["feeds"] if feed["is_unread"])
         answer["feeds"] = sorted(unread, key=lambda feed: feed["version"], reverse=True)
@@ -153,9 +145,20 @@ async def unsubscribe(caller: SignedIn, id: str) -> Response:
     return Response(status_code=204)
 
 
-def _feeds(found: list[Result], *, since: int = 0) -> dict[str, Any]:
-    user, folders, listed = found
+async def _feeds(caller: AsyncCaller, *, since: int | None = None) -> dict[str, Any]:
+    """The feeds with an item behind `since`. Where results are kept, the list is one of them, and only the
+    visits of its feeds are read."""
+    is_kept = caller.stores.kept is not None
+    user, folders, listed = await caller.read(
+        users.preferences(caller.user_id),
+        list_folders(caller.user_id),
+        list_feeds(caller.user_id, newer_than=None if is_kept else since, has_visits=not is_kept),
+    )
     rows = feed_rows(listed)
+    if is_kept:
+        rows = [row for row in rows if since is None or row.version > since]
+        rows = with_visits(rows, await caller.read(*list_visits([row.feed_id for row in rows])))
+    since = since or 0
     return {
         "state_version": int(user.rows[0]["state_version"]),
         "version": max((row.version for row in rows), default=since),

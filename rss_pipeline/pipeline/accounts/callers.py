@@ -4,12 +4,14 @@ The session is looked up in the same batch that reads or writes, so a request ne
 database. How a session begins is login.py's, what a token carries is tokens.py's.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import Clock, from_instant
 from rss_pipeline.errors import NoSession, StorageRejected
-from rss_pipeline.storage.accounts import sessions
+from rss_pipeline.pipeline.accounts.kept_results import KeptResults
+from rss_pipeline.storage.accounts import sessions, users
 from rss_pipeline.storage.database import Database, Result, Statement
 
 
@@ -34,6 +36,8 @@ class Caller:
     key: SessionKey
     database: Database
     clock: Clock
+    kept: KeptResults | None = None
+    """Results of earlier requests; None where nothing is kept."""
     _last_used_at: datetime | None = field(default=None, init=False)
 
     @property
@@ -43,10 +47,32 @@ class Caller:
 
     def read(self, *statements: Statement) -> list[Result]:
         """The results of statements that only read, of one moment."""
+        if self.kept is None or not any(statement.is_kept for statement in statements):
+            return self._read(statements)
+        return self._kept_or_read(self.kept, statements)
+
+    def _read(self, statements: Sequence[Statement]) -> list[Result]:
         alive, *results = self.database.batch([self._alive(), *statements])
         if not alive.rows:
             raise NoSession
         self._last_used_at = from_instant(alive.rows[0]["last_used_at"])
+        return results
+
+    def _kept_or_read(self, kept: KeptResults, statements: Sequence[Statement]) -> list[Result]:
+        """The kept results of the version that the user sees at this moment, with what is not kept; or, in a
+        second batch, all anew."""
+        user_id = self.user_id
+        found = [kept.known(user_id, one) if one.is_kept else None for one in statements]
+        if all(known is not None or not one.is_kept for one, known in zip(statements, found, strict=True)):
+            others = [one for one in statements if not one.is_kept]
+            read, *rest = self._read([users.read_version(user_id), *others])
+            version, left = tuple(read.values), iter(rest)
+            if all(known is None or known[0] == version for known in found):
+                return [next(left) if known is None else known[1] for known in found]
+        read, *results = self._read([users.read_version(user_id), *statements])
+        for one, result in zip(statements, results, strict=True):
+            if one.is_kept:
+                kept.keep(user_id, one, tuple(read.values), result)
         return results
 
     def write(self, *statements: Statement) -> list[Result]:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import HIGHEST, compact
 
 NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
 """A user's name."""
@@ -130,7 +130,24 @@ READ_FAILURES = "failing_read"
 def preferences(user_id: str) -> Statement:
     """The JSON of a user's preferences, and the version of what the user sees."""
     return Statement(
-        "SELECT preferences, state_version FROM users WHERE id = ?", [user_id], name="read preferences"
+        "SELECT preferences, state_version FROM users WHERE id = ?",
+        [user_id],
+        name="read preferences",
+        is_kept=True,
+    )
+
+
+def read_version(user_id: str) -> Statement:
+    """A query for the version of all that this user sees of feeds and items, but for the times of visits:
+    two rows are read.
+
+    `state_version` grows with all that is the user's own, the number of arrival with new items and with what
+    `note_change_of_items` notes; a trigger does the same for the rows of feeds (0052).
+    """
+    return Statement(
+        f"SELECT state_version, {HIGHEST} AS number FROM users WHERE id = ?",
+        [user_id],
+        name="read version of what a user sees",
     )
 
 
@@ -138,6 +155,19 @@ def note_change(user_id: str) -> Statement:
     """A statement after which clients see that something of this user has changed."""
     return Statement(
         "UPDATE users SET state_version = state_version + 1 WHERE id = ?", [user_id], name="note a change"
+    )
+
+
+def note_change_of_items() -> Statement:
+    """A statement after which no result of before is valid, for no user: stored items went, or are shown in
+    another way from now on.
+
+    It gives a number of arrival to no item, so it never goes between an insert and its `count_on`.
+    """
+    return Statement(
+        """INSERT INTO sequences (name, value) VALUES ('items', 1)
+        ON CONFLICT (name) DO UPDATE SET value = sequences.value + 1""",
+        name="note changed items",
     )
 
 

@@ -14,6 +14,7 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.shard import bucket_of
+from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SET_DOCUMENT, document_row, from_json
@@ -199,6 +200,7 @@ def adopt(
     for chunk in chunked(row(task, info) for task, info in images.items()):
         *_, result = database.batch(
             [
+                note_change_of_items(),
                 mark_stale_of(
                     """SELECT items.feed_id FROM json_each(?) AS j
                     JOIN image_tasks AS t ON t.id = json_extract(j.value, '$[0]')

@@ -12,6 +12,7 @@ from typing import Literal
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable
 from rss_pipeline.storage.topics.stale import mark_stale_of
@@ -86,6 +87,8 @@ def record_archived(
     if not statements:
         return set()
     statements += _asked_statements(archived, now)
+    # Items show archived images.
+    statements.append(note_change_of_items())
     return {row["id"] for result in database.batch(statements) for row in result.rows}
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.storage.database import Database, Statement, Value
+from rss_pipeline.storage.sql import HIGHEST
 
 ARRIVAL = "coalesce(arrived, CAST(strftime('%s', created_at) AS INTEGER) * 1000000)"
 """An item's number; the index `items_age` has all of it."""
 
-_HIGHEST = "coalesce((SELECT value FROM sequences WHERE name = 'items'), 0)"
-NEXT_ARRIVAL = f"max(CAST(strftime('%s', 'now') AS INTEGER) * 1000000, {_HIGHEST}) + 1"
+NEXT_ARRIVAL = f"max(CAST(strftime('%s', 'now') AS INTEGER) * 1000000, {HIGHEST}) + 1"
 """The number of the first row of an insert; those after it add their place to it."""
 
 _CURSOR = re.compile(r"(\d{1,16})-([0-9a-f]*~?)")
@@ -61,7 +61,7 @@ class Position:
 
 
 _CAME = f"""SELECT max({ARRIVAL}) AS newest FROM items INDEXED BY items_age
-  WHERE feed_id = ? AND created_at = ? AND {ARRIVAL} > {_HIGHEST}"""
+  WHERE feed_id = ? AND created_at = ? AND {ARRIVAL} > {HIGHEST}"""
 
 
 def has_come(feed_id: str, created_at: str) -> tuple[str, list[Value]]:
@@ -88,7 +88,7 @@ def count_on(feed_id: str, created_at: str) -> Statement:
 
 def end(database: Database) -> Position:
     """Behind all that is stored now."""
-    rows = database.query(f"SELECT {_HIGHEST} AS highest", name="read last arrival").rows
+    rows = database.query(f"SELECT {HIGHEST} AS highest", name="read last arrival").rows
     return Position(int(rows[0]["highest"]), _ABOVE_ALL_IDS)
 
 
@@ -97,4 +97,4 @@ def highest_number() -> Statement:
 
     In a batch with others it is the end of what they can see.
     """
-    return Statement(f"SELECT {_HIGHEST} AS number", name="read highest arrival number")
+    return Statement(f"SELECT {HIGHEST} AS number", name="read highest arrival number", is_kept=True)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids, stored_authors
@@ -222,6 +223,7 @@ def repair(
                 Statement(_DROP, [instant(now), ids], name="drop equal versions"),
                 drop_where("items.id IN (SELECT value FROM json_each(?))", [ids]),
                 Statement(_PENDING, [feed_id, ids], name="mark images pending"),
+                note_change_of_items(),
             ]
         )
         changed += new_ids([rewritten])

@@ -17,6 +17,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
 from rss_pipeline.errors import DatabaseFull
+from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
 from rss_pipeline.storage.kept_html import drop_where
@@ -326,7 +327,7 @@ def retire_where_full(
         [None if db_now is None else instant(db_now), rows, ids],
         name="write tombstones",
     )
-    _, _, _, gone, *_ = database.batch(
+    _, _, _, _, gone, *_ = database.batch(
         [_delete_tasks(ids, tasks), *_delete_items(ids), *([write] if with_tombstones else [])]
     )
     # A topic that still shows them for a while is no reason to keep them.
@@ -357,6 +358,7 @@ def _delete_items(ids: str) -> list[Statement]:
             name="delete versions of old items",
         ),
         drop_where(_BARE, [ids]),
+        note_change_of_items(),
         Statement(f"DELETE FROM items WHERE {_BARE} RETURNING id", [ids], name="delete old items"),
     ]
 
@@ -385,5 +387,6 @@ def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
                 params,
                 name="delete tasks without objects",
             ),
+            note_change_of_items(),
         ]
     )

@@ -37,6 +37,7 @@ def count_unread(user_id: str) -> Statement:
         FROM subscriptions AS s WHERE s.user_id = ? ORDER BY s.feed_id""",
         [user_id],
         name="count unread items",
+        is_kept=True,
     )
 
 
@@ -53,6 +54,7 @@ def count_items(user_id: str) -> Statement:
         WHERE s.user_id = ? AND i.arrived IS NOT NULL""",
         [user_id],
         name="count items",
+        is_kept=True,
     )
 
 
@@ -63,6 +65,7 @@ def count_all_starred(user_id: str) -> Statement:
         WHERE user_id = ? AND starred_at IS NOT NULL""",
         [user_id],
         name="count stars",
+        is_kept=True,
     )
 
 

@@ -20,6 +20,7 @@ def list_folders(user_id: str) -> Statement:
         UNION SELECT folder FROM subscriptions WHERE user_id = ? AND folder IS NOT NULL ORDER BY 1""",
         [user_id, user_id],
         name="list folders",
+        is_kept=True,
     )
 
 

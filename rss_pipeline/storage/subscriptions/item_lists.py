@@ -150,6 +150,7 @@ def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int
         ORDER BY {_order(page)}""",
         [*params, user_id],
         name="list items of a user",
+        is_kept=True,
     )
 
 
@@ -189,6 +190,7 @@ def page_version(user_id: str, filter: Filter, page: Page) -> Statement:
         FROM users AS u WHERE u.id = ? AND ({_HAS_FEED} OR CAST(? AS TEXT) IS NULL)""",
         [*params, user_id, user_id, filter.scope.feed_id, filter.scope.feed_id],
         name="read version of a page of items",
+        is_kept=True,
     )
 
 
@@ -209,6 +211,7 @@ def read_feed_of_page(user_id: str, feed_id: str, filter: Filter) -> Statement:
         WHERE s.user_id = ? AND s.feed_id = ?""",
         [*params, user_id, feed_id],
         name="read feed of a page of items",
+        is_kept=True,
     )
 
 
@@ -237,6 +240,7 @@ def keys_of(user_id: str, item_id: str) -> Statement:
         CROSS JOIN feeds AS f ON f.id = i.feed_id WHERE i.id = ?""",
         [user_id, item_id],
         name="place an item",
+        is_kept=True,
     )
 
 
@@ -254,6 +258,21 @@ def list_numbers(user_id: str, filter: Filter, page: Page) -> Statement:
         f"SELECT json_group_array(page.arrived) AS numbers FROM ({found}) AS page",
         params,
         name="list item numbers of a user",
+        is_kept=True,
+    )
+
+
+def nearest_numbers(since: int | None, until: int | None) -> Statement:
+    """A query for `since`, the lowest arrival number of an item from this bound on, and `until`, the highest
+    one up to this bound; null for none. Two rows are read at most.
+
+    As bounds they list the same items, and stay the same while nothing comes in between two moments.
+    """
+    found = "SELECT {}(i.arrived) FROM items AS i INDEXED BY items_arrived WHERE i.arrived {} ?"
+    return Statement(
+        f"SELECT ({found.format('min', '>=')}) AS since, ({found.format('max', '<=')}) AS until",
+        [since, until],
+        name="find nearest item numbers",
     )
 
 
@@ -275,6 +294,7 @@ def items_by(user_id: str, chosen: Chosen, *, text_characters: int = 0) -> State
         {ITEM_FROM} ORDER BY i.arrived DESC""",
         [chosen.names, user_id],
         name="read items of a user",
+        is_kept=True,
     )
 
 

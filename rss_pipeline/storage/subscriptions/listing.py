@@ -1,9 +1,12 @@
 """The feeds of a user in one statement: with unread count, health and the user's own settings, or, in a
 fifth of the time, by name only."""
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.holds import ON_HOLD, free_since
@@ -85,31 +88,67 @@ class FeedRow(NamedTuple):
 
 
 _VISIT_AT = free_since("f")
+_VISIT = (
+    _VISIT_AT,
+    f"CASE WHEN {_VISIT_AT} > f.next_fetch_at THEN '{ON_HOLD}' ELSE f.schedule_reason END",
+    "f.last_success_at",
+)
+"""`visit_at`, `visit_reason` and `success_at` of FeedRow: they change with each visit."""
+_VISITS_AT_ONCE = 50
 _COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
   f.link, f.description, s.folder, s.position, s.wished_interval, s.added_at AS added,
   s.last_read_at AS read_at, {UNREAD} AS unread,
   {NEWEST} AS version,
   f.changed_at AS changed, {HEALTH} AS health, f.last_error_kind AS error_kind, f.last_error AS error,
-  CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since, {_VISIT_AT} AS visit_at,
-  CASE WHEN {_VISIT_AT} > f.next_fetch_at THEN '{ON_HOLD}' ELSE f.schedule_reason END AS visit_reason,
-  f.last_success_at AS success_at"""
-"""The fields of FeedRow."""
+  CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since"""
+"""The other fields of FeedRow."""
 
 
-def list_feeds(user_id: str, feed_id: str | None = None, *, newer_than: int | None = None) -> Statement:
+def list_feeds(
+    user_id: str, feed_id: str | None = None, *, newer_than: int | None = None, has_visits: bool = True
+) -> Statement:
     """A query for all feeds of a user, or for one, for `feed_rows`; `newer_than`: those with an item of a
-    higher arrival number."""
+    higher arrival number. Not `has_visits`: without what changes with each visit, for `with_visits`."""
     only, params = "", list[Value]([user_id])
     if feed_id is not None:
         only, params = "AND s.feed_id = ?", [user_id, feed_id]
     if newer_than is not None:
         only, params = f"{only} AND {NEWEST} > ?", [*params, newer_than]
+    at, reason, success = _VISIT if has_visits else ("''", "NULL", "NULL")
     return Statement(
-        f"""SELECT {_COLUMNS} FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
+        f"""SELECT {_COLUMNS}, {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at
+        FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         params,
         name="list feeds of a user",
+        is_kept=not has_visits,
     )
+
+
+def list_visits(feed_ids: Sequence[str]) -> list[Statement]:
+    """Queries for the last and the next visit of these feeds, for `with_visits`. One row is read of each
+    feed: a list of ids as JSON would be rows too, where these are paid for."""
+    visit = f"(SELECT json_array(f.id, {', '.join(_VISIT)}) FROM feeds AS f WHERE f.id = ?)"
+    return [
+        Statement(
+            "SELECT " + ", ".join(f"{visit} AS v{number}" for number in range(len(some))),
+            list(some),
+            name="list visits of feeds",
+        )
+        for some in batched(feed_ids, _VISITS_AT_ONCE)
+    ]
+
+
+def with_visits(rows: Sequence[FeedRow], results: Sequence[Result]) -> list[FeedRow]:
+    """The feeds with what `list_visits` found, without the other feeds."""
+    texts = [text for result in results for row in result.values for text in row if text is not None]
+    found = {id: visit for id, *visit in map(json.loads, texts)}
+    return [
+        row._replace(visit_at=at, visit_reason=reason, success_at=success)
+        for row in rows
+        if row.feed_id in found
+        for at, reason, success in [found[row.feed_id]]
+    ]
 
 
 class FeedName(NamedTuple):
@@ -137,6 +176,7 @@ def list_names(user_id: str, feed_id: str | None = None) -> Statement:
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         [user_id] if feed_id is None else [user_id, feed_id],
         name="list names of feeds of a user",
+        is_kept=True,
     )
 
 

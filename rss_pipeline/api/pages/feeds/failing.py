@@ -9,6 +9,7 @@ from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.pipeline.reading.failures import failing_feeds
 from rss_pipeline.storage.accounts.users import look_for_owner
+from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
 
 router = APIRouter(include_in_schema=False)
 
@@ -19,7 +20,9 @@ _MOST_SHOWN = 200
 async def failing(request: Request, caller: SignedIn) -> Response:
     """Feeds with a failed last visit, and those that are not visited at all."""
     frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
-    found = failing_feeds(frame.feeds)
+    failing = [feed for feed in frame.feeds if feed.last_visit_failed]
+    visits = await caller.read(*list_visits([feed.feed_id for feed in failing]))
+    found = failing_feeds(with_visits(failing, visits))
     failures = found[:_MOST_SHOWN]
     settings, scope = caller.stores.settings, request.scope
     partitions = {each.feed_id: partition_url(settings, scope, each.feed_id) for each in failures}

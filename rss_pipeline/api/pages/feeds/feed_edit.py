@@ -28,7 +28,7 @@ from rss_pipeline.pipeline.reading.refresh import Held, NotSubscribed, Queued, V
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.address import look_at_address
 from rss_pipeline.storage.subscriptions.counts import count_starred
-from rss_pipeline.storage.subscriptions.listing import FeedRow
+from rss_pipeline.storage.subscriptions.listing import FeedRow, list_visits, with_visits
 
 router = APIRouter(include_in_schema=False)
 
@@ -116,8 +116,10 @@ async def _form(
     error: str | None = None,
     given_url: str | None = None,
 ) -> Response:
-    frame, [looked] = await read_frame(caller, look_at_address(caller.user_id, id))
-    feed = _feed(frame.feeds, id)
+    frame, [looked, *visit] = await read_frame(
+        caller, look_at_address(caller.user_id, id), *list_visits([id])
+    )
+    feed = _feed(with_visits(frame.feeds, visit), id)
     now: datetime = request.app.state.clock()
     [stored] = looked.rows
     is_owner = bool(stored["is_owner"])

@@ -26,6 +26,7 @@ from rss_pipeline.pipeline.statistics.room import Objects, backups_of, whole
 from rss_pipeline.pipeline.statistics.zones import zone_named
 from rss_pipeline.storage.accounts.users import look_for_owner
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
+from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
 from rss_pipeline.storage.subscriptions.room import FeedRoom, feed_room, room_of
 
 router = APIRouter(include_in_schema=False)
@@ -74,8 +75,8 @@ async def of_a_feed(
     request: Request, caller: SignedIn, id: str, days: str = "90", zone: str | None = None
 ) -> Response:
     """Statistics of one feed of the user."""
-    frame, _ = await read_frame(caller)
-    feed = next((feed for feed in frame.feeds if feed.feed_id == id), None)
+    frame, visit = await read_frame(caller, *list_visits([id]))
+    feed = next(iter(with_visits(frame.feeds, visit)), None)
     if feed is None:
         raise no_feed()
     activity = await _activity(
