@@ -25,6 +25,9 @@ from rss_pipeline.storage.reports import health as tables
 
 BACKUPS_LOOKED_AT = 25
 """The number of feeds with a look for their newest backup at each check: one request for each."""
+IMAGES_LOOKED_AT = 20
+"""The number of images that wait, of the longest due and of the last ones, at which each check looks where
+reads are paid by the row."""
 OFTEN = timedelta()
 SELDOM = timedelta(minutes=75)
 """For a check that reads more than an index entry: the job `check_health` evaluates it each hour, and whoever
@@ -133,7 +136,8 @@ def _judge_given_up(look: Look) -> Check:
 
 
 def _judge_waiting_images(look: Look) -> Check:
-    found = tables.waiting_images(look.database, since=look.now - verdicts.IMAGES_OVERDUE)
+    most = None if look.settings.d1 is None else IMAGES_LOOKED_AT
+    found = tables.waiting_images(look.database, since=look.now - verdicts.IMAGES_OVERDUE, most=most)
     return verdicts.judge_waiting_images(found, now=look.now)
 
 

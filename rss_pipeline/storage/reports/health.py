@@ -146,22 +146,33 @@ def given_up_images(database: Database, *, since: datetime, least: int) -> Conce
     )
 
 
-def waiting_images(database: Database, *, since: datetime) -> Concerned:
+def waiting_images(database: Database, *, since: datetime, most: int | None = None) -> Concerned:
     """Hosts with images that could have been had before `since`, the longest due first.
 
-    Without those of feeds that archive no images any more. A hold is no delay of ours.
+    Without those of feeds that archive no images any more. A hold is no delay of ours. `most`: only so many
+    of the longest due images, and of the last ones that became due, are looked at. Thousands may wait for a
+    host on hold, and what keeps others waiting shows in the last ones too.
     """
+    at = "coalesce(next_attempt_at, created_at)"
+    due = f"SELECT id, host, item_id, {at} AS at FROM image_tasks WHERE status = 'pending' AND {at} <= ?"
+    tasks, times = due, 1
+    if most is not None:
+        ends = [f"SELECT * FROM ({due} ORDER BY {at} {way} LIMIT {most}) AS part" for way in ("ASC", "DESC")]
+        tasks, times = " UNION ".join(ends), 2
+    held = " UNION ALL ".join(
+        f"SELECT host FROM {holds} WHERE hold_until > ?" for holds in ("hosts", "image_holds")
+    )
     return _find(
         database,
         f"""SELECT host, images, due_since, count(*) OVER () AS total FROM (
-          SELECT t.host, count(*) AS images, max(min(coalesce(t.next_attempt_at, t.created_at)),
+          SELECT t.host, count(*) AS images, max(min(t.at),
             coalesce((SELECT hold_until FROM hosts WHERE hosts.host = t.host), ''),
             coalesce((SELECT hold_until FROM image_holds WHERE image_holds.host = t.host), '')) AS due_since
-          FROM image_tasks t CROSS JOIN items i ON i.id = t.item_id
+          FROM ({tasks}) AS t CROSS JOIN items i ON i.id = t.item_id
             CROSS JOIN feeds f ON f.id = i.feed_id AND f.images = 1
-          WHERE t.status = 'pending' AND coalesce(t.next_attempt_at, t.created_at) <= ? GROUP BY t.host
+          WHERE t.host NOT IN ({held}) GROUP BY t.host
         ) WHERE due_since <= ? ORDER BY due_since, host LIMIT {NAMED}""",
-        [instant(since), instant(since)],
+        [instant(since)] * (times + 3),
         name="find waiting images",
     )
 

@@ -154,6 +154,7 @@ def test_images_given_up_are_told_by_feed_and_those_that_wait_by_host(known: Dat
     waiting = health.waiting_images(known, since=NOW)
     assert [(row["host"], row["images"]) for row in waiting.rows] == [("a.example", 3), ("b.example", 2)]
     assert health.waiting_images(known, since=NOW - MINUTE) == Concerned(0, [])
+    assert 1 <= sum(row["images"] for row in health.waiting_images(known, since=NOW, most=1).rows) <= 2
 
     known.query(
         "UPDATE image_tasks SET status = 'failed', updated_at = ?, last_error = '404'", [instant(NOW)]
