@@ -250,5 +250,5 @@ def test_temporary_files_of_a_killed_up_go_at_the_next_start_and_those_of_a_livi
         finally:
             for process in (killed, living):
                 process.kill()
-                process.stdout.close()  # type: ignore[union-attr]
+                process.stdout.close()
                 process.wait()
