@@ -35,6 +35,8 @@ RssPipelineError
 import errno
 import shutil
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -247,6 +249,17 @@ def file_error(what: str, error: OSError, path: Path) -> str:
     if disk_is_full(error):
         return f"{disk_full(path)}. {what}"
     return f"{what}: {error.strerror or str(error) or type(error).__name__}"
+
+
+@contextmanager
+def spooling(path: Path) -> Iterator[None]:
+    """Raise `InfrastructureError` for an `OSError` of the block: a full disk is not the publisher's fault."""
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(
+            file_error(f"the spool file {path} cannot be written", error, path.parent)
+        ) from error
 
 
 def _free_bytes(path: Path) -> int:

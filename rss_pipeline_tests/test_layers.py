@@ -57,6 +57,20 @@ print([name for name in {names} if name in sys.modules])
 
 
 @pytest.mark.slow
+def test_a_parser_process_loads_no_http_client() -> None:
+    """There is one for each processor, and httpx with what it needs is a sixth of its memory."""
+    program = """
+import sys
+from rss_pipeline.pipeline.session.parser_pool import _PRELOADED
+for name in _PRELOADED:
+    __import__(name)
+print([name for name in ("httpx", "httpcore", "anyio") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=ROOT)
+    assert done.stdout.decode().strip() == "[]"
+
+
+@pytest.mark.slow
 def test_collecting_a_room_s_tests_loads_nothing_heavy() -> None:
     """A test of the parser starts without Node's wheel, boto3 and Dagster."""
     program = (

@@ -15,10 +15,11 @@ from rss_pipeline.collector.fetch.image_types import (
     may_become_an_image,
     not_an_image,
 )
-from rss_pipeline.collector.http.body import BodyDecoder, spooling
+from rss_pipeline.collector.http.body import BodyDecoder
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.errors import spooling
 
 MEMORY_BYTES = 1_000_000
 """A larger body goes to the spool."""

@@ -5,7 +5,6 @@ No decision on the content: documents are parsed later, and `fetch/image_body.py
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.headers import charset_of, content_codings
 from rss_pipeline.collector.http.inflate import Coding, Inflate
-from rss_pipeline.errors import InfrastructureError, file_error
+from rss_pipeline.errors import spooling
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +86,6 @@ class BodyDecoder:
 
 
 _COUNTED = 4
-
-
-@contextmanager
-def spooling(path: Path) -> Iterator[None]:
-    """Raise `InfrastructureError` for an `OSError` of the block: a full disk is not the publisher's fault."""
-    try:
-        yield
-    except OSError as error:
-        raise InfrastructureError(
-            file_error(f"the spool file {path} cannot be written", error, path.parent)
-        ) from error
 
 
 def _decoder(answer: HttpResponse) -> Inflate | None:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from rss_pipeline.collector.http.body import spooling
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.identity import (
@@ -26,6 +25,7 @@ from rss_pipeline.collector.models.identity import (
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.rewritten import may_be_rewritten, rewritten, same_links
 from rss_pipeline.collector.models.warning import FeedWarning
+from rss_pipeline.errors import spooling
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.storage.database import Database, item_bytes
 from rss_pipeline.storage.items.aliases import alias_counts

@@ -11,11 +11,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from rss_pipeline.batched import batched
-from rss_pipeline.collector.http.body import spooling
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.schedule.after_visit import after_visit
-from rss_pipeline.errors import StorageRejected
+from rss_pipeline.errors import StorageRejected, spooling
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
