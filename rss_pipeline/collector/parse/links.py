@@ -32,6 +32,10 @@ _PLAIN_BASE = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*/[!-\"$->A-~]*")
 """It is its own base, without `#`, `?` and `@`; to read a URL into parts takes ten times as long as this."""
 
 
+_PLAIN = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*/[!-~]*")
+"""Nothing is changed in such a URL."""
+
+
 @lru_cache(maxsize=512)
 def web_base(url: str | None) -> str | None:
     """`url` without userinfo, as a base for other references; None if it is not an absolute http(s) URL."""
@@ -56,6 +60,8 @@ def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
     characters, and for one that cannot be resolved: `urljoin` raises on some (`http://[`), and one bad URL
     must not cost an item.
     """
+    if reference and len(reference) <= MAX_LINK_CHARACTERS and _PLAIN.fullmatch(reference):
+        return reference
     text = _UNSEEN.sub("", (reference or "").strip()).replace(" ", "%20")
     if not text or len(text) > MAX_LINK_CHARACTERS:
         return None

@@ -15,6 +15,7 @@ from rss_pipeline.storage.sql import compact
 _OVERHEAD = 2_000
 """Bytes of a row that are not text of the item: feed id, instants, keys, SQLite's own header, and the
 sentence about what is cut, so that a row that was cut fits."""
+_CERTAINLY_FITS = MAX_VALUE_BYTES - _OVERHEAD
 _DROPPED = (
     ("summary", None),
     ("enclosures", "[]"),
@@ -43,6 +44,9 @@ def fitted(row: Mapping[str, Any], *, item_bytes: int) -> Row:
     than that, parts of it are left out. `content_omitted` says so. A row that fits is the same. Raises
     `StorageRejected` where the guid alone does not fit.
     """
+    # Most rows are far smaller, and a character has at most four bytes.
+    if 4 * sum([len(value) for value in row.values() if isinstance(value, str)]) <= _CERTAINLY_FITS:
+        return dict(row)
     size = _size(row)
     if size <= MAX_VALUE_BYTES:
         return dict(row)

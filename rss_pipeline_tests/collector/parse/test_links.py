@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.images.urls import image_url, resolver
-from rss_pipeline.collector.parse.links import web_base
+from rss_pipeline.collector.parse.links import absolute, web_base
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,11 @@ def test_a_usual_url_is_a_base_as_its_parts_are(url: str) -> None:
         return
     expected = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if host else None
     assert web_base(url) == expected
+
+
+@given(URLS)
+def test_a_usual_link_is_resolved_as_one_that_needs_a_look_at_its_parts(url: str) -> None:
+    assert absolute(url, ()) == absolute(f" {url}", ())
 
 
 @given(URLS)

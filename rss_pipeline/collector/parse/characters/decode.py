@@ -115,6 +115,8 @@ def _decode(body: bytes, labels: list[tuple[str, Rule]], hint: str | None, langu
         return Decoded(text=body.decode("ascii"), charset=codec, rule=rule)
 
     utf8 = _strictly(body, "utf-8")
+    if utf8 is not None and labelled and labelled[0][0] == "utf-8":
+        return _decoded(utf8, *labelled[0])
     sequences = 0 if utf8 is None else len(_MULTIBYTE_UTF8.findall(body))
     # If one label fits except for some bytes, another may fit completely: few losses come second.
     tolerable: list[Decoded] = []
@@ -200,8 +202,8 @@ def _strictly(body: bytes, codec: str) -> str | None:
 
 
 def _decoded(text: str, codec: str, rule: Rule, replaced: int = 0) -> Decoded:
-    # Some codecs (cp932, gb18030) can encode half a surrogate pair, which no store can keep.
-    if not text.isascii():
+    # Some codecs (cp932, gb18030) can encode half a surrogate pair, which no store can keep; UTF-8 cannot.
+    if codec != "utf-8" and not text.isascii():
         text = _SURROGATE.sub("\ufffd", text)
     return Decoded(text=text.removeprefix("\ufeff"), charset=codec, rule=rule, replaced=replaced)
 
