@@ -16,18 +16,18 @@ from rss_pipeline.collector.parse.image_references import LAZY_SRC, LAZY_SRCSET
 _MOST_TAGS = 1_000
 """Far fewer than the levels at which libxml2 gives up."""
 _ATTRIBUTE = r"""[ \t\r\n]++[a-zA-Z][a-zA-Z0-9_-]*+(?:=(?:"[^"<>]*+"|'[^'<>]*+'))?+"""
-_TAG = re.compile(rf"<(/?[a-zA-Z][a-zA-Z0-9]*+)(?:{_ATTRIBUTE}){{0,100}}+[ \t\r\n]*+/?+>")
-"""With few attributes: see overloaded.py."""
+_WELL_FORMED = re.compile(
+    rf"(?:[^<\0]*+</?+[a-zA-Z][a-zA-Z0-9]*+(?:{_ATTRIBUTE}){{0,100}}+[ \t\r\n]*+/?+>)*+[^<\0]*+"
+)
+"""HTML with nothing but text and tags, these with few attributes: see overloaded.py."""
+_NAME = re.compile("</?([a-zA-Z][a-zA-Z0-9]*+)")
 _ELEMENTS = (
     "a abbr acronym address article aside b big blockquote br center cite code dd del details dfn "
     "div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main "
     "mark nav ol p pre q s samp section small span strike strong sub summary sup table tbody td "
     "tfoot th thead time tr tt u ul var wbr"
 )
-_NAMES = frozenset(f"{end}{name}" for name in _ELEMENTS.split() for end in ("", "/"))
-_BARE = frozenset(f"<{name}>" for name in _NAMES - {"img"})
-_ROUGH_TAG = re.compile(r"<[^<>]*+>")
-"""A superset of `_TAG`."""
+_NAMES = frozenset(_ELEMENTS.split())
 _IMAGE = re.compile(r"(?i:<img)(?=[ \t\r\n/>])[^<>]*+>")
 _SOURCE = re.compile(
     rf"(?i:<img)(?:(?![ \t\r\n]++(?i:src)[= \t\r\n/>]){_ATTRIBUTE})*+[ \t\r\n]++(?i:src)"
@@ -44,7 +44,7 @@ _VALUE = re.compile(r"""[ \t\r\n]([a-zA-Z][a-zA-Z0-9_-]*+)(?:=(?:"([^"<>]*+)"|'(
 _AMPERSAND = re.compile(r"&(?:amp|#0?38);")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlainImage:
     """An `<img>` with nothing but a `src` that names its image."""
 
@@ -53,34 +53,29 @@ class PlainImage:
     """The place of the `=` behind `src`, in the tag; the value ends at `end`."""
     end: int
     reference: str
+    _values: dict[str, str] | None = None
+    """Of the other attributes; the first one of a name counts."""
 
     def get(self, name: str) -> str | None:
         """The value of an attribute, as of an element."""
         if name == "src":
             return self.reference
-        if name not in self.tag.lower():
-            return None
-        values = _VALUE.findall(self.tag)
-        return next((unescape(a or b) for each, a, b in values if each.lower() == name), None)
+        if self._values is None:
+            self._values = {each.lower(): a or b for each, a, b in reversed(_VALUE.findall(self.tag))}
+        value = self._values.get(name)
+        return value and unescape(value)
 
 
 @lru_cache(maxsize=4)
 def plain_images(html: str) -> tuple[PlainImage, ...] | None:
     """The distinct images of HTML, in its order; None if it is not plain. It is called twice for the same
     HTML, by the search for images and by `render`."""
-    tags = _ROUGH_TAG.findall(html)
-    if len(tags) > _MOST_TAGS or len(tags) != html.count("<") or "\0" in html:
+    if html.count("<") > _MOST_TAGS or not _WELL_FORMED.fullmatch(html):
         return None
-    # Most tags come more than once.
-    images: list[str] = []
-    for tag in dict.fromkeys(tags):
-        if tag in _BARE:
-            continue
-        found = _TAG.fullmatch(tag)
-        if found is None or (name := found[1].lower()) not in _NAMES:
-            return None
-        if name == "img":
-            images.append(tag)
+    names = {*_NAME.findall(html)}
+    if not names <= _NAMES and not {name.lower() for name in names} <= _NAMES:
+        return None
+    images = list(dict.fromkeys(_IMAGE.findall(html)))
     lowered = "".join(images).lower()
     if any(sign in lowered for sign in _OTHER_SOURCE_SIGNS) and _OTHER_SOURCE.search(lowered):
         return None

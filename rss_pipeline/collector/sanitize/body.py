@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
+from json.encoder import encode_basestring
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.links import web_base
@@ -139,7 +140,8 @@ def _marked(html: str) -> bytes:
 
 
 def _escaped(text: str) -> bytes:
-    return json.dumps(text, ensure_ascii=False)[1:-1].encode()
+    # `json.dumps` would make an encoder each time.
+    return encode_basestring(text)[1:-1].encode()
 
 
 def plain_title(title: str | None) -> str:

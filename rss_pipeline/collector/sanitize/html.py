@@ -13,6 +13,7 @@ from typing import Literal
 
 import nh3
 
+from rss_pipeline.collector.images.find import in_lower_case
 from rss_pipeline.collector.images.overloaded import has_overloaded_tag
 from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.parse.links import web_base
@@ -96,7 +97,7 @@ def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
     """
     if len(html) > MOST_HTML_CHARACTERS:
         return None
-    lowered = html.lower()
+    lowered = in_lower_case(html)
     tags = Counter(_NAME.findall(lowered))
     if not _is_safe(html, lowered, tags):
         if "svg" not in tags:
@@ -108,8 +109,8 @@ def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
         if not _is_safe(html, lowered, tags):
             return None
     if not _IMAGES.isdisjoint(tags) or "srcset" in lowered:
-        html = render(html, archived=_EveryImage(), bases=bases)
-        lowered = html.lower()
+        html = render(html, archived=_EVERY_IMAGE, bases=bases)
+        lowered = in_lower_case(html)
     html = readable(_encodable(html), tags)
     is_replaced = not REPLACED.isdisjoint(tags) or has_anchors(html, lowered)
     if is_replaced:
@@ -269,6 +270,9 @@ class _EveryImage(Mapping[str, str]):
 
     def __len__(self) -> int:
         return 1
+
+
+_EVERY_IMAGE = _EveryImage()
 
 
 def _is_safe(html: str, lowered: str, tags: Mapping[str, int]) -> bool:

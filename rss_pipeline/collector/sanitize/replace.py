@@ -123,7 +123,7 @@ _PARSER = nh3.Cleaner(
 def has_anchors(html: str, lowered: str) -> bool:
     """True if a fragment in it may be the name of one of its elements. `lowered` is it in lower case."""
     # Most fragments are numbers of characters.
-    if html.count("#") == html.count("&#") or (" id=" not in lowered and " name=" not in lowered):
+    if (" id=" not in lowered and " name=" not in lowered) or html.count("#") == html.count("&#"):
         return False
     ids = set(_ID.findall(html))
     targets = set(_LINK_TARGET.findall(html)) if ids else set()
