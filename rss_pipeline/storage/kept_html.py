@@ -28,8 +28,6 @@ class KeptHtml:
     """An item's HTML as it is written."""
 
     item_id: str
-    rules: str
-    """The version of the sanitizer's rules."""
     feed_bases: str | None
     title: str | None
     files: str | None
@@ -51,8 +49,8 @@ def feed_bases(link: str | None, url: str | None) -> str:
     return f"{link or ''} {url or ''}"
 
 
-def keep_statements(kept: Iterable[KeptHtml]) -> Iterator[Statement]:
-    """Write the HTML of these items, each statement with some 1 MB of it.
+def keep_statements(kept: Iterable[KeptHtml], *, rules: str) -> Iterator[Statement]:
+    """Write the HTML of these items, made by this version of the rules, each statement with some 1 MB of it.
 
     An item that is gone, or was repaired since its text was read, has none.
     """
@@ -67,7 +65,7 @@ def keep_statements(kept: Iterable[KeptHtml]) -> Iterator[Statement]:
         rows.append(
             [
                 each.item_id,
-                each.rules,
+                rules,
                 each.feed_bases,
                 each.title,
                 each.files,

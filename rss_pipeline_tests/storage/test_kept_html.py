@@ -28,10 +28,9 @@ def database(request: pytest.FixtureRequest) -> Database:
     return found
 
 
-def made(guid: str, html: bytes = b"<p>text", *, rules: str = "now", repaired: str | None = None) -> KeptHtml:
+def made(guid: str, html: bytes = b"<p>text", *, repaired: str | None = None) -> KeptHtml:
     return KeptHtml(
         item_id=item_id("a", guid),
-        rules=rules,
         feed_bases=None,
         title=None,
         files=None,
@@ -41,8 +40,8 @@ def made(guid: str, html: bytes = b"<p>text", *, rules: str = "now", repaired: s
     )
 
 
-def keep(database: Database, *some: KeptHtml) -> None:
-    for statement in kept_html.keep_statements(some):
+def keep(database: Database, *some: KeptHtml, rules: str = "now") -> None:
+    for statement in kept_html.keep_statements(some, rules=rules):
         database.batch([statement])
 
 
@@ -75,7 +74,7 @@ def test_what_was_kept_is_read_by_number(database: Database) -> None:
 
 
 def test_what_other_rules_made_is_not_read_and_is_replaced(database: Database) -> None:
-    keep(database, made("1", b"old", rules="before"))
+    keep(database, made("1", b"old"), rules="before")
     assert read(database, "1") == {}
     keep(database, made("1", b"new"))
     assert read(database, "1")["1"].marked == b"new"
@@ -92,7 +91,7 @@ def test_html_is_read_as_far_as_it_fits_together(database: Database, most: int, 
 def test_a_megabyte_of_html_is_written_at_a_time(database: Database) -> None:
     noise = bytes(range(256)) * 3_000
     large = [replace(made(guid), html=noise) for guid in "123"]
-    assert len(list(kept_html.keep_statements(large))) == 3
+    assert len(list(kept_html.keep_statements(large, rules="now"))) == 3
     keep(database, *large)
     assert kept(database) == 3
 
@@ -120,7 +119,8 @@ def test_html_goes_with_its_item(database: Database) -> None:
 
 
 def test_the_newest_items_without_html_are_found(database: Database) -> None:
-    keep(database, made("1", rules="before"), made("2"))
+    keep(database, made("1"), rules="before")
+    keep(database, made("2"))
     places = numbers(database)
     newest = sorted(places, key=places.__getitem__, reverse=True)
     ids, lowest = kept_html.missing(database, rules="now", below=2**53, limit=10)

@@ -54,7 +54,7 @@ class PlainImage:
     end: int
     reference: str
     _values: dict[str, str] | None = None
-    """Of the other attributes; the first one of a name counts."""
+    """The values of the other attributes; the first one of a name counts."""
 
     def get(self, name: str) -> str | None:
         """The value of an attribute, as of an element."""

@@ -8,6 +8,7 @@ that is not in this table has no frame anywhere, only the link.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -236,17 +237,28 @@ _SITES = (
         frame="https://widget.deezer.com/widget/auto/{id}",
     ),
 )
-_FORMS = tuple(
-    (re.compile(address.host), re.compile(address.path), address.parameter, re.compile(address.value), site)
-    for site in _SITES
-    for address in site.addresses
-)
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SECONDS = re.compile(r"([0-9]{1,6})s?")
 _MOST_CHARACTERS = 1_000
 
 FRAME_HOSTS = tuple(dict.fromkeys(f"https://{urlsplit(site.frame).netloc}" for site in _SITES))
 """The sources of frames of this table, for the policy of a page."""
+
+
+@cache
+def _forms() -> tuple[tuple[re.Pattern[str], re.Pattern[str], str, re.Pattern[str], _Site], ...]:
+    """The forms of addresses, for the first frame: most HTML has none."""
+    return tuple(
+        (
+            re.compile(address.host),
+            re.compile(address.path),
+            address.parameter,
+            re.compile(address.value),
+            site,
+        )
+        for site in _SITES
+        for address in site.addresses
+    )
 
 
 def player(url: str) -> Player | None:
@@ -260,7 +272,7 @@ def player(url: str) -> Player | None:
         return None
     if parts.scheme not in ("http", "https"):
         return None
-    for hosts, paths, parameter, values, site in _FORMS:
+    for hosts, paths, parameter, values, site in _forms():
         if not hosts.fullmatch(host):
             continue
         found = paths.fullmatch(parts.path)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from rss_pipeline.collector.sanitize.body import BodySource, safe_body
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS
-from rss_pipeline.collector.sanitize.rules_version import rules_version
 from rss_pipeline.fast_zlib import compress
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.items import bodies
@@ -71,18 +70,21 @@ def renew(database: Database, *, is_over: Callable[[], bool], most: int = RENEWE
     After an update of the rules, or a copy, it is made when an item is read until then. What is not among the
     newest 50,000 stays so. Where the database has no HTML of items, nothing is done.
     """
+    # Parser processes need no version, nor what reads those of libraries.
+    from rss_pipeline.collector.sanitize.rules_version import rules_version
+
     if not is_kept(database):
         return 0
-    renewed, below = 0, 2**53
+    renewed, below, rules = 0, 2**53, rules_version()
     for _ in range(LOOKED_AT // bodies.MOST_ITEMS):
-        ids, lowest = missing(database, rules=rules_version(), below=below, limit=bodies.MOST_ITEMS)
+        ids, lowest = missing(database, rules=rules, below=below, limit=bodies.MOST_ITEMS)
         if lowest is None:
             break
         below = lowest
         while ids and not is_over():
             rows = database.batch([bodies.sources(ids, most_characters=MOST_HTML_CHARACTERS + 1)])[0].rows
             kept = [_made(row["id"], body_source(row), bodies.repaired_at(row["version"])) for row in rows]
-            for statement in keep_statements(each for each in kept if each is not None):
+            for statement in keep_statements((each for each in kept if each is not None), rules=rules):
                 database.batch([statement])
             renewed += len(rows)
             # Those before the last one that was read and not in the answer are gone.
@@ -99,7 +101,6 @@ def _made(item_id: str, source: BodySource, repaired_at: str | None) -> KeptHtml
         return None
     return KeptHtml(
         item_id=item_id,
-        rules=rules_version(),
         feed_bases=feed_bases(source.feed_link, source.feed_url) if body.of_feed else None,
         title=body.title_of_text,
         files=None if body.files == source.enclosures else enclosures_json(body.files),

@@ -150,7 +150,8 @@ def record_statements(
         Statement(_MARK, [instant(now), chunk], name="mark images extracted")
         for chunk in chunked(compact(images.item_id) for images in found if images.is_searched)
     ]
-    for place, keep in enumerate(keep_statements(images.html for images in found if images.html)):
+    htmls = [images.html for images in found if images.html]
+    for place, keep in enumerate(keep_statements(htmls, rules=_rules()) if htmls else ()):
         if place < len(batches):
             batches[place].append(keep)
         else:
@@ -207,6 +208,13 @@ def _is_storable(url: str) -> bool:
         # Half of a surrogate pair.
         return False
     return "\0" not in url and size <= _MAX_URL_BYTES
+
+
+def _rules() -> str:
+    # Parser processes import this module, and need no versions of libraries.
+    from rss_pipeline.collector.sanitize.rules_version import rules_version
+
+    return rules_version()
 
 
 def _host(url: str) -> str:
