@@ -6,6 +6,7 @@ and parses nothing.
 """
 
 import itertools
+import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items.items import RowChunk, image_source, item_rows, rows_of
 from rss_pipeline.storage.items.streams import VALUES_KEPT
 
+logger = logging.getLogger(__name__)
+
 _ROWS_TIMES = 3
 """Limit of one document's rows, times the document's own: a base of 8,000 characters is in every link."""
 _IMAGE_URL_BYTES = 10_000_000
@@ -38,6 +41,16 @@ _VALUE_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOfAll:
+    """The search in all items of a document that is read: those of a feed's first one are all new."""
+
+    most: int | None
+    """Images of one item."""
+    is_kept: bool
+    """HTML of items is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParseTask:
     feed: Feed
     document: Document
@@ -46,6 +59,8 @@ class ParseTask:
     """Removed from everything that is read of the document."""
     item_bytes: int = MAX_VALUE_BYTES
     """The size of the row of one item for which the database has room."""
+    search: SearchOfAll | None = None
+    """The search that follows in the same worker; its result is for `found_early`."""
 
     def size(self) -> int:
         """The bytes that the task reads, by which its limits are measured."""
@@ -85,11 +100,12 @@ def parse_document(task: ParseTask) -> Parsed:
     members, errors = _selected(parsed, xpaths, task)
     parsed = without_secrets(replace(parsed, tree=None), task.secrets)
     members |= _matched(parsed.items, feed)
-    path = document.path.with_name(document.path.name + ".rows")
+    path = _rows(document)
     most = _ROWS_TIMES * max(USUAL_BYTES, len(body))
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
     former = {item_id(feed.id, item.guid): item.former_guids for item in parsed.items if item.former_guids}
+    chunks: list[RowChunk] = []
     with path.open("wb") as file:
         for chunk in item_rows(
             feed.id,
@@ -104,9 +120,11 @@ def parse_document(task: ParseTask) -> Parsed:
                 former_guids=tuple(pair for id in chunk.ids for pair in former.get(id, ())),
             )
             pickle.dump(chunk, file)
+            if task.search is not None:
+                chunks.append(chunk)
             if file.tell() > most:
                 raise StorageRejected(f"its items fill more than {most:,} bytes; that is no feed's size")
-    return Parsed(
+    result = Parsed(
         document=document,
         path=path,
         header=replace(parsed.header, hints=replace(parsed.header.hints, max_age=document.response.max_age)),
@@ -123,6 +141,11 @@ def parse_document(task: ParseTask) -> Parsed:
         stream_errors=errors,
         stream_values=_values(parsed.items, feed.streams, members),
     )
+    if task.search is not None:
+        # The rows have all that is searched, and a text is large.
+        del parsed
+        _search_all(task, task.search, chunks, feed_link=result.header.link)
+    return result
 
 
 def oldest_first(items: Sequence[Item], fetched_at: datetime) -> list[Item]:
@@ -250,11 +273,46 @@ class ImageSearch:
         return self.path.stat().st_size if self.path is not None else 0
 
 
-def search_early(task: ImageSearch) -> None:
+def _search_all(
+    task: ParseTask, search: SearchOfAll, chunks: Sequence[RowChunk], *, feed_link: str | None
+) -> None:
+    all_ids = [id for chunk in chunks for id in chunk.ids]
+    imageless = {id for chunk in chunks for id in chunk.imageless}
+    found = ImageSearch(
+        feed=task.feed,
+        feed_link=feed_link,
+        path=_rows(task.document),
+        ids=frozenset(id for id in all_ids if id not in imageless) if task.feed.images else frozenset(),
+        most=search.most,
+        keep=dict.fromkeys(all_ids) if search.is_kept else {},
+    )
+    if not found.ids and not found.keep:
+        return
+    try:
+        search_early(found, rows_of(chunks))
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign parsers raise anything; it is searched again
+        logger.debug("a search that was begun early failed: %s", error)
+
+
+def was_read(task: ParseTask) -> bool:
+    """True if a worker read the document and began the search that follows."""
+    return task.search is not None and is_begun(_rows(task.document))
+
+
+def is_begun(path: Path) -> bool:
+    """True if the search in the rows of this file was begun early."""
+    return _early(path).exists()
+
+
+def search_early(task: ImageSearch, rows: Iterable[Row] | None = None) -> None:
     """Leave the result of `find_item_images` in a file of the spool, for `found_early`."""
     assert task.path is not None
-    found = find_item_images(task)
     path = _early(task.path)
+    with spooling(path):
+        path.touch()
+    found = find_item_images(task, rows)
     with spooling(path), path.open("wb") as file:
         pickle.dump((task, found), file)
 
@@ -275,12 +333,17 @@ def found_early(task: ImageSearch) -> list[ItemImages] | None:
     return found if same == task else None
 
 
+def _rows(document: Document) -> Path:
+    return document.path.with_name(f"{document.path.name}.rows")
+
+
 def _early(path: Path) -> Path:
     return path.with_name(f"{path.name}.images")
 
 
-def find_item_images(task: ImageSearch) -> list[ItemImages]:
-    """The images of each item of the task, items without any included, and their HTML.
+def find_item_images(task: ImageSearch, rows: Iterable[Row] | None = None) -> list[ItemImages]:
+    """The images of each item of the task, items without any included, and their HTML. `rows` has the rows of
+    all of them for who has them already.
 
     Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters is in every URL. Beyond 4 MB
     of compressed HTML the rest is made when somebody reads it: the run has all of it in memory at once.
@@ -290,7 +353,7 @@ def find_item_images(task: ImageSearch) -> list[ItemImages]:
 
     found: list[ItemImages] = []
     left, html_left = _IMAGE_URL_BYTES, _HTML_BYTES
-    for row in task.found():
+    for row in task.found() if rows is None else rows:
         id, html, urls = row["id"], None, list[str]()
         is_searched = task.path is None or id in task.ids
         if is_searched and left > 0:

@@ -17,6 +17,7 @@ from rss_pipeline.pipeline.session.parser_tasks import (
     ImageSearch,
     find_item_images,
     found_early,
+    is_begun,
     search_early,
 )
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
@@ -82,7 +83,8 @@ class ItemImageSearch:
     def begin(self, task: ImageSearch) -> None:
         """Search a task's items early, for a later `search` of the same task: the workers are idle while
         documents are stored. It waits for them."""
-        self._pool.attempt(search_early, self._limited(task))
+        if task.path is not None and not is_begun(task.path):
+            self._pool.attempt(search_early, self._limited(task))
 
     def _limited(self, task: ImageSearch) -> ImageSearch:
         return replace(task, most=self._most, keep=task.keep if self.is_kept else {})

@@ -13,13 +13,15 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
-from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask, SearchOfAll, parse_document, was_read
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.document_failures import unreadable
+from rss_pipeline.pipeline.visits.in_parallel import LARGE_BYTES
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.database import item_bytes
+from rss_pipeline.storage.kept_html import is_kept
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ Job = TypeVar("Job")
 def parse(visits: Visits, *, run: RunContext, pool: ParserPool, close: Close) -> Visits:
     """Read each backed-up document in a worker process, under the time limit."""
     now = run.clock()
+    search = SearchOfAll(most=run.settings.images_per_item, is_kept=is_kept(run.database))
     jobs = [
         (
             visit,
@@ -39,6 +42,7 @@ def parse(visits: Visits, *, run: RunContext, pool: ParserPool, close: Close) ->
                 now=now,
                 secrets=Secrets.of(visit.access),
                 item_bytes=item_bytes(run.database),
+                search=search if _is_first(visit.feed, visit.outcome) else None,
             ),
         )
         for visit in visits
@@ -52,21 +56,32 @@ def parse(visits: Visits, *, run: RunContext, pool: ParserPool, close: Close) ->
     return close([done.get(visit.feed.id, visit) for visit in visits])
 
 
+def _is_first(feed: Feed, document: Document) -> bool:
+    """True if all items of a document are new; a large one is searched by itself, with limits of its own."""
+    return feed.http.last_body_at is None and document.body_bytes <= LARGE_BYTES
+
+
 def parse_documents(
     jobs: Sequence[tuple[Job, ParseTask]], *, pool: ParserPool, progress: Progress
 ) -> Iterator[tuple[Job, Parsed | Failure]]:
     """The result of each task beside its job, as they come."""
     owners = {id(task): job for job, task in jobs}
     progress.begin("parse", len(jobs))
+    ended = []
     for task, result in pool.map(parse_document, [task for _, task in jobs]):
         job = owners[id(task)]
-        if isinstance(result, WorkerFailure):
+        if isinstance(result, WorkerFailure) and was_read(task):
+            # Its HTML takes too long, or ends a worker.
+            ended.append((job, replace(task, search=None)))
+        elif isinstance(result, WorkerFailure):
             # The title of an error page may repeat what its server was sent.
             failure = WorkerFailure(result.kind, task.secrets.removed(result.message))
             yield job, unreadable(task.document, failure)
         else:
             yield job, result
         progress.advance("parse")
+    if ended:
+        yield from parse_documents(ended, pool=pool, progress=progress)
 
 
 def _log_reading(feed: Feed, parsed: Parsed) -> None:

@@ -5,24 +5,32 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.fast_zlib import decompress
 from rss_pipeline.pipeline.session import parser_pool
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import (
     ImageSearch,
     ParseTask,
+    SearchOfAll,
+    find_item_images,
     found_early,
     parse_document,
+    read_chunks,
     search_early,
 )
+from rss_pipeline.pipeline.visits.image_search import spooled_items
+from rss_pipeline.pipeline.visits.parse import parse_documents
+from rss_pipeline.progress import NoProgress
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.pipeline import NOON, rss
 
@@ -84,6 +92,43 @@ def test_what_was_found_early_is_taken_once_and_only_whole(tmp_path: Path, damag
     assert found_early(task) == ([] if damage == "none" else None)
     assert found_early(task) is None
     assert list(tmp_path.iterdir()) == [rows]
+
+
+def test_the_items_of_a_feed_s_first_document_are_searched_where_it_is_read(
+    pool: ParserPool, tmp_path: Path
+) -> None:
+    task = replace(a_document(tmp_path), search=SearchOfAll(most=5, is_kept=True))
+    [(_, parsed)] = pool.map(parse_document, [task])
+    assert isinstance(parsed, Parsed)
+    [chunk] = read_chunks(parsed.path)
+    ids = frozenset(chunk.ids) - frozenset(chunk.imageless)
+    search = replace(spooled_items(task.feed, parsed, ids, keep=dict.fromkeys(chunk.ids)), most=5)
+    found = found_early(search)
+    assert found is not None
+    # Compressed, equal HTML may differ.
+    assert [replace(each, html=None) for each in found] == [
+        replace(each, html=None) for each in find_item_images(search)
+    ]
+    assert all(each.html is not None and decompress(each.html.html) for each in found)
+
+
+def test_a_document_with_html_that_ends_a_worker_is_read_all_the_same(tmp_path: Path) -> None:
+    class Ending:
+        """A pool in which the search ends each worker."""
+
+        def map(
+            self, function: Callable[[ParseTask], Parsed], tasks: Sequence[ParseTask]
+        ) -> Iterator[tuple[ParseTask, Parsed | WorkerFailure]]:
+            for task in tasks:
+                parsed = function(task)
+                yield task, parsed if task.search is None else WorkerFailure("parse_timeout", "too long")
+
+    task = replace(a_document(tmp_path), search=SearchOfAll(most=None, is_kept=True))
+    pool = cast("ParserPool", Ending())
+    [(job, outcome)] = parse_documents([("job", task)], pool=pool, progress=NoProgress())
+    assert job == "job"
+    assert isinstance(outcome, Parsed)
+    assert outcome.items_seen == 10
 
 
 def test_a_worker_that_ended_once_or_twice_proves_nothing_against_its_document(
