@@ -12,6 +12,7 @@ from typing import TypeVar
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.collector.sanitize.rules_version import rules_version
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import (
     ImageSearch,
@@ -104,7 +105,9 @@ class ItemImageSearch:
     def write(self) -> None:
         """Write all that was added."""
         now = self._clock()
-        for batch in image_tasks.record_statements(self._found, feeds=self._feeds, now=now):
+        for batch in image_tasks.record_statements(
+            self._found, feeds=self._feeds, rules=rules_version(), now=now
+        ):
             self._database.batch(batch)
         self._found, self._feeds, self._bytes = [], [], 0
 

@@ -128,10 +128,10 @@ def archived(database: Database, item_ids: Sequence[str]) -> dict[str, dict[str,
 
 
 def record_statements(
-    found: Sequence[ItemImages], *, feeds: Sequence[tuple[str, str | None]], now: datetime
+    found: Sequence[ItemImages], *, feeds: Sequence[tuple[str, str | None]], rules: str, now: datetime
 ) -> list[list[Statement]]:
-    """Write the tasks of these items and their HTML, and mark the items as looked at: batches of at most 1 MB
-    of each.
+    """Write the tasks of these items and their HTML, made by this version of the sanitizer's rules, and mark
+    the items as looked at: batches of at most 1 MB of each.
 
     The last batch says of the feeds that nothing of theirs is pending any more. Each comes with the hash
     of the document its items are of: where another run stored a newer one since, that run's items are.
@@ -150,8 +150,8 @@ def record_statements(
         Statement(_MARK, [instant(now), chunk], name="mark images extracted")
         for chunk in chunked(compact(images.item_id) for images in found if images.is_searched)
     ]
-    htmls = [images.html for images in found if images.html]
-    for place, keep in enumerate(keep_statements(htmls, rules=_rules()) if htmls else ()):
+    htmls = (images.html for images in found if images.html)
+    for place, keep in enumerate(keep_statements(htmls, rules=rules)):
         if place < len(batches):
             batches[place].append(keep)
         else:
@@ -208,13 +208,6 @@ def _is_storable(url: str) -> bool:
         # Half of a surrogate pair.
         return False
     return "\0" not in url and size <= _MAX_URL_BYTES
-
-
-def _rules() -> str:
-    # Parser processes import this module, and need no versions of libraries.
-    from rss_pipeline.collector.sanitize.rules_version import rules_version
-
-    return rules_version()
 
 
 def _host(url: str) -> str:

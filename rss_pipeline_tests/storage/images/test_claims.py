@@ -37,7 +37,7 @@ def known(database: Database) -> Database:
 def wait_for(database: Database, guid: str, *urls: str, feed: str = "a", since: datetime = NOW) -> None:
     """Tasks for these images of an item."""
     found = [ItemImages(item_id=item_id(feed, guid), urls=urls)]
-    for batch in tasks.record_statements(found, feeds=[], now=since):
+    for batch in tasks.record_statements(found, feeds=[], rules="now", now=since):
         database.batch(batch)
 
 

@@ -24,7 +24,10 @@ def known(database: Database) -> Database:
 def record(database: Database, *found: ItemImages, feeds: tuple[str, ...] = (), now: datetime = NOW) -> int:
     """Write them; in how many batches."""
     batches = image_tasks.record_statements(
-        found, feeds=[(id, feed_row(database, id)["content_hash"]) for id in feeds], now=now
+        found,
+        feeds=[(id, feed_row(database, id)["content_hash"]) for id in feeds],
+        rules="now",
+        now=now,
     )
     for batch in batches:
         database.batch(batch)
@@ -112,7 +115,7 @@ def test_many_tasks_go_in_batches_below_a_megabyte_in_their_order_and_items_are_
 ) -> None:
     urls = tuple(f"https://x.example/{n}/" + "y" * 500 for n in range(3_000))
     batches = image_tasks.record_statements(
-        [images("1", *urls)], feeds=[("a", feed_row(known)["content_hash"])], now=NOW
+        [images("1", *urls)], feeds=[("a", feed_row(known)["content_hash"])], rules="now", now=NOW
     )
     assert len(batches) > 1
     for batch in batches:
@@ -195,7 +198,7 @@ def test_an_unknown_feed_has_nothing_pending(known: Database) -> None:
 
 def test_the_flag_stands_where_another_run_stored_a_newer_document_since(known: Database) -> None:
     known.query("UPDATE feeds SET images_pending = 1, content_hash = 'newer' WHERE id = 'a'")
-    for statement in image_tasks.record_statements([], feeds=[("a", "older")], now=NOW)[0]:
+    for statement in image_tasks.record_statements([], feeds=[("a", "older")], rules="now", now=NOW)[0]:
         known.query(statement.sql, statement.params)
     assert known.query("SELECT images_pending FROM feeds WHERE id = 'a'").rows == [{"images_pending": 1}]
 

@@ -149,7 +149,7 @@ def test_images_given_up_are_told_by_feed_and_those_that_wait_by_host(known: Dat
     for feed, count in (("a", 3), ("b", 2)):
         urls = tuple(f"https://{feed}.example/{number}" for number in range(count))
         wanted = [ItemImages(item_id=item_id(feed, "1"), urls=urls)]
-        for batch in tasks.record_statements(wanted, feeds=[], now=NOW):
+        for batch in tasks.record_statements(wanted, feeds=[], rules="now", now=NOW):
             known.batch(batch)
     waiting = health.waiting_images(known, since=NOW)
     assert [(row["host"], row["images"]) for row in waiting.rows] == [("a.example", 3), ("b.example", 2)]
@@ -175,7 +175,7 @@ def test_images_wait_for_us_from_the_end_of_their_hosts_pause_on_and_while_their
     hosts = ("paused", "paused-for-feeds", "free")
     urls = tuple(f"https://{host}/1" for host in hosts)
     wanted = [ItemImages(item_id=item_id("a", "1"), urls=urls)]
-    for batch in tasks.record_statements(wanted, feeds=[], now=NOW - HOUR):
+    for batch in tasks.record_statements(wanted, feeds=[], rules="now", now=NOW - HOUR):
         known.batch(batch)
 
     def waiting(since: datetime) -> list[tuple[str, str]]:
