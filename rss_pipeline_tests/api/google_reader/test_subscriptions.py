@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from rss_pipeline.api.google_reader.call import Service
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
 from rss_pipeline_tests.storage.values import change
@@ -171,6 +174,23 @@ def test_netnewswire_adds_a_feed_and_finds_it_at_once(two: Two) -> None:
         assert answer["numResults"] == 1
         assert answer["streamId"] == "feed/b"
         assert "feed/b" in listed(two.ann)
+
+
+def test_an_address_that_waits_for_its_turn_says_until_when_and_how_many_wait(two: Two) -> None:
+    # Bob brings sixty, which is what an hour has; ann was here first, and the installation is hers.
+    change(two.database, "UPDATE users SET created_at = '2020-01-01T00:00:00Z' WHERE name = 'ann'")
+    ids, at = [f"id{n}" for n in range(60)], instant(datetime.now(UTC) - timedelta(minutes=30))
+    change(
+        two.database,
+        "INSERT INTO new_addresses SELECT users.id, value, ? FROM users, json_each(?) WHERE name = 'bob'",
+        *(at, compact(ids)),
+    )
+    for waiting in (1, 2):
+        address = f"https://new{waiting}.example/"
+        answer = two.bob.post("subscription/quickadd", {"quickadd": address})
+        assert answer.status_code == 503
+        assert f"Of yours {waiting} wait, and this one is requested at " in answer.text
+        assert 1500 < int(answer.headers["Retry-After"]) < 2100
 
 
 def test_read_you_adds_a_feed_torn_in_the_address_and_whole_in_the_form(two: Two) -> None:

@@ -29,7 +29,10 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """The address is being looked at; what is found is subscribed."""
+    """The address is being looked at, or will be; what is found is subscribed."""
+
+    later: Queued | None = None
+    """It waits for a turn of its user, who has brought many new addresses."""
 
 
 async def subscribe_feed(
@@ -55,8 +58,9 @@ async def subscribe_feed(
             case Known():
                 feed_id = answer.feed_id
             case Queued():
-                has_turn = answer.begins_at is None
-                return await _searched(session, answer.task_id) if waits and has_turn else Searching()
+                if answer.begins_at is not None:
+                    return Searching(later=answer)
+                return await _searched(session, answer.task_id) if waits else Searching()
             case VisitRunning():
                 return await _searched(session, answer.task_id) if waits else Searching()
             case AddressRefused():

@@ -18,7 +18,7 @@ from rss_pipeline.api.google_reader.streams import (
     Label,
     read_label,
 )
-from rss_pipeline.api.google_reader.subscriptions.adding import Subscribed, subscribe_feed
+from rss_pipeline.api.google_reader.subscriptions.adding import Searching, Subscribed, subscribe_feed
 from rss_pipeline.api.google_reader.subscriptions.edits import (
     MAX_FEEDS,
     FeedEdit,
@@ -26,11 +26,13 @@ from rss_pipeline.api.google_reader.subscriptions.edits import (
     read_subscription_edit,
 )
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.reading.opml_import import import_list
 from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
 from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed
 from rss_pipeline.storage.database import Statement, one
 from rss_pipeline.storage.items.cursor import highest_number
+from rss_pipeline.storage.refresh.new_addresses import AN_HOUR
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.counts import UnreadCount, count_unread, unread_counts
 from rss_pipeline.storage.subscriptions.folders import (
@@ -120,6 +122,15 @@ async def quickadd(call: Call) -> Response:
     if text is None:
         raise not_understood("No feed is named: quickadd is missing.")
     found = await subscribe_feed(session, FeedAddress(text.removeprefix("feed/")))
+    later = found.later if isinstance(found, Searching) else None
+    if later is not None and later.begins_at is not None:
+        raise Refused(
+            503,
+            f"At most {AN_HOUR} new addresses of a user are requested within an hour. Of yours"
+            f" {later.queue.waiting} wait, and this one is requested at {instant(later.begins_at)}. If there"
+            " is a feed, it is among your subscriptions then.",
+            headers={"Retry-After": str(later.delay_seconds)},
+        )
     if not isinstance(found, Subscribed):
         raise Refused(
             503,
