@@ -16,7 +16,7 @@ from rss_pipeline.web.headers import headers_named, origins
 EVERY_ADDRESS = "0.0.0.0"
 UNKNOWN = "unknown"
 _MOST_KNOWN = 100
-_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000; includeSubDomains")
+_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _PROTO = b"x-forwarded-proto"
 
 

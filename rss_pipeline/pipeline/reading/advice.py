@@ -36,9 +36,20 @@ _ADVICE = {
 }
 
 
+_SHOWN = {
+    "blocked_address": PRIVATE,
+    "crashed": "The reader failed at the document of this feed.",
+    "storage_rejected": "The items of this feed could not be stored.",
+    "too_large": "The document of this feed is larger than what is read here.",
+    "tls": "There is no trustworthy connection to the site: its certificate is not valid.",
+}
+"""Instead of the messages, which are for the operator: they name parts of the program, its settings and
+files, or hosts of the private network."""
+
+
 def shown_error(kind: str | None, error: str | None) -> str | None:
-    """The words of a failure of this kind. Of private networks, no name is shown with its address."""
-    return PRIVATE if kind == "blocked_address" else error
+    """The words of a failure of this kind, for users."""
+    return error if kind is None else _SHOWN.get(kind, error)
 
 
 def what_to_do(kind: str) -> str:
