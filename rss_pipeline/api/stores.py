@@ -95,7 +95,7 @@ class Stores:
     """The numbers of items that pages show."""
 
     kept: KeptResults | None = field(default=None, repr=False)
-    """What users have read, where rows that are read are paid for."""
+    """Results that users have read, where reads are paid by the row; else None."""
 
     @property
     def is_remote(self) -> bool:

@@ -56,9 +56,11 @@ SHOWN = f'<p>An image: <img src="{IMAGE}"></p>'
 
 @dataclass
 class App:
-    """A user's app: what it requests at each sync. `since` is the time of its last sync, in seconds."""
+    """A user's app: what it requests at each sync. `since` is the time of its last sync, in seconds; the user
+    subscribes to `feed`."""
 
     phone: Phone
+    feed: str = "a"
     since: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,27 +129,23 @@ class App:
             client.get("/api/feeds"),
             client.get("/api/items", params={"unread_only": True}),
             client.get("/api/items"),
-            client.get("/api/feeds/a/items"),
+            client.get(f"/api/feeds/{self.feed}/items"),
         ]
 
     def pages(self) -> list[httpx.Response]:
         """Views of the reader's pages."""
         client = self.phone.reader.client(authorization=f"Bearer {self.phone.jwt()}")
-        paths = ("/unread", "/state", "/all", "/starred", "/feeds/a", "/feeds", "/failing")
+        paths = ("/unread", "/state", "/all", "/starred", f"/feeds/{self.feed}", "/feeds", "/failing")
         return [client.get(path) for path in paths]
+
+
+APPS = ("NetNewsWire", "Reeder", "FeedMe", "Readrops", "RSS Guard", "the JSON API", "seven pages")
 
 
 def syncs(app: App) -> Mapping[str, Callable[[], list[httpx.Response]]]:
     """A sync of each app, and views of pages."""
-    return {
-        "NetNewsWire": app.net_news_wire,
-        "Reeder": app.reeder,
-        "FeedMe": app.feed_me,
-        "Readrops": app.readrops,
-        "RSS Guard": app.rss_guard,
-        "the JSON API": app.json_api,
-        "seven pages": app.pages,
-    }
+    ways = (app.net_news_wire, app.reeder, app.feed_me, app.readrops, app.rss_guard, app.json_api, app.pages)
+    return dict(zip(APPS, ways, strict=True))
 
 
 def stored_on(database: Database, *, feeds: int, items_of_each: int, arrived: int, text: str) -> list[str]:
