@@ -135,8 +135,9 @@ def _check_fleet(settings: Settings, *, of_fleet: bool) -> None:
 @click.option(
     "--wait",
     type=click.FloatRange(0),
-    help="Seconds to wait for FEED while another run visits it or its host; that run makes way. By default"
-    " until the claim of a killed run is over: RSS_PIPELINE_LEASE_SECONDS and a minute.",
+    help="Seconds to wait for FEED while another run visits it or its host, which makes way, or until a"
+    " minute has passed since its last answer. By default until the claim of a killed run is over:"
+    " RSS_PIPELINE_LEASE_SECONDS and a minute.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 also if any feed failed or was not visited.")
 @yes

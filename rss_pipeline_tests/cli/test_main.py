@@ -5,8 +5,10 @@ As a process of its own where streams, exit code or imports matter; in this proc
 
 import json
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,12 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "nothing_reached": None,
     }
 
+    soon = invoke("poll", "fine", "--wait", "0")
+    assert (soon.exit_code, len(server.asked(HOST))) == (1, 2)
+    assert "fine was not visited: it answered at 20" in soon.stderr
+    assert "a visit by hand waits a minute after that: 20" in soon.stderr
+    with closing(sqlite3.connect(tmp_path / "rss.sqlite", isolation_level=None)) as database:
+        database.execute("UPDATE feeds SET last_fetched_at = '2026-01-01T00:00:00Z'")
     one = invoke("poll", "fine")
     assert (one.exit_code, one.stdout.split(":")[0]) == (0, "1 feeds visited")
     assert len(server.asked(HOST)) == 3

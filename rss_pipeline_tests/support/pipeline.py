@@ -152,7 +152,8 @@ class Pipeline:
         return self.parser_pool if limits == (KeptParsers.PROCESSES, KeptParsers.SECONDS) else None
 
     def poll(self, *ids: str, all_feeds: bool = False, **parts: Any) -> Sequence[Round]:
-        """Poll until nothing is due. Each call comes a second after the one before.
+        """Poll until nothing is due. Each call comes a second after the one before; where `ids` are named, a
+        minute, for so long a visit by hand waits after an answer.
 
         `parts` as in `run`. Raises the error of a run; `try_poll` does not.
         """
@@ -178,12 +179,14 @@ class Pipeline:
     def _rounds(
         self, run_round: Callable[[Wanted], Round], ids: Sequence[str], *, all_feeds: bool
     ) -> Sequence[Round]:
-        self.clock.turn(seconds=1)
+        self.clock.turn(seconds=61 if ids else 1)
         rounds = poll_until_done(self.database, run_round, clock=self.clock, feeds=ids, all_feeds=all_feeds)
         return list(rounds)
 
     def refresh(self, *ids: str, **parts: Any) -> dict[str, Visit]:
-        """Visit each of these feeds now, as a refresh by hand does; returns the visits by feed."""
+        """Visit each of these feeds now, as a refresh by hand does, a minute after what was before; returns
+        the visits by feed."""
+        self.clock.turn(seconds=60)
         visits = self.run(Named(ids=ids, now=self.clock()), **parts)
         return {visit.feed.id: visit for visit in visits}
 

@@ -36,7 +36,10 @@ class Refresh(BaseModel):
 
     status: Literal["queued", "already_running"]
     task_id: str = Field(description="For `GET /api/tasks/{id}`. Requests for one feed share a task.")
-    delay_seconds: int = Field(description="Seconds until the visit begins, about.")
+    delay_seconds: int = Field(
+        description="Seconds until the visit begins, about: a minute after the feed's last answer at the"
+        " soonest."
+    )
 
     model_config = {
         "json_schema_extra": {
@@ -72,7 +75,8 @@ class TaskJson(BaseModel):
     state: Literal["queued", "running", "done"]
     requested_at: str
     begins_at: str | None = Field(
-        description="When it is looked at, where more than 60 new addresses came within an hour."
+        description="When it is looked at, where more than 60 new addresses came within an hour, or when the"
+        " visit begins, a minute after the feed's last answer."
     )
     finished_at: str | None
     result: TaskOutcome | None = Field(description="Null until the state is `done`.")

@@ -69,6 +69,10 @@ class OnHold:
     hold: HostHold | FeedHold
     not_before: datetime | None = None
     """The time until which a redirect of the visit asked to wait."""
+    by_hand: bool = False
+    """No server wants it: a visit by hand was requested right after an answer."""
 
     def __str__(self) -> str:
+        if self.by_hand:
+            return f"{self.hold.reason}: {instant(self.hold.until)}"
         return f"{self.hold.of} is on hold until {instant(self.hold.until)} ({self.hold.reason})"

@@ -192,7 +192,7 @@ def serve(settings: Settings) -> int:
     with open_database(settings) as database:
         found = open_requests.waiting(database, now=utc_now())
         if found.count == 0:
-            return DONE
+            return WAITING if found.soon else DONE
         with dg.DagsterInstance.get() as instance:
             _end_leases_of_dead_runs(database, instance)
             if found.can_begin == 0:
@@ -201,7 +201,8 @@ def serve(settings: Settings) -> int:
             error = refresh_in_process(definitions, instance, reason=refresh_reason(found))
         if error is not None:
             return FAILED
-        return WAITING if open_requests.waiting(database, now=utc_now()).count else DONE
+        left = open_requests.waiting(database, now=utc_now())
+        return WAITING if left.count or left.soon else DONE
 
 
 def _end_leases_of_dead_runs(database: Database, instance: dg.DagsterInstance) -> None:

@@ -39,8 +39,9 @@ class Queued:
     task_id: str
     delay_seconds: int
     queue: Queue = field(default_factory=Queue)
-    """The user's new addresses that wait for their turn; this is one of them if `begins_at` is given."""
+    """The user's new addresses that wait for their turn."""
     begins_at: datetime | None = None
+    """The turn of a new address; for a visit a minute after the feed's last answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,8 @@ class Task:
     state: TaskState
     requested_at: datetime
     begins_at: datetime | None
-    """The turn of a search, where its user has brought many new addresses."""
+    """The turn of a search, where its user has brought many new addresses; for a visit a minute after the
+    feed's last answer."""
     finished_at: datetime | None
     result: TaskResult | None
     wishes: Wishes
@@ -140,7 +142,11 @@ def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Sett
         set_mark(settings)
         if row["state"] == "running" or row["is_visited"]:
             return VisitRunning(task_id=row["task_id"])
-        return Queued(task_id=row["task_id"], delay_seconds=_delay(settings))
+        begins_at = from_instant(row["begins_at"])
+        if begins_at is None or begins_at <= request.now:
+            return Queued(task_id=row["task_id"], delay_seconds=_delay(settings))
+        delay = _delay(settings) + int((begins_at - request.now).total_seconds())
+        return Queued(task_id=row["task_id"], delay_seconds=delay, begins_at=begins_at)
     if not row["is_polled"]:
         return NotPolled(message="This feed is not collected: it is switched off, or no longer registered.")
     if row["hold_until"] is not None:

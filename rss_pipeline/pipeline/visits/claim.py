@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
@@ -24,7 +25,7 @@ from rss_pipeline.pipeline.visits.steps import STEPS, close, request, run_throug
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds import claims, due, leases
-from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
+from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER, Due, Named, Wanted
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ def claim_named(
 
     `suspects` is as for `claim_wanted`.
     """
-    wanted = Named(ids=ids, now=session.run.clock())
+    wanted = Named(ids=ids, now=session.run.clock(), rested=True)
     visits = claim_wanted(session, wanted, accesses, suspects=suspects)
     claimed = {visit.feed.id for visit in visits}
     missing = [id for id in ids if id not in claimed]
@@ -83,6 +84,12 @@ def claim_named(
         why = _NO_ACCESS if _is_unknown(feed, accesses) else why_not(id, rows.get(id))
         visits.append(Visit(feed=feed, token="", access=access, outcome=why))
     return visits
+
+
+def comes_later(visit: Visit) -> bool:
+    """True for a feed that another run holds, or that has just answered: it is waited for at the end."""
+    outcome = visit.outcome
+    return isinstance(outcome, HeldElsewhere) or (isinstance(outcome, OnHold) and outcome.by_hand)
 
 
 def go_first(session: Session, visits: Sequence[Visit]) -> None:
@@ -108,7 +115,14 @@ def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
         until = datetime.fromisoformat(row["hold_until"])
         hold = FeedHold(feed_id=id, host=row["hold_host"], until=until, reason=row["hold_reason"])
         return OnHold(hold=hold)
+    if row["answered_at"] is not None and row["held_token"] is None and not row["host_held"]:
+        return _just_answered(id, row["own_host"], datetime.fromisoformat(row["answered_at"]))
     return HeldElsewhere()
+
+
+def _just_answered(id: str, host: str, at: datetime) -> OnHold:
+    reason = f"it answered at {instant(at)}, and a visit by hand waits a minute after that"
+    return OnHold(hold=FeedHold(feed_id=id, host=host, until=at + AFTER_ANSWER, reason=reason), by_hand=True)
 
 
 def _claim(
@@ -262,12 +276,14 @@ def _without(wanted: Wanted, visited: set[str]) -> Wanted:
 
 def wait_for(session: Session, visits: Sequence[Visit], *, pause: float = 2.0) -> list[Visit]:
     """Visits of feeds that another run held: that run's result where it closed them, else our own visit.
+    Those that had just answered wait for their minute.
 
     Called when this run holds no feed any more, so two runs never wait for each other.
     """
     waiting = {visit.feed.id: visit for visit in visits}
     accesses = {visit.feed.id: visit.access for visit in visits}
     done: list[Visit] = []
+    rested_at = time.monotonic() + AFTER_ANSWER.total_seconds() + 2 * pause
     while waiting:
         ours: list[Visit] = []
         not_needed: set[str] = set()
@@ -275,8 +291,14 @@ def wait_for(session: Session, visits: Sequence[Visit], *, pause: float = 2.0) -
             id = visit.feed.id
             if isinstance(visit.outcome, HeldElsewhere):
                 continue
+            unchanged = visit.feed.schedule.last_visited_at == waiting[id].feed.schedule.last_visited_at
+            if unchanged and comes_later(visit) and time.monotonic() < rested_at:
+                continue
             before = waiting.pop(id).feed.schedule.last_visited_at
-            if not isinstance(visit.outcome, Pending):
+            if isinstance(visit.outcome, OnHold) and visit.feed.schedule.last_visited_at != before:
+                # The other run has just visited it.
+                done.append(Visit(feed=visit.feed, token="", outcome=HeldElsewhere()))
+            elif not isinstance(visit.outcome, Pending):
                 # Refused by now, or a suspect that was taken through all steps alone.
                 done.append(visit)
             elif visit.feed.schedule.last_visited_at == before:

@@ -160,7 +160,10 @@ def _release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Vis
             led = None
             if hold.host != visit.feed.address.host or isinstance(hold, FeedHold):
                 led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
-            releases.append(leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led))
+            if visit.token:
+                releases.append(
+                    leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led)
+                )
             done[visit.feed.id] = replace(visit, next=later)
     leases.release(database, releases)
     return [done.get(visit.feed.id, visit) for visit in visits]

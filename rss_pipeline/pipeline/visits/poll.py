@@ -9,9 +9,16 @@ from dataclasses import replace
 
 from rss_pipeline.collector.models.outcome import CutOff, NotBegun
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, claim_wanted, go_first, wait_for
+from rss_pipeline.pipeline.visits.claim import (
+    Accesses,
+    claim_named,
+    claim_wanted,
+    comes_later,
+    go_first,
+    wait_for,
+)
 from rss_pipeline.pipeline.visits.steps import STEPS, fetch, run_through
-from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit, Visits
+from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 
 ROUND_SECONDS = 120.0
@@ -77,10 +84,9 @@ def visit_more(session: Session, wanted: Wanted, accesses: Accesses, visits: Vis
 
 
 def apart(visits: Visits) -> tuple[Visits, Visits]:
-    """The visits of this run, and those of feeds that another run holds."""
-    held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
-    rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
-    return rest, held
+    """The visits of this run, and those of feeds that are waited for."""
+    held = [visit for visit in visits if comes_later(visit)]
+    return [visit for visit in visits if not comes_later(visit)], held
 
 
 def _go_on(session: Session, wanted: Wanted, accesses: Accesses, visits: Visits) -> Visits:

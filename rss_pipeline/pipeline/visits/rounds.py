@@ -3,6 +3,7 @@
 A round itself is poll.py's, or a run of Dagster (orchestration.in_process). What is printed is the command's.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
+
+logger = logging.getLogger(__name__)
 
 _MOST_ROUNDS = 10_000
 _LOOK_AGAIN_SECONDS = 1.0
@@ -49,7 +52,8 @@ def poll_until_done(
 ) -> Iterator[Round]:
     """Run rounds until nothing is due, or all of `feeds` (ids) or all feeds were visited; at least one.
 
-    Where another run holds one of `feeds` or its host, that run is waited for, `patience` seconds at most;
+    Where another run holds one of `feeds` or its host, that run is waited for, and so is the minute after a
+    feed's last answer, `patience` seconds at most;
     the end of a host's hold is not. A round with an error is the last one, and so is the second one in a row
     in which no visit began: hosts that limit the rate of requests would keep it going for an hour.
     """
@@ -93,19 +97,26 @@ class _Turn:
         self._token: str | None = None
 
     def comes(self) -> bool:
-        """Wait until one of the feeds can be claimed; False where no run holds one, or patience is over."""
+        """Wait until one of the feeds can be claimed; False where no run holds one and none has just
+        answered, or patience is over."""
         # A poll of merely due feeds waits for no run; the query would be one request more in every poll.
-        waiting = self._elsewhere(self._ids) if self._ids else []
-        if waiting and self._patience > 0 and self._token is None:
+        found = self._left(self._ids) if self._ids else []
+        elsewhere = [each.feed_id for each in found if each.kind == "held_elsewhere"]
+        if elsewhere and self._patience > 0 and self._token is None:
             seconds = int(self._patience) + _RUN_SECONDS
-            self._token = leases.await_hosts(self._database, waiting, run_id="", lease_seconds=seconds)
+            self._token = leases.await_hosts(self._database, elsewhere, run_id="", lease_seconds=seconds)
+        if self._patience > 0:
+            for each in found:
+                if each.kind == "just_answered":
+                    logger.warning("%s waits: %s", each.feed_id, each.message)
+        waiting = [each.feed_id for each in found]
         while waiting and self._patience > 0:
             time.sleep(_LOOK_AGAIN_SECONDS)
             self._patience -= _LOOK_AGAIN_SECONDS
             wanted = NotVisitedSince(since=self._since, now=self._clock(), ids=self._ids)
             if due.is_claimable(self._database, wanted):
                 return True
-            waiting = self._elsewhere(waiting)
+            waiting = [each.feed_id for each in self._left(waiting)]
         return False
 
     def end(self) -> None:
@@ -113,9 +124,9 @@ class _Turn:
         if self._token is not None:
             leases.end(self._database, self._token, forgive=True)
 
-    def _elsewhere(self, ids: Sequence[str]) -> list[str]:
+    def _left(self, ids: Sequence[str]) -> "list[NotVisited]":
         left = not_visited(self._database, ids, since=self._since, now=self._clock())
-        return [each.feed_id for each in left if each.kind == "held_elsewhere"]
+        return [each for each in left if each.kind in ("held_elsewhere", "just_answered")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +135,10 @@ class NotVisited:
 
     feed_id: str
     kind: str
-    """`host_on_hold`, `refused`, `held_elsewhere` or `not_begun`."""
+    """`host_on_hold`, `just_answered`, `refused`, `held_elsewhere` or `not_begun`."""
     message: str
     held_until: str | None = None
-    """The instant at which its host's hold is over."""
+    """The instant at which its host's hold, or the minute after its last answer, is over."""
 
 
 def not_visited(
@@ -168,9 +179,12 @@ def _why_not(id: str, why: Refused | OnHold | HeldElsewhere) -> NotVisited:
     match why:
         case Refused(message=message):
             return NotVisited(feed_id=id, kind="refused", message=message)
-        case OnHold(hold=hold):
+        case OnHold(hold=hold, by_hand=by_hand):
             return NotVisited(
-                feed_id=id, kind="host_on_hold", message=str(why), held_until=instant(hold.until)
+                feed_id=id,
+                kind="just_answered" if by_hand else "host_on_hold",
+                message=str(why),
+                held_until=instant(hold.until),
             )
         case HeldElsewhere():
             message = "another run is visiting it or its host now; try again in a minute"

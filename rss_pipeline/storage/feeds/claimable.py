@@ -34,6 +34,10 @@ DUE = f"{_NOT_AWAITED} AND next_fetch_at <= ?"
 UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ? OR last_visited_at > ?)"
 """Not visited since an instant. A visit that ended in the future was a wrong clock's, and is none. Binds that
 instant, and now."""
+AFTER_ANSWER = timedelta(minutes=1)
+RESTED = """(next_fetch_at <= ? OR last_fetched_at IS NULL OR last_fetched_at <= ? OR last_fetched_at > ?)"""
+"""Due, or its last answer is a minute ago: a visit that a person requests comes no sooner. Binds
+`rested_params`."""
 AMONG = "id IN (SELECT value FROM json_each(?))"
 BUCKET = "coalesce(bucket, 0)"
 OF_SHARD = f"{BUCKET} IN (SELECT {number('value')} FROM json_each(?))"
@@ -63,7 +67,7 @@ class Due:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotVisitedSince:
     """Claim each feed without a visit since `since`, due or not, in back-off or not; only `ids`, if given,
-    and only those of the shard, if given."""
+    and only those of the shard, if given. Those of `ids` wait a minute after their last answers."""
 
     since: datetime
     now: datetime
@@ -77,9 +81,16 @@ class Named:
 
     ids: Sequence[str]
     now: datetime
+    rested: bool = False
+    """Only those that are due, or whose last answer is a minute ago."""
 
 
 Wanted = Due | NotVisitedSince | Named
+
+
+def rested_params(now: datetime) -> list[Value]:
+    """The parameters of `RESTED`."""
+    return [instant(now), instant(now - AFTER_ANSWER), instant(now)]
 
 
 def free_params(now: datetime, clock: str | None) -> list[Value]:
@@ -98,8 +109,10 @@ def selection(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
         case NotVisitedSince(since=since, now=now, ids=None, shard=shard):
             return _of_shard(UNVISITED, [instant(since), instant(now)], shard)
         case NotVisitedSince(since=since, now=now, ids=ids, shard=shard):
-            among = [instant(since), instant(now), compact(list(ids or ()))]
-            return _of_shard(f"{UNVISITED} AND {AMONG}", among, shard)
+            among = [instant(since), instant(now), compact(list(ids or ())), *rested_params(now)]
+            return _of_shard(f"{UNVISITED} AND {AMONG} AND {RESTED}", among, shard)
+        case Named(ids=ids, now=now, rested=True):
+            return f"{AMONG} AND {RESTED}", [compact(list(ids)), *rested_params(now)]
         case Named(ids=ids):
             return AMONG, [compact(list(ids))]
 

@@ -12,11 +12,13 @@ from rss_pipeline.storage.feeds.claimable import (
     DUE,
     FREE,
     OF_SHARD,
+    RESTED,
     UNVISITED,
     Due,
     Wanted,
     free_params,
     healing_first,
+    rested_params,
     selection,
 )
 from rss_pipeline.storage.feeds.holds import (
@@ -156,13 +158,15 @@ def availability(database: Database, ids: Sequence[str], *, now: datetime) -> di
     """Return why a claim did not take these feeds: by known id registered, listed, enabled, leases and holds.
 
     `held_token` is the live lease on the feed itself, `host_held` whether one holds its host,
-    `hold_until`, `hold_reason` and `hold_host` the longest hold of the feed or its host.
+    `hold_until`, `hold_reason` and `hold_host` the longest hold of the feed or its host, `answered_at` its
+    last answer if that was just now.
     """
     rows = database.query(
         f"""SELECT id, registered, listed, unused_since, enabled, held_token, hold_until, hold_reason,
-          hold_host, host_held FROM (
+          hold_host, host_held, answered_at, own_host FROM (
         SELECT feeds.id, registered, listed, unused_since, enabled, leases.token AS held_token,
         pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host,
+        CASE WHEN NOT {RESTED} THEN last_fetched_at END AS answered_at, feeds.host AS own_host,
         row_number() OVER (PARTITION BY feeds.id ORDER BY pauses.hold_until DESC) AS nth,
         EXISTS (SELECT 1 FROM leases AS l, json_each(l.hosts) AS j
           WHERE l.expires_at > {DB_NOW} AND j.value = feeds.host) AS host_held
@@ -174,7 +178,7 @@ def availability(database: Database, ids: Sequence[str], *, now: datetime) -> di
         ) AS pauses ON pauses.hold_until > ?
           AND (pauses.feed_id = feeds.id OR (pauses.feed_id IS NULL AND pauses.host = feeds.host))
         WHERE feeds.id IN (SELECT value FROM json_each(?))) WHERE nth = 1""",
-        [None, None, instant(now), compact(list(ids))],
+        [*rested_params(now), None, None, instant(now), compact(list(ids))],
         name="read availability",
     ).rows
     return {row["id"]: row for row in rows}

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
+from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER
 from rss_pipeline.storage.refresh.refresh_requests import (
     RequestKind,
     Wishes,
@@ -53,12 +54,15 @@ class OpenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The requests that are not done. A run for those that it could begin with now is worth its start."""
+    """The requests that are not done and have their turn. A run for those that it could begin with now is
+    worth its start."""
 
     count: int
     can_begin: int
     oldest_ms: int | None
     """The time of the oldest of those; milliseconds since 1970."""
+    soon: int = 0
+    """The requests that get their turn within a minute."""
 
 
 def waiting(database: Database, *, now: datetime, lease_now: datetime | None = None) -> Waiting:
@@ -70,6 +74,7 @@ def waiting(database: Database, *, now: datetime, lease_now: datetime | None = N
     return Waiting(
         count=int(row["count"]),
         can_begin=int(row["can_begin"] or 0),
+        soon=int(row["soon"] or 0),
         oldest_ms=None if oldest is None else int(oldest),
     )
 
@@ -83,12 +88,12 @@ def _count_statement(now: datetime, clock: str | None) -> Statement:
         AND (SELECT count(*) FROM json_each(leases.feeds)) > 1))"""
     begins = f"({_OPEN.replace('lease_token', 'r.lease_token')} AND ({free} OR {makes_way}))"
     return Statement(
-        f"""SELECT count(*) AS count, sum(begins) AS can_begin,
-          min(CASE WHEN begins = 1 THEN made END) AS oldest_ms
-        FROM (SELECT {number(begins)} AS begins, requested_ms AS made
+        f"""SELECT count(*) FILTER (WHERE has_turn = 1) AS count, sum(begins * has_turn) AS can_begin,
+          min(CASE WHEN begins = 1 AND has_turn = 1 THEN made END) AS oldest_ms, sum(1 - has_turn) AS soon
+        FROM (SELECT {number(begins)} AS begins, {number(_HAS_TURN)} AS has_turn, requested_ms AS made
           FROM refresh_requests AS r LEFT JOIN feeds ON feeds.id = r.feed_id
           WHERE state <> 'done' AND {_HAS_TURN})""",
-        [clock, clock, clock, instant(now)],
+        [clock, clock, clock, instant(now), instant(now + AFTER_ANSWER)],
         name="count requests for visits",
     )
 

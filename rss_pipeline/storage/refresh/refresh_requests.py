@@ -10,6 +10,7 @@ from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Row, Statement
+from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER, RESTED, rested_params
 from rss_pipeline.storage.feeds.holds import NOT_HELD
 from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.refresh.new_addresses import LATER, NOT_OWNER, queue_search, read_queue
@@ -26,6 +27,9 @@ FEED_SPAN = timedelta(minutes=10)
 MOST_OF_FEED = 60
 """Requests for one feed in `FEED_SPAN`, of all users."""
 
+BEGINS_AT = f"""CASE WHEN NOT {RESTED}
+  THEN strftime('%Y-%m-%dT%H:%M:%SZ', last_fetched_at, '+{AFTER_ANSWER.seconds} seconds') END"""
+"""The time before which no visit is made by hand; NULL for at once. Binds `rested_params`."""
 HAS_JOINED = "EXISTS (SELECT 1 FROM json_each(others) AS j WHERE j.value = ?)"
 """A user shares the request. Binds the user's id."""
 OF_USER = "(SELECT count(*) FROM refresh_requests WHERE user_id = ? AND requested_at > ?)"
@@ -82,14 +86,15 @@ def request_statements(request: RefreshRequest) -> list[Statement]:
         forget_statement(request.now),
         Statement(
             f"""INSERT INTO refresh_requests
-              (id, kind, user_id, feed_id, requested_at, requested_ms, seen_visit)
-            SELECT ?, ?, s.user_id, feeds.id, ?, ?, last_visited_at
+              (id, kind, user_id, feed_id, requested_at, requested_ms, seen_visit, begins_at)
+            SELECT ?, ?, s.user_id, feeds.id, ?, ?, last_visited_at, {BEGINS_AT}
             FROM feeds JOIN subscriptions AS s ON s.feed_id = feeds.id
             WHERE s.user_id = ? AND feeds.id = ? AND {POLLED} AND {NOT_HELD}
               AND {OF_USER} < {MOST_OF_USER} AND {_OF_FEED} < {MOST_OF_FEED}
             ON CONFLICT DO NOTHING""",
             [
-                *(request.id, request.kind, at, milliseconds(request.now), user, feed),
+                *(request.id, request.kind, at, milliseconds(request.now)),
+                *(*rested_params(request.now), user, feed),
                 *(at, at),
                 *(user, user_since, feed, feed_since),
             ],
@@ -103,7 +108,7 @@ def request_statements(request: RefreshRequest) -> list[Statement]:
             name="join a request for a visit",
         ),
         Statement(
-            f"""SELECT r.id AS task_id, r.state, {POLLED} AS is_polled,
+            f"""SELECT r.id AS task_id, r.state, r.begins_at, {POLLED} AS is_polled,
               coalesce(CAST(feeds.lease_token IN ({LIVE_TOKENS}) AS INTEGER), 0) AS is_visited,
               pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host,
               {OF_USER} AS of_user, {_OF_FEED} AS of_feed, feeds.id IN ({LATER}) AS waits_for_turn

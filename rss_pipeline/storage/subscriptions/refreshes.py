@@ -8,10 +8,12 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Result, Row, Statement
+from rss_pipeline.storage.feeds.claimable import rested_params
 from rss_pipeline.storage.feeds.holds import NOT_HELD
 from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.refresh.refresh_requests import (
+    BEGINS_AT,
     FEED_SPAN,
     HAS_JOINED,
     KEPT,
@@ -51,13 +53,14 @@ def request_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement
         forget_statement(now),
         Statement(
             f"""INSERT INTO refresh_requests
-              (id, kind, user_id, feed_id, requested_at, requested_ms, seen_visit)
-            SELECT lower(hex(randomblob(16))), 'refresh', s.user_id, feeds.id, ?, ?, last_visited_at
+              (id, kind, user_id, feed_id, requested_at, requested_ms, seen_visit, begins_at)
+            SELECT lower(hex(randomblob(16))), 'refresh', s.user_id, feeds.id, ?, ?, last_visited_at,
+              {BEGINS_AT}
             FROM subscriptions AS s CROSS JOIN feeds ON feeds.id = s.feed_id
             WHERE {condition} AND {POLLED} AND {NOT_HELD} AND NOT {_OPEN} AND {_OF_FEED} < {MOST_OF_FEED}
             ORDER BY last_visited_at NULLS FIRST, feeds.id LIMIT max({MOST_OF_USER} - {OF_USER}, 0)
             ON CONFLICT DO NOTHING""",
-            [at, milliseconds(now), *params, at, at, feed_since, user_id, user_since],
+            [at, milliseconds(now), *rested_params(now), *params, at, at, feed_since, user_id, user_since],
             name="request visits",
         ),
         Statement(
@@ -101,8 +104,8 @@ def list_tasks(user_id: str, *, since: datetime, now: datetime, limit: int) -> S
     """A query for the tasks of a user that are not done, or that were requested since then; the newest ones,
     for `named_tasks`. Searches are not among them."""
     return Statement(
-        f"""SELECT r.id, r.kind, r.feed_id, r.address, r.state, r.requested_at, r.finished_at, r.result,
-          coalesce(s.title, feeds.title) AS title, feeds.url
+        f"""SELECT r.id, r.kind, r.feed_id, r.address, r.state, r.requested_at, r.begins_at, r.finished_at,
+          r.result, coalesce(s.title, feeds.title) AS title, feeds.url
         FROM subscriptions AS s
         CROSS JOIN refresh_requests AS r ON r.feed_id = s.feed_id
         CROSS JOIN feeds ON feeds.id = s.feed_id

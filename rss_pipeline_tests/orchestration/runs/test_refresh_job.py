@@ -49,6 +49,8 @@ def feed(pipeline: DagsterPipeline, server: FeedServer) -> str:
     subscribe(pipeline.database, "ann", id)
     server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b")))
     server.forget()
+    # A visit by hand comes a minute after the last answer.
+    pipeline.clock.turn(minutes=1)
     return id
 
 

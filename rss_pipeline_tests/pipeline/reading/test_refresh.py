@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.reading.advice import what_to_do
 from rss_pipeline.pipeline.reading.mark import read_mark
@@ -21,11 +23,14 @@ from rss_pipeline.pipeline.reading.refresh import (
 from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search
 from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.claim import claim_named, wait_for
 from rss_pipeline.pipeline.visits.steps import backup, extract_images, parse, store
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.refresh import open_requests
+from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.refreshes import request_many
 from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh
 from rss_pipeline_tests.pipeline.visits.faults.test_our_outage import feeds_that_answered
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -44,6 +49,8 @@ def subscribed(pipeline: Pipeline, server: FeedServer, id: str, host: str) -> st
     pipeline.poll()
     subscribe(pipeline.database, "ann", id)
     server.forget()
+    # A visit by hand comes a minute after the last answer.
+    pipeline.clock.turn(minutes=1)
     return id
 
 
@@ -121,6 +128,53 @@ def test_a_refresh_stores_the_new_items_and_its_task_counts_them(
     assert is_waiting(pipeline) == (0, 0)
 
 
+def test_a_refresh_right_after_an_answer_waits_for_its_minute_and_is_not_lost(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """Of one feed, of many, and of one that is requested by its name."""
+    one, two = "one", "two"
+    for id, host in ((one, "127.0.0.2"), (two, "127.0.0.3")):
+        pipeline.register(server.route(host, "/feed", Answer(body=rss("a"))), id, interval="12h")
+    pipeline.poll()
+    subscribe(pipeline.database, "ann", one, two)
+    server.forget()
+    begins_at = pipeline.clock() + timedelta(minutes=1)
+    pipeline.clock.turn(seconds=10)
+
+    answer = request(pipeline, one)
+    assert isinstance(answer, Queued)
+    assert (answer.begins_at, answer.delay_seconds) == (begins_at, 52)
+    pipeline.database.batch(request_many("ann", Scope(), now=pipeline.clock()))
+    [row] = pipeline.rows("SELECT id FROM refresh_requests WHERE feed_id = 'two'")
+    tasks = [answer.task_id, row["id"]]
+    found = open_requests.waiting(pipeline.database, now=pipeline.clock())
+    assert (found.count, found.can_begin, found.soon) == (0, 0, 2), "no run is started for them"
+    run(pipeline)
+    assert server.requests == []
+    for id in tasks:
+        assert (task(pipeline, id).state, task(pipeline, id).begins_at) == ("queued", begins_at)
+
+    with pipeline.session() as session:
+        [refused] = claim_named(session, [one], {})
+        assert str(refused.outcome).endswith(
+            f"a visit by hand waits a minute after that: {instant(begins_at)}"
+        )
+        pipeline.clock.now = begins_at - timedelta(seconds=1)
+        pipeline.after(0.1, lambda: pipeline.clock.turn(seconds=1))
+        [visit] = wait_for(session, [refused], pause=0.02)
+        assert isinstance(visit.outcome, NotModified), "one that a materialization names is waited for"
+    assert len(server.requests) == 1
+    run(pipeline)
+    assert [task(pipeline, id).state for id in tasks] == ["done", "done"]
+    assert len(server.requests) == 2, "the feed that was visited meanwhile is not visited again"
+
+    # A feed that is due does not wait: a poll would visit it as well.
+    pipeline.database.query("UPDATE feeds SET next_fetch_at = ?", [instant(pipeline.clock())])
+    due = request(pipeline, one)
+    assert isinstance(due, Queued)
+    assert due.begins_at is None
+
+
 def test_a_refresh_is_conditional_and_an_unchanged_feed_is_no_error(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -128,6 +182,7 @@ def test_a_refresh_is_conditional_and_an_unchanged_feed_is_no_error(
     pipeline.register(url, "feed", interval="12h")
     pipeline.poll()
     subscribe(pipeline.database, "ann", "feed")
+    pipeline.clock.turn(minutes=1)
     id = queued(pipeline, "feed")
     run(pipeline)
     assert server.requests[-1].headers["if-none-match"] == '"1"'
@@ -189,6 +244,7 @@ def test_two_hundred_clicks_on_fifty_feeds_are_one_run_and_one_request_a_feed(
     pipeline.poll()
     subscribe(pipeline.database, "ann", *ids)
     server.forget()
+    pipeline.clock.turn(minutes=1)
     tasks = [request(pipeline, ids[click % 50]) for click in range(200)]
     run(pipeline)
     assert len(server.requests) == 50
@@ -373,6 +429,7 @@ def test_a_store_that_does_not_work_loses_no_request_and_costs_no_attempt(
 def test_where_our_own_network_is_down_the_users_are_told(pipeline: Pipeline) -> None:
     ids = feeds_that_answered(pipeline, 1, 2, 3, 4)
     subscribe(pipeline.database, "ann", *ids)
+    pipeline.clock.turn(minutes=1)
     tasks = [queued(pipeline, id) for id in ids]
     with pytest.raises(NetworkUnavailable):
         run(pipeline)

@@ -131,7 +131,7 @@ def test_a_second_machine_and_a_run_after_a_crash_keep_to_the_pause(
     second.feeds, second.clock.now = pipeline.feeds, pipeline.clock.now
     for each in (pipeline, second):
         each.poll(all_feeds=True)
-        each.clock.turn(minutes=9)
+        each.clock.turn(minutes=8)
         each.poll(id)
     assert len(server.asked(B)) == 1
     second.clock.turn(minutes=2)

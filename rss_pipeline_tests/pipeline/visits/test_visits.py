@@ -293,9 +293,9 @@ def test_a_host_that_asked_for_a_pause_gets_it_also_from_a_refresh_by_hand(
     pipeline.poll(first)
     asked = len(server.requests)
     visit = pipeline.refresh(second)[second]
-    until = pipeline.clock() + timedelta(minutes=10)
+    until = pipeline.clock() + timedelta(minutes=9)
     assert isinstance(visit.outcome, OnHold)
-    assert visit.outcome.hold.until == until
+    assert (visit.outcome.hold.until, visit.outcome.by_hand) == (until, False)
     assert len(server.requests) == asked
     pipeline.clock.turn(minutes=11)
     assert isinstance(pipeline.refresh(second)[second].outcome, Stored)
