@@ -49,6 +49,22 @@ _Number = TypeVar("_Number", int, float)
 
 _PRODUCT = f"rss_pipeline/{version('rss_pipeline')}"
 """The beginning of the User-Agent."""
+MOST_CONTACT_CHARACTERS = 200
+CONTACT_WANTED = (
+    f"write an address or URL in at most {MOST_CONTACT_CHARACTERS} ASCII characters, without brackets and"
+    " backslashes"
+)
+
+
+def is_contact(text: str) -> bool:
+    """True for what a comment in a header may be (RFC 9110 5.6.5)."""
+    plain = text.isascii() and text.isprintable() and len(text) <= MOST_CONTACT_CHARACTERS
+    return plain and re.search(r"[()\\]", text) is None
+
+
+def user_agent(contact: str | None) -> str:
+    """The User-Agent of all requests to publishers."""
+    return _PRODUCT if contact is None else f"{_PRODUCT} (+{contact})"
 
 
 class EnvironmentReader:
@@ -99,19 +115,9 @@ class EnvironmentReader:
 
     def user_agent(self, name: str) -> str:
         contact = self.text(name)
-        if contact is None:
-            return _PRODUCT
-        if (
-            not contact.isascii()
-            or not contact.isprintable()
-            or len(contact) > 200
-            or re.search(r"[()\\]", contact)
-        ):
-            wanted = (
-                "write an address or URL in at most 200 ASCII characters, without brackets and backslashes"
-            )
-            self._wrong(name, contact, wanted)
-        return f"{_PRODUCT} (+{contact})"
+        if contact is not None and not is_contact(contact):
+            self._wrong(name, contact, CONTACT_WANTED)
+        return user_agent(contact)
 
     def proxy(self, name: str) -> str | None:
         text = self.text(name)

@@ -141,6 +141,10 @@ class PasswordRefused(RssPipelineError):
     """A text cannot be a user's password."""
 
 
+class ContactRefused(RssPipelineError):
+    """A text cannot be the contact that publishers get."""
+
+
 class CodeRefused(RssPipelineError):
     """A text is not the code that makes the first user. `retry_after`: seconds in which none is looked at."""
 

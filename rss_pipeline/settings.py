@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
-from rss_pipeline.environment import EnvironmentReader
+from rss_pipeline.environment import EnvironmentReader, user_agent
 from rss_pipeline.errors import SettingsError
 from rss_pipeline.server_settings import (
     D1Settings,
@@ -169,6 +169,11 @@ class Settings:
     def most_backup_bytes(self) -> int:
         """Bytes of new backups of one feed and day."""
         return self.backup_mb_per_day * 1_000_000
+
+    @property
+    def has_contact(self) -> bool:
+        """True if RSS_USER_AGENT_CONTACT is set."""
+        return self.user_agent != user_agent(None)
 
     @property
     def has_embedded_database(self) -> bool:

@@ -42,6 +42,7 @@ from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backups.orphans import find_orphans
+from rss_pipeline.storage.contact import read_contact
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
@@ -99,6 +100,8 @@ def examine(
                     checks.append(check_use(database, specs, path=str(settings.feeds_file)))
                 checks += feed_checks(database, specs, clock())
                 checks += topic_checks(database, clock())
+            with _noting(checks, "contact"):
+                checks.append(check_contact(settings, database))
             with _noting(checks, "health"):
                 checks += checks_of_doctor(
                     Look(
@@ -250,6 +253,18 @@ def check_proxies(settings: Settings) -> list[Check]:
             " Without a proxy it may stay so: browsers then need a VPN, for there is no https.",
         )
     ]
+
+
+def check_contact(settings: Settings, database: Database) -> Check:
+    """The contact in the User-Agent."""
+    if settings.has_contact or read_contact(database) is not None:
+        return Check("contact", "ok", "publishers get one with each request")
+    return Check(
+        "contact",
+        "warning",
+        "publishers get none: who has a complaint can only refuse the requests",
+        "Set RSS_USER_AGENT_CONTACT to your e-mail address or web page, in the environment or in .env.",
+    )
 
 
 def check_alerts(settings: Settings) -> Check:

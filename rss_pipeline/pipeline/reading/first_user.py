@@ -7,12 +7,14 @@ import secrets
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.errors import CodeRefused, StorageRejected
+from rss_pipeline.environment import CONTACT_WANTED, is_contact
+from rss_pipeline.errors import CodeRefused, ContactRefused, StorageRejected
 from rss_pipeline.pipeline.accounts.passwords import hash_password
 from rss_pipeline.pipeline.accounts.users import check_new_name
 from rss_pipeline.pipeline.reading.listed_feeds import read_list, wanted_listed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import first_user_code, users
+from rss_pipeline.storage.contact import put_contact
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.subscriptions.subscriptions import joinable_listed, subscribe
 
@@ -68,19 +70,23 @@ def add_first_user(
     with_listed: bool,
     clock: Clock,
     settings: Settings | None = None,
+    contact: str = "",
 ) -> str | None:
     """Add a user while there is none; with `with_listed` also the user's subscriptions of all feeds of
     feeds.yaml, in the same transaction. With `settings`, the file is read where it was not read before: a
-    person may be faster than the first run.
+    person may be faster than the first run. A `contact` is sent to publishers from the next run on.
 
     Return the name as it is stored; None where there is a user, even one that was added just now.
 
     Raises:
         UserRefused: the name can be none.
         PasswordRefused: the password can be none.
+        ContactRefused: the contact can be none.
         HashingBusy: too many passwords are being checked.
     """
     stored = check_new_name(name)
+    if not is_contact(contact):
+        raise ContactRefused(f"this contact cannot be sent to publishers: {CONTACT_WANTED}")
     if has_users(database):
         # No hash is spent on it.
         return None
@@ -88,6 +94,7 @@ def add_first_user(
     statements: list[Statement] = [
         users.insert_first(id=id, name=stored, password_hash=hashed, now=now),
         first_user_code.forget(),
+        *([put_contact(contact)] if contact else []),
     ]
     if with_listed:
         [listed] = database.batch([joinable_listed()])

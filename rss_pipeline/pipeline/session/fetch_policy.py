@@ -1,14 +1,32 @@
 """The policies of requests for feeds and for images, from the settings."""
 
+from contextlib import suppress
+from dataclasses import replace
+
 from rss_pipeline.collector.fetch.images import image_policy
 from rss_pipeline.collector.http.client import FetchPolicy
+from rss_pipeline.environment import user_agent
+from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.session.this_machine import this_machine
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.contact import read_contact
+from rss_pipeline.storage.database import Database
 
 IMAGE_SECONDS = 20.0
 """For all requests of one attempt."""
 IMAGE_ROUND_SECONDS = 60.0
 """Images of a claim that were not begun by then are released: a slow host delays the others no longer."""
+
+
+def with_contact(settings: Settings, database: Database) -> Settings:
+    """The settings with the contact of the first user's page, where RSS_USER_AGENT_CONTACT names none."""
+    if settings.has_contact:
+        return settings
+    contact = None
+    with suppress(InfrastructureError):
+        # The claim meets the error, and reports it.
+        contact = read_contact(database)
+    return settings if contact is None else replace(settings, user_agent=user_agent(contact))
 
 
 def feed_policy(settings: Settings) -> FetchPolicy:

@@ -16,7 +16,7 @@ from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import InfrastructureError, disk_full, disk_is_full
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
 from rss_pipeline.pipeline.registry.sync import RegistrySync
-from rss_pipeline.pipeline.session.fetch_policy import feed_policy
+from rss_pipeline.pipeline.session.fetch_policy import feed_policy, with_contact
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.politeness import MakeWay, Politeness
@@ -54,6 +54,7 @@ class Session:
         parser_pool: ParserPool | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        settings = with_contact(settings, database)
         self.run = RunContext(
             settings=settings,
             database=database,

@@ -52,7 +52,8 @@ def examined(
     home: Path, environ: Mapping[str, str] | None = None, now: datetime | None = None
 ) -> list[Check]:
     """The checks, of `home` and what else `environ` says."""
-    given = {"RSS_PIPELINE_HOME": str(home), **(environ or {})}
+    contact = {"RSS_USER_AGENT_CONTACT": "ops@example.org"}
+    given = {"RSS_PIPELINE_HOME": str(home), **contact, **(environ or {})}
     return examine(given, cwd=home.parent, clock=utc_now if now is None else lambda: now)
 
 
@@ -185,6 +186,11 @@ def test_what_cannot_be_known_is_left_out_and_the_rest_is_checked(
 def test_a_short_secret_shreds_no_message(home: Path) -> None:
     checks = examined(home, {"R2_BUCKET": "b", "R2_SECRET_ACCESS_KEY": "e"})
     assert "not set, but R2_BUCKET" in finding(checks, "settings").found
+
+
+def test_requests_without_a_contact_are_a_warning(home: Path) -> None:
+    (warning,) = only(examined(home, {"RSS_USER_AGENT_CONTACT": ""}), "warning")
+    assert (warning.name, "RSS_USER_AGENT_CONTACT" in warning.fix) == ("contact", True)
 
 
 def test_an_unknown_setting_is_a_warning(home: Path) -> None:

@@ -4,6 +4,7 @@ A browser on this machine needs no code.
 """
 
 import logging
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
@@ -16,7 +17,8 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.pages.sentences import sentence
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.errors import CodeRefused, HashingBusy, PasswordRefused, UserRefused
+from rss_pipeline.environment import MOST_CONTACT_CHARACTERS
+from rss_pipeline.errors import CodeRefused, ContactRefused, HashingBusy, PasswordRefused, UserRefused
 from rss_pipeline.pipeline.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS, check_new
 from rss_pipeline.pipeline.accounts.users import check_new_name
 from rss_pipeline.pipeline.reading.first_user import add_first_user, check_code, has_users
@@ -48,7 +50,9 @@ async def make(request: Request) -> Response:
         raise ApiError("foreign_origin", "A page of another site sent this.")
     fields = await form_fields(request)
     name, password, again = (fields.get(each, "") for each in ("name", "password", "again"))
+    contact = "" if state.stores.settings.has_contact else fields.get("contact", "").strip()
     subscribe, needs_code = "subscribe" in fields, await _needs_code(request)
+    again_with: dict[str, Any] = {"name": name, "subscribe": subscribe, "contact": contact}
     if await run_in_threadpool(has_users, state.stores.database):
         return see_other("/login")
     try:
@@ -67,19 +71,18 @@ async def make(request: Request) -> Response:
             with_listed=subscribe,
             clock=state.clock,
             settings=state.stores.settings,
+            contact=contact,
         )
     except CodeRefused as refused:
         # For fail2ban and its like.
         _logger.warning("code for the first user refused: %s", client_address(scope))
-        return await _form(request, needs_code=True, name=name, subscribe=subscribe, code_refused=refused)
+        return await _form(request, needs_code=True, **again_with, code_refused=refused)
     except UserRefused as refused:
-        return await _form(
-            request, needs_code=needs_code, name=name, subscribe=subscribe, name_error=sentence(refused)
-        )
+        return await _form(request, needs_code=needs_code, **again_with, name_error=sentence(refused))
     except PasswordRefused as refused:
-        return await _form(
-            request, needs_code=needs_code, name=name, subscribe=subscribe, password_error=sentence(refused)
-        )
+        return await _form(request, needs_code=needs_code, **again_with, password_error=sentence(refused))
+    except ContactRefused as refused:
+        return await _form(request, needs_code=needs_code, **again_with, contact_error=sentence(refused))
     except HashingBusy as busy:
         raise ApiError("too_busy", sentence(busy), retry_after=_BUSY_SECONDS) from busy
     if stored is None:
@@ -103,11 +106,13 @@ async def _form(
     needs_code: bool,
     name: str = "",
     subscribe: bool = True,
+    contact: str = "",
     name_error: str | None = None,
     password_error: str | None = None,
+    contact_error: str | None = None,
     code_refused: CodeRefused | None = None,
 ) -> Response:
-    status = 200 if name_error is None and password_error is None else 422
+    status = 200 if name_error is None and password_error is None and contact_error is None else 422
     if code_refused is not None:
         status = 403 if code_refused.retry_after is None else 429
     answer = page(
@@ -117,6 +122,10 @@ async def _form(
         status=status,
         user_name=name[:_MOST_NAME_CHARACTERS],
         subscribe=subscribe,
+        asks_contact=not request.app.state.stores.settings.has_contact,
+        contact=contact[:MOST_CONTACT_CHARACTERS],
+        contact_error=contact_error,
+        most_contact=MOST_CONTACT_CHARACTERS,
         needs_code=needs_code,
         # A stranger learns nothing of the file.
         left_out=None if needs_code else await run_in_threadpool(left_out, request.app.state.stores.database),

@@ -3,6 +3,8 @@ whoever knows the code."""
 
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,13 +12,17 @@ import pytest
 
 from rss_pipeline.api.app import create_app
 from rss_pipeline.api.auth import COOKIE
+from rss_pipeline.environment import user_agent
 from rss_pipeline.pipeline.accounts.users import remove_user
+from rss_pipeline.pipeline.health.doctor import check_contact
 from rss_pipeline.pipeline.reading.first_user import code_of_first_user
-from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.pipeline.session.fetch_policy import with_contact
+from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
 from rss_pipeline_tests.storage.values import register, spec
-from rss_pipeline_tests.support.reader import HOST, URL, Reader, served
+from rss_pipeline_tests.support.reader import HOST, URL, Reader, reader_settings, served
 
 PASSWORD = "correct horse battery"
 GIVEN = {"name": "Ada", "password": PASSWORD, "again": PASSWORD, "subscribe": "on"}
@@ -73,6 +79,8 @@ def test_the_page_is_gone_once_there_is_a_user(reader: Reader) -> None:
         ({"name": ""}, "cannot be a user&#39;s name"),
         ({"password": "short", "again": "short"}, "A password has from 8 to 1,024 characters"),
         ({"again": "correct horse batteri"}, "The two passwords are not the same"),
+        ({"contact": "Ada (home)"}, "This contact cannot be sent to publishers"),
+        ({"contact": "ada@example.org\r\nX: y"}, "line breaks or control characters"),
     ],
 )
 def test_what_cannot_be_a_user_is_said_and_nothing_is_made(
@@ -83,6 +91,34 @@ def test_what_cannot_be_a_user_is_said_and_nothing_is_made(
     assert words in refused.text
     assert PASSWORD not in refused.text
     assert users(reader) == []
+
+
+def test_the_contact_that_the_page_asks_for_goes_to_publishers_from_the_next_run_on(reader: Reader) -> None:
+    def next_run() -> Session:
+        return Session(
+            settings=reader.settings,
+            database=reader.database,
+            objects=open_objects(reader.settings),
+            run_id="run",
+            clock=reader.clock,
+        )
+
+    client = browser(reader)
+    assert 'name="contact"' in client.get("/first-user").text
+    assert next_run().policy.user_agent == user_agent(None)
+    assert check_contact(reader.settings, reader.database).state == "warning"
+    assert client.post("/first-user", data={**GIVEN, "contact": " ada@example.org "}).status_code == 303
+    run = next_run()
+    assert run.policy.user_agent.endswith(" (+ada@example.org)")
+    assert run.run.settings.user_agent == run.policy.user_agent, "that of images"
+    assert check_contact(reader.settings, reader.database).state == "ok"
+    named = replace(reader.settings, user_agent=user_agent("https://ops.example/"))
+    assert with_contact(named, reader.database) is named, "the setting wins"
+
+
+def test_where_the_settings_name_a_contact_the_page_asks_for_none(tmp_path: Path) -> None:
+    with Reader.on(reader_settings(tmp_path / "home", user_agent=user_agent("ops@example.org"))) as reader:
+        assert 'name="contact"' not in browser(reader).get("/first-user").text
 
 
 ELSEWHERE: tuple[dict[str, Any], ...] = (
