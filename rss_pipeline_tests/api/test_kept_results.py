@@ -261,7 +261,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         for feed in ("a", "b"):
             arrive(database, feed, "1", "2", "3", content_html=SHOWN)
         wanted = [ItemImages(item_id=ONE, urls=(IMAGE,))]
-        for batch in tasks.record_statements(wanted, feeds=[], now=NOW):
+        for batch in tasks.record_statements(wanted, feeds=[], rules="now", now=NOW):
             database.batch(batch)
         yield World(keeping, other, ann, database)
 

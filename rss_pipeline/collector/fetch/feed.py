@@ -16,7 +16,7 @@ from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.pacing import Turns
 from rss_pipeline.collector.fetch.shared_answers import Asker, Headers, SharedAnswer, SharedAnswers
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
-from rss_pipeline.collector.http.body import Body, save_body, spooling
+from rss_pipeline.collector.http.body import Body, save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.errors import FetchError
