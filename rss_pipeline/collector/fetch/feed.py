@@ -32,6 +32,7 @@ from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, NotModified, Response
 from rss_pipeline.collector.parse.parser_version import parser_version
+from rss_pipeline.errors import spooling
 
 STUCK_AFTER = timedelta(days=30)
 """After nothing but 304 for so long, one request goes without validators: some caches never update. It is
