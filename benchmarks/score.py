@@ -71,26 +71,37 @@ def markdown(rows: Sequence[Row]) -> str:
     by_kind = {row.kind: row for row in rows}
     lines = []
     for title, kinds in TABLES.items():
+        columns = ["requests", "conditional", "200", "304", "429", "faults"]
+        if title == "images":
+            columns.insert(4, "images")
         lines += [
             "",
-            f"| {title} | requests | conditional | 200 | 304 | 429 | faults |",
-            "|---|--:|--:|--:|--:|--:|--:|",
-            *(_line(by_kind[kind.name]) for kind in kinds),
+            f"| {title} | {' | '.join(columns)} |",
+            f"|---|{'--:|' * len(columns)}",
+            *(_line(by_kind[kind.name], columns) for kind in kinds),
         ]
     faults, requests = sum(row.faults for row in rows), sum(row.requests for row in rows)
     apart = sum(row.apart for row in rows)
     lines += [
         "",
-        f"{len(rows)} kinds, {requests:,} requests, {faults} faults; {apart} requests without validators"
-        " after 30 days of nothing but 304.",
+        f"{len(rows)} kinds, {requests:,} requests and {sum(row.images for row in rows):,} for images,"
+        f" {faults} faults; {apart} requests without validators after 30 days of nothing but 304.",
         "",
     ]
     return "\n".join(lines)
 
 
-def _line(row: Row) -> str:
-    figures = (row.requests, row.conditional, row.bodies, row.not_modified, row.refused, row.faults)
-    return f"| {row.kind} | {' | '.join(map(str, figures))} |"
+def _line(row: Row, columns: Sequence[str]) -> str:
+    figures = {
+        "requests": row.requests,
+        "conditional": row.conditional,
+        "200": row.bodies,
+        "304": row.not_modified,
+        "images": row.images,
+        "429": row.refused,
+        "faults": row.faults,
+    }
+    return f"| {row.kind} | {' | '.join(str(figures[column]) for column in columns)} |"
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ import dagster as dg
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.guarded_transport import Network
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import NetworkUnavailable
 from rss_pipeline.orchestration.in_process import poll_in_process
+from rss_pipeline.pipeline.images.download import download_images
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.settings import Settings
@@ -81,7 +84,11 @@ class Fortnight:
     ) -> None:
         self.pipeline = DagsterPipeline(home, instance, host_delay_seconds=HOST_DELAY)
         contact = {"RSS_USER_AGENT_CONTACT": "https://operator.example/contact"}
-        self.pipeline.set(user_agent=Settings.from_environ(contact, cwd=home).user_agent)
+        self.pipeline.set(
+            user_agent=Settings.from_environ(contact, cwd=home).user_agent,
+            allow_networks=(ip_network("127.0.0.0/8"),),
+            allow_ports=frozenset({server.port}),
+        )
         self.clock = self.pipeline.clock
         self.clock.now = START
         self.polls = self.runs = 0
@@ -94,7 +101,7 @@ class Fortnight:
         """Requests by feed, and polls as those of "", until this day began."""
         self._open = ExitStack()
         self._session: Session | None = None
-        self._pace = SimulatedPace(self.clock)
+        self._pace, self._image_pace = SimulatedPace(self.clock), SimulatedPace(self.clock)
         self._by_hand = [START + timedelta(days=day) for day in BY_HAND_DAYS]
         self._restarts = [START + timedelta(days=day) for day in RESTART_DAYS]
 
@@ -127,7 +134,19 @@ class Fortnight:
                 self._refuse_a_loop()
                 self._turn()
         self.stand.judge()
+        self._judge_images()
         return self.stand.table()
+
+    def _judge_images(self) -> None:
+        """Each item has its images, as far as they are given to anybody."""
+        for row in self.pipeline.rows(
+            """SELECT t.original_url, t.last_error, items.feed_id FROM image_tasks AS t
+            JOIN items ON items.id = t.item_id WHERE t.status <> 'success' AND t.created_at < ?""",
+            instant(self.clock() - timedelta(days=7)),
+        ):
+            if self.stand.feeds[row["feed_id"]].gives_images:
+                what = f"{row['original_url']}: {row['last_error']}"
+                self.stand.scorer.fault("an image not kept", row["feed_id"], what)
 
     def _register(self, days: int) -> None:
         """Only feeds whose kind goes on for so long."""
@@ -182,6 +201,20 @@ class Fortnight:
             # The run of Dagster would be red; its feeds are due again.
             self._open.close()
             self._session = None
+            return
+        if any(kind.images for kind in self._kinds):
+            self._download()
+
+    def _download(self) -> None:
+        """The images that are due."""
+        assert self._session is not None
+        with self._session.step():
+            download_images(
+                run=self._session.run,
+                lease_keeper=self._session.leases,
+                politeness=self._session.image_politeness,
+                spool=self._session.spool,
+            )
 
     def _run(self, *feeds: str) -> None:
         """A run of the job, of what is due or of these feeds."""
@@ -215,6 +248,7 @@ class Fortnight:
             run_id=run_id,
             clock=self.clock,
             pace=self._pace,
+            image_pace=self._image_pace,
         )
         network = Network(resolve=self.stand.resolve)
         session.policy = replace(session.policy, deadline=DEADLINE, network=network)
@@ -238,7 +272,7 @@ class Fortnight:
         self._open.close()
         self._session = None
         self.clock.turn(seconds=3)
-        self._pace = SimulatedPace(self.clock)
+        self._pace, self._image_pace = SimulatedPace(self.clock), SimulatedPace(self.clock)
 
     def _compare(self, asked: set[Url]) -> None:
         """Whether what is stored of the feeds that were asked is what was served."""

@@ -18,6 +18,7 @@ from rss_pipeline_tests.politeness.behaviours import (
     walled,
 )
 from rss_pipeline_tests.politeness.publishers import (
+    PHOTOS,
     Kind,
     Page,
     between,
@@ -26,12 +27,15 @@ from rss_pipeline_tests.politeness.publishers import (
     edition_etag,
     every,
     fixed,
+    hotlinked,
     http_date,
     leads,
     limited,
     page,
+    pictured,
     with_fields,
 )
+from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.server import Answer
 
 HALF_A_DAY = "max-age=43200"
@@ -52,6 +56,26 @@ def _service(name: str, serve: Page) -> Kind:
     """A feed at each of eight names of one registered domain."""
     places = tuple(f"{letter}/feed" for letter in "abcdefgh")
     return Kind(name=name, pages=dict.fromkeys(places, serve), feeds=places, service=True, is_limited=True)
+
+
+PICTURES = ("logo", *map(str, range(PHOTOS)))
+
+
+def _gallery(
+    name: str, serve: Page, *, gives: bool = True, moves: bool = False, is_limited: bool = False
+) -> Kind:
+    """Two feeds on two hosts whose items show the same images, which a third one serves so."""
+    served = {f"{'j' if moves else 'i'}/{each}.png": serve for each in PICTURES}
+    led = {f"i/{each}.png": leads(301, f"j/{each}.png") for each in PICTURES if moves}
+    return Kind(
+        name=name,
+        pages={"a/feed": pictured, "b/feed": pictured, **served, **led},
+        feeds=("a/feed", "b/feed"),
+        images=(*served, *led),
+        gives_images=gives,
+        is_limited=is_limited,
+        leading=0,
+    )
 
 
 def _one(name: str, serve: Page, *, days: int = 14, **options: object) -> Kind:
@@ -152,6 +176,26 @@ RATES = (
     _many("ten an hour, 12 feeds", 12, limited(both, every=HOUR, most=10, says_when=True)),
     _service("a service, two a minute", limited(both, every=MINUTE, most=2)),
 )
+
+IMAGE = fixed(Answer(body=png()))
+IMAGES = (
+    _gallery("images", IMAGE),
+    _gallery("images for its pages alone", hotlinked(IMAGE)),
+    _gallery("images for its pages from day 5", between(5, 99, hotlinked(IMAGE), IMAGE)),
+    _gallery("images for nobody", fixed(Answer(status=403)), gives=False),
+    _gallery("images that are missing", fixed(Answer(status=404)), gives=False),
+    _gallery("images, 410 after a week", between(7, 99, says(410), IMAGE), gives=False),
+    _gallery("images, 500 now and then", every(3, says(500), IMAGE)),
+    _gallery("images, 503 with a time", every(3, says(503, Retry_After="1800"), IMAGE)),
+    _gallery("images that moved", IMAGE, moves=True),
+    _gallery("images, reset from day 2", between(2, 99, fixed(Answer(raw=b"")), IMAGE), gives=False),
+    _gallery(
+        "images, six in ten minutes",
+        limited(IMAGE, every=10 * MINUTE, most=6, says_when=True),
+        is_limited=True,
+    ),
+)
+"""They have a reader of their own as well: a gap between two images turns the clock for all."""
 
 OUTAGES = (
     Kind(
@@ -290,12 +334,14 @@ TABLES = {
     "wishes": WISHES,
     "moves": MOVES,
     "errors and oddities": TROUBLES,
+    "images": IMAGES,
     "outages": OUTAGES,
 }
 KINDS = tuple(kind for kinds in TABLES.values() for kind in kinds if kinds is not OUTAGES)
 READERS: tuple[tuple[Kind, ...], ...] = (
     RATES,
-    tuple(kind for kind in KINDS if kind not in RATES),
+    tuple(kind for kind in KINDS if kind not in (*RATES, *IMAGES)),
+    IMAGES,
     *((kind,) for kind in OUTAGES),
 )
 """Kinds that one reader has. Waiting for a host with a limit turns the clock for all that its reader does,

@@ -5,6 +5,7 @@ asked.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,10 @@ START = datetime(2026, 3, 2, 12, 0, 0, 700_000, tzinfo=UTC)
 """A Monday. Not a whole second: what is kept in whole ones must not come early."""
 EDITION_HOURS = 30
 _SHOWN = 5
+PHOTOS = 12
+_PHOTOS_OF_AN_ITEM = 4
+PAGES = "http://example.com/"
+"""The site of all items' pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +56,7 @@ Page = Callable[[Ask], Answer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A publisher: pages by `host/path`, where hosts are a letter each, and the feeds among them.
+    """A publisher: pages by `host/path`, where hosts are a letter each, and the feeds and images among them.
 
     Hosts of a `service` are names of one registered domain, of which only the feeds are.
     """
@@ -59,6 +64,9 @@ class Kind:
     name: str
     pages: Mapping[str, Page]
     feeds: tuple[str, ...] = ("a/feed",)
+    images: tuple[str, ...] = ()
+    gives_images: bool = False
+    """Some requests for them are answered with images: after a week at the latest all items have theirs."""
     leading: int = 1
     """So many feeds, the first ones, are led to the pages that are no feeds."""
     service: bool = False
@@ -73,6 +81,20 @@ def document(edition: int, extra: str = "") -> bytes:
     """The feed as of an edition: its newest items. `extra` stands in the channel."""
     guids = [f"item-{n}" for n in range(max(edition - _SHOWN, 0), edition + 1)]
     return rss(*guids).replace(b"<channel>", b"<channel>" + extra.encode())
+
+
+def pictured(ask: Ask) -> Answer:
+    """A feed with a logo in each of its items, and photos that other items may show as well."""
+
+    def images(found: re.Match[bytes]) -> bytes:
+        first = int(found[1]) * _PHOTOS_OF_AN_ITEM
+        shown = ["i/logo.png", *(f"i/{(first + n) % PHOTOS}.png" for n in range(_PHOTOS_OF_AN_ITEM))]
+        return found[0] + "".join(f'<img src="{ask.urls[place]}">' for place in shown).encode()
+
+    if ask.header("if-none-match") == edition_etag(ask):
+        return Answer(status=304)
+    body = re.sub(rb"<p>Text of item-([0-9]+)</p>", images, document(ask.edition))
+    return Answer(body=body, headers={"ETag": edition_etag(ask)})
 
 
 def edition_etag(ask: Ask) -> str:
@@ -162,6 +184,11 @@ def limited(
         )
 
     return serve
+
+
+def hotlinked(inner: Page) -> Page:
+    """403 to whoever does not come from the pages of the items."""
+    return lambda ask: inner(ask) if ask.header("referer") == PAGES else Answer(status=403)
 
 
 def with_fields(inner: Page, **fields: Any) -> Page:

@@ -37,6 +37,9 @@ FaultKind = Literal[
     "method",
     "address",
     "validators not kept",
+    "an image again",
+    "an image not kept",
+    "a Referer forgotten",
     "over the limit",
     "waits longer than its neighbours",
 ]
@@ -51,6 +54,10 @@ LONGEST_HOST_HOLD = timedelta(hours=1)
 STUCK_AFTER = timedelta(days=30)
 LEARNED = timedelta(days=2)
 """From when on a limit is known to whoever learns from 429."""
+IMAGE_DELAY = timedelta(seconds=0.2)
+"""After each request for an image, on each of two connections to its host."""
+IN_FLIGHT = timedelta(seconds=1)
+"""A request for an image may be on its way when the other connection is told to wait."""
 MOST_REFUSED = 0.05
 MOST_WAITING = 3.0
 """No feed of a host with a limit waits so many times as long as another."""
@@ -116,6 +123,27 @@ class Subscription:
         return self.not_modified > 0 and self.failures == 0
 
 
+@dataclass(slots=True, kw_only=True)
+class Picture:
+    """What a publisher knows of the requests for one of its images."""
+
+    asked_at: datetime = NEVER
+    referer: str | None = None
+    refused: bool = False
+    """At `asked_at`: it may be requested once more, another way."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PictureHost:
+    """What a host of images knows."""
+
+    asked: list[datetime] = field(default_factory=list)
+    answered: list[tuple[datetime, int]] = field(default_factory=list)
+    held_at: datetime = NEVER
+    held_until: datetime = NEVER
+    wants_referer: bool = False
+
+
 class Scorer:
     """Told of every request and its answer, in their order. Time is `clock`'s."""
 
@@ -130,6 +158,8 @@ class Scorer:
         self._asked: dict[str, datetime] = {}
         self._host_held: dict[str, datetime] = {}
         self._url_held: dict[Url, datetime] = {}
+        self._pictures: dict[Url, Picture] = {}
+        self._picture_hosts: dict[str, PictureHost] = {}
         self._unavailable: dict[str, dict[str, datetime]] = {}
 
     def subscribe(self, id: str, urls: Iterable[Url], *, interval: timedelta | None) -> None:
@@ -138,6 +168,52 @@ class Scorer:
         self.subscriptions[id] = subscription
         for url in subscription.urls:
             self._of.setdefault(url, []).append(subscription)
+
+    def pictures(self, hosts: Iterable[str]) -> list[int]:
+        """The statuses of all answers of these hosts to requests for images."""
+        known = [self._picture_hosts[host] for host in hosts if host in self._picture_hosts]
+        return [status for host in known for _, status in host.answered]
+
+    def saw_picture(self, request: Request, said: Said, *, pages: str, connections: int) -> None:
+        """One request for an image, shown by items whose pages are all at the site `pages`."""
+        at, name = self._clock(), request.host
+        host = self._picture_hosts.setdefault(name, PictureHost())
+        image = self._pictures.setdefault((name, request.target), Picture())
+        referer = request.headers.get("referer")
+        self._check_identity(name, request)
+        for header in ("cookie", "authorization", "if-none-match", "if-modified-since"):
+            if header in request.headers:
+                self.fault("address", name, f"{header}: {request.headers[header]}")
+        if referer not in (None, pages):
+            self.fault("referer", name, f"{referer}")
+        if connections > 2:
+            self.fault("two connections", name, f"{connections} for images")
+        if len(host.asked) > 1 and at - host.asked[-2] < IMAGE_DELAY:
+            self.fault("requests too close", name, f"three within {at - host.asked[-2]}")
+        if host.held_at + IN_FLIGHT < at < host.held_until:
+            self.fault("during a hold", name, f"{request.target} until {host.held_until}")
+        again = image.refused and at - image.asked_at < SAME_VISIT and referer != image.referer
+        if at - image.asked_at < DAY and not again:
+            self.fault("an image again", name, f"{request.target}, {at - image.asked_at} after the last time")
+        if referer is None and host.wants_referer and not again:
+            self.fault("a Referer forgotten", name, request.target)
+        host.wants_referer |= again and referer is not None and said.status == 200
+        image.asked_at, image.referer = at, referer
+        image.refused = said.status in (401, 403) and not again
+        host.asked.append(at)
+        host.answered.append((at, said.status))
+        asked = retry_after(said.headers, at=at)
+        if said.status == 429 or (said.status == 503 and asked):
+            host.held_at, host.held_until = at, at + min(asked or BARE_429, LONGEST_HOST_HOLD)
+
+    def judge_pictures(self, hosts: Iterable[str], *, since: datetime) -> None:
+        """At the end, of hosts with a limit: how many of the requests for images it refused."""
+        for name in hosts:
+            known = self._picture_hosts.get(name, PictureHost()).answered
+            later = [status for at, status in known if at >= since + LEARNED]
+            # Of a few answers one is more than that.
+            if later.count(429) > max(1, MOST_REFUSED * len(later)):
+                self.fault("over the limit", name, f"{later.count(429)} of {len(later)} answers are 429")
 
     def judge_limit(self, ids: Iterable[str], *, since: datetime) -> None:
         """At the end, of feeds that share a limit: how many of their requests it refused, and whether one of
@@ -204,16 +280,19 @@ class Scorer:
 
     def _check_shape(self, feed: Subscription, request: Request) -> None:
         headers = request.headers
-        if request.method != "GET":
-            self.fault("method", feed.id, request.method)
+        self._check_identity(feed.id, request)
         for name in ("cookie", "referer", "authorization"):
             if name in headers and not (name == "cookie" and headers[name] == feed.cookies.get(request.host)):
                 self.fault(name, feed.id, headers[name])
-        agent = headers.get("user-agent", "")
+
+    def _check_identity(self, id: str, request: Request) -> None:
+        if request.method != "GET":
+            self.fault("method", id, request.method)
+        agent = request.headers.get("user-agent", "")
         if "/" not in agent or not ("@" in agent or "://" in agent):
-            self.fault("user agent", feed.id, agent)
-        if "gzip" not in headers.get("accept-encoding", ""):
-            self.fault("accept encoding", feed.id, headers.get("accept-encoding", ""))
+            self.fault("user agent", id, agent)
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            self.fault("accept encoding", id, request.headers.get("accept-encoding", ""))
 
     def _check_host(self, feed: Subscription, url: Url, at: datetime, connections: int) -> None:
         host = url[0]

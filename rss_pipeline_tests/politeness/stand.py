@@ -9,7 +9,7 @@ from typing import Any
 
 from rss_pipeline.collector.http.guarded_transport import look_up
 from rss_pipeline_tests.politeness.answers import read
-from rss_pipeline_tests.politeness.publishers import START, Ask, Kind, Page
+from rss_pipeline_tests.politeness.publishers import PAGES, START, Ask, Kind, Page
 from rss_pipeline_tests.politeness.scoring import Scorer, Url
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request, Route
 
@@ -27,6 +27,8 @@ class Row:
     not_modified: int
     refused: int
     """429."""
+    images: int
+    """Requests for images."""
     apart: int
     faults: int
 
@@ -73,7 +75,9 @@ class Stand:
     def judge(self) -> None:
         """At the end: what shows only in all requests together."""
         for kind in self._kinds:
-            if kind.is_limited:
+            if kind.is_limited and kind.images:
+                self.scorer.judge_pictures(self._hosts[kind.name], since=START)
+            elif kind.is_limited:
                 ids = [id for id, its in self.feeds.items() if its is kind]
                 self.scorer.judge_limit(ids, since=START)
 
@@ -106,7 +110,9 @@ class Stand:
                     conditional=sum(feed.conditional for feed in feeds),
                     bodies=sum(feed.bodies for feed in feeds),
                     not_modified=sum(feed.not_modified for feed in feeds),
-                    refused=sum(status == 429 for feed in feeds for _, status in feed.answered),
+                    refused=sum(status == 429 for feed in feeds for _, status in feed.answered)
+                    + (pictures := self.scorer.pictures(self._hosts[kind.name])).count(429),
+                    images=len(pictures),
                     apart=sum(feed.apart for feed in feeds),
                     faults=sum(fault.feed in at_fault for fault in self.scorer.faults),
                 )
@@ -124,7 +130,7 @@ class Stand:
         }
         memory: dict[str, Any] = {}
         for place, page in kind.pages.items():
-            told = self._told(page, urls, memory)
+            told = self._told(page, urls, memory, is_image=place in kind.images)
             self._server.route(*places[place], told)
         self._known |= set(places.values())
         for place in kind.feeds:
@@ -132,14 +138,16 @@ class Stand:
             options = {"interval": f"{hours}h", **kind.options}
             interval = options["interval"]
             is_led = place in kind.feeds[: kind.leading]
-            led_to = [each for each in kind.pages if is_led and each not in kind.feeds]
+            led_to = [each for each in kind.pages if is_led and each not in (*kind.feeds, *kind.images)]
             self.scorer.subscribe(
                 id,
                 [places[each] for each in (place, *led_to)],
                 interval=None if interval is None else timedelta(hours=int(interval.removesuffix("h"))),
             )
             given = {name: value for name, value in options.items() if value is not None}
-            self.entries.append({"url": urls[place], "id": id, "allow_private": ["127.0.0.0/8"], **given})
+            # The pages of a feed that opens private hosts are named to nobody.
+            opened = {} if kind.images else {"allow_private": ["127.0.0.0/8"]}
+            self.entries.append({"url": urls[place], "id": id, **opened, **given})
             self.feeds[id] = kind
 
     def _name(self, number: int, kind: Kind, place: str, address: str) -> str:
@@ -150,7 +158,7 @@ class Stand:
         self._names[name] = address
         return name
 
-    def _told(self, page: Page, urls: Mapping[str, str], memory: dict[str, Any]) -> Route:
+    def _told(self, page: Page, urls: Mapping[str, str], memory: dict[str, Any], *, is_image: bool) -> Route:
         """The page as a route that tells the scorer of each request."""
         asked = 0
 
@@ -159,7 +167,11 @@ class Stand:
             answer = page(Ask(request=request, at=self._clock(), number=asked, urls=urls, memory=memory))
             asked += 1
             said = read(answer, deadline=self._deadline)
-            self.scorer.saw(request, said, connections=self._server.open[request.host])
+            connections = self._server.open[request.host]
+            if is_image:
+                self.scorer.saw_picture(request, said, pages=PAGES, connections=connections)
+                return answer
+            self.scorer.saw(request, said, connections=connections)
             typed = said.document is not None and answer.raw is None
             return replace(answer, headers=_with_type(answer)) if typed else answer
 

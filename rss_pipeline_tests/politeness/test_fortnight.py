@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,21 +10,22 @@ import dagster as dg
 import pytest
 
 from rss_pipeline_tests.politeness.fortnight import Fortnight, Loop
-from rss_pipeline_tests.politeness.kinds import KINDS, OUTAGES, RATES, READERS
+from rss_pipeline_tests.politeness.kinds import IMAGES, KINDS, OUTAGES, RATES, READERS
 from rss_pipeline_tests.politeness.publishers import Kind
 from rss_pipeline_tests.politeness.stand import Row
 from rss_pipeline_tests.support.server import FeedServer
 
 SEED = 31
 OTHERS = READERS[1]
+A_FEW_DAYS = 5
 
 
 def scored(
-    home: Path, instance: dg.DagsterInstance, server: FeedServer, kinds: Sequence[Kind]
+    home: Path, instance: dg.DagsterInstance, server: FeedServer, kinds: Sequence[Kind], hours: int = 12
 ) -> tuple[dict[str, Row], list[str]]:
     """The rows by kind, and the faults, of a fortnight with refreshes by hand, restarts and runs of the job
     strewn in."""
-    with Fortnight(home, instance, server, kinds, hours=12, patience=timedelta(hours=2)) as fortnight:
+    with Fortnight(home, instance, server, kinds, hours=hours, patience=timedelta(hours=2)) as fortnight:
         rows = {row.kind: row for row in fortnight.run()}
         faults = fortnight.stand.scorer.faults
         return rows, [f"{fault.feed} {fault.at} {fault.kind}: {fault.what}" for fault in faults]
@@ -33,11 +35,24 @@ def scored(
 def test_a_tenth_of_the_publishers_finds_no_fault_in_a_fortnight(
     tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
 ) -> None:
-    # What limits by rate are asked is in collector/fetch/test_learned_gaps.py as well, in a second.
     kinds = random.Random(SEED).sample(OTHERS, len(KINDS) // 10)
     rows, faults = scored(tmp_path, instance, server, kinds)
     assert faults == []
     assert all(row.requests >= 14 for row in rows.values()), "each was asked at least once a day"
+
+
+@pytest.mark.slow
+def test_hosts_of_images_of_which_one_limits_the_rate_find_no_fault_in_some_days(
+    tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
+) -> None:
+    # What limits by rate are asked for feeds is in collector/fetch/test_learned_gaps.py, in a second.
+    sample = random.Random(SEED)
+    limited = [kind for kind in IMAGES if kind.is_limited]
+    others = [kind for kind in IMAGES if not kind.is_limited]
+    kinds = [replace(sample.choice(some), days=A_FEW_DAYS) for some in (limited, others)]
+    rows, faults = scored(tmp_path, instance, server, kinds, hours=24)
+    assert faults == []
+    assert all(row.images >= A_FEW_DAYS for row in rows.values())
 
 
 @pytest.mark.slow
@@ -62,10 +77,11 @@ def test_a_feed_that_is_asked_again_and_again_ends_the_fortnight(
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_no_publisher_that_limits_the_rate_of_requests_finds_a_fault_in_a_fortnight(
-    tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
+@pytest.mark.parametrize("kinds", [RATES, IMAGES], ids=["limits by rate", "images"])
+def test_no_publisher_with_a_reader_of_its_own_finds_a_fault_in_a_fortnight(
+    kinds: Sequence[Kind], tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
 ) -> None:
-    rows, faults = scored(tmp_path, instance, server, RATES)
+    rows, faults = scored(tmp_path, instance, server, kinds)
     assert faults == []
     assert all(row.requests >= 14 for row in rows.values()), "each was asked at least once a day"
 

@@ -3,6 +3,7 @@
 The client is a bare httpx; what it sends and when is written out here.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import httpx
 import pytest
 
 from rss_pipeline_tests.politeness.kinds import KINDS
-from rss_pipeline_tests.politeness.publishers import START, Ask, Kind, both, with_fields
+from rss_pipeline_tests.politeness.publishers import PAGES, START, Ask, Kind, both, with_fields
 from rss_pipeline_tests.politeness.scoring import FaultKind
 from rss_pipeline_tests.politeness.stand import Stand
 from rss_pipeline_tests.support.pipeline import Clock
@@ -192,6 +193,47 @@ def decorated(client: Client) -> None:
     client.ask("?utm_source=reader")
 
 
+def picture(client: Client, **ask: Any) -> str:
+    """The address of an image that the feed shows."""
+    found = re.search(r'src="([^"]+)"', client.ask(**ask).text)
+    assert found is not None
+    return found[1]
+
+
+def collecting(client: Client) -> None:
+    """The same image for each item that shows it."""
+    url = picture(client)
+    for hours in (0.1, 25, 23.9):
+        client.ask(url, after=hours)
+
+
+def untrue(client: Client) -> None:
+    """The image's own site, for a page."""
+    url = picture(client)
+    client.ask(url)
+    client.ask(url, after=0.001, referer=url.rpartition("/")[0])
+
+
+def unlearning(client: Client) -> None:
+    url = picture(client)
+    client.ask(url)
+    client.ask(url, after=0.001, referer=PAGES)
+    assert not client.stand.scorer.faults
+    client.ask(url, after=25)
+
+
+def losing_images(client: Client) -> None:
+    client.stand.scorer.fault("an image not kept", client.id)
+
+
+def over_a_limit_of_images(client: Client) -> None:
+    first = picture(client)
+    client.clock.turn(days=3)
+    for n in range(12):
+        client.ask(first.replace("logo", str(n)), after=0.01)
+    client.stand.judge()
+
+
 def remembering(client: Client) -> None:
     """The cookie of one visit at the start of the next."""
     cookie = client.ask().headers["set-cookie"].partition(";")[0]
@@ -229,6 +271,19 @@ RUDE: dict[str, tuple[str, Callable[[Client], Any], set[FaultKind]]] = {
         greedy,
         {"over the limit", "waits longer than its neighbours"},
     ),
+    "an image again": ("images", collecting, {"an image again"}),
+    "an image with a Referer of its own": ("images for its pages alone", untrue, {"referer"}),
+    "an image without what its host needed": (
+        "images for its pages alone",
+        unlearning,
+        {"a Referer forgotten"},
+    ),
+    "images over a limit": (
+        "images, six in ten minutes",
+        over_a_limit_of_images,
+        {"over the limit", "during a hold"},
+    ),
+    "its items have lost their images": ("images", losing_images, {"an image not kept"}),
     "at once": ("five feeds of a host", hurried, {"requests too close"}),
     "a cookie": ("both", lambda client: client.ask(cookie="visitor=1"), {"cookie"}),
     "a cookie of the last visit": ("302 to itself with a cookie", remembering, {"cookie"}),
