@@ -25,7 +25,11 @@ def test_the_command_prints_each_check_and_exits_with_1_on_a_failure(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home.parent)
-    environ = {"RSS_PIPELINE_HOME": str(home), "RSS_FEEDS_FILE": "feeds.yaml"}
+    environ = {
+        "RSS_PIPELINE_HOME": str(home),
+        "RSS_FEEDS_FILE": "feeds.yaml",
+        "RSS_USER_AGENT_CONTACT": "https://me.example/",
+    }
     fine = CliRunner().invoke(main, ["doctor"], env=environ)
     assert fine.exit_code == 0, fine.output
     assert " ok, 0 warnings, 0 failures" in fine.stdout

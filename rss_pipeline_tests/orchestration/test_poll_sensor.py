@@ -200,6 +200,7 @@ def test_a_poll_of_named_feeds_says_of_each_that_it_cannot_visit_why(
     first, second, *_ = seven(pipeline, server)
     off = pipeline.register(server.route("127.0.0.9", "/feed", Answer(body=rss("off"))), "off", enabled=False)
     pipeline.sync()
+    pipeline.clock.turn(minutes=1)
     result = launched(pipeline, feeds=[first, "http://no.such/feed", off, first])
     assert not result.success
     assert [request.host for request in server.requests] == ["127.0.0.2"]

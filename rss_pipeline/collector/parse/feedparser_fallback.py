@@ -16,6 +16,7 @@ from rss_pipeline.collector.parse.atom_text import HTML_TYPES
 from rss_pipeline.collector.parse.authors import ATOM_AUTHORS, RSS_AUTHORS, author_names
 from rss_pipeline.collector.parse.links import (
     ALTERNATE,
+    PAGE,
     absolute,
     comments_url,
     is_discussion,
@@ -139,8 +140,11 @@ def _item(
     guid = entry.text("id")
     links = entry.each("links")
     # Not its `link`, which may be the guid.
-    pages = (each.text("href") for each in links if ALTERNATE.fullmatch(each.raw("rel") or ""))
-    link = next(filter(None, pages), None)
+    alternates = [each for each in links if ALTERNATE.fullmatch(each.raw("rel") or "")]
+    link = next(filter(None, (each.text("href") for each in alternates)), None)
+    # Identities go by the first one.
+    pages = (each.text("href") for each in alternates if atom and PAGE.match(each.raw("type") or "html"))
+    page = next(filter(None, pages), None)
     element, attributes = entry.tag("id")
     path = None
     if link is None and guid is not None and (atom or not entry.denies("guidislink")):
@@ -155,7 +159,7 @@ def _item(
     )
     updates = distinct([entry.raw("updated")])
     base = _base(entry, "x-item-base", bases) or base
-    url = absolute(link or path, (base, *bases))
+    url = absolute(page or link or path, (base, *bases))
     bases = (base, url, *bases)
     fallback = None if content else _further_text(entry)
     files, pictures = _enclosures_and_pictures(entry, links, bases, content or fallback)

@@ -12,6 +12,8 @@ MAX_LINK_CHARACTERS = 8_000
 """The length that every server should accept (RFC 9110 4.1). Without a limit, a base of a megabyte would be
 repeated in each of 5,000 links."""
 
+PAGE = re.compile(r"\s*(?:text/|application/)?x?html", re.IGNORECASE)
+"""The media types of pages, of which one is an entry's link if there are several alternates."""
 ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
 """The relation of a link to the item's own page (RFC 4287, 4.2.7.2)."""
 _REPLIES = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?replies", re.IGNORECASE)

@@ -57,7 +57,8 @@ def _plain_author(found: re.Match[str]) -> str:
 
 
 def with_one_of_each(text: str, *, root: str, is_blank: Callable[[str], bool]) -> str:
-    """The text with at most one link, guid, title and pubDate in each item: the one of the strict reader.
+    """The text with one kind of link, and at most one guid, title and pubDate, in each item: those of the
+    strict reader.
 
     `root` is the tag of the root element. `is_blank` is true for a text of the document that says nothing.
     """
@@ -73,6 +74,9 @@ def with_one_of_each(text: str, *, root: str, is_blank: Callable[[str], bool]) -
                 chosen[each.group] = each
         for each in fields:
             found = each.found
+            if each.group == "link" and 0 < each.rank == chosen["link"].rank:
+                # feedparser lists Atom's with their types.
+                continue
             if chosen[each.group] is not each:
                 shown = f"<{_HIDDEN}>{found['text'] or ''}</{_HIDDEN}>"
             elif each.group == "link" and each.rank == 0:

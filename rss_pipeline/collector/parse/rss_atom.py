@@ -18,6 +18,7 @@ from rss_pipeline.collector.parse.authors import atom_authors, atom_persons, aut
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.links import (
     ALTERNATE,
+    PAGE,
     comments_url,
     is_discussion,
     is_path,
@@ -63,7 +64,6 @@ _ITEM_NAMES = ("item", "entry")
 _Attribute = Callable[[Element, str], str | None]
 """The reader of an attribute. A link is part of an identity as `Element.get` gives it: earlier versions read
 no attribute with a prefix."""
-_PAGE = re.compile(r"\s*(?:text/|application/)?x?html", re.IGNORECASE)
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
 
@@ -367,7 +367,7 @@ def _atom_link(fields: Fields, name: str, read: _Attribute = attribute) -> str |
 
 def _page_link(fields: Fields) -> str | None:
     """The href of the first alternate that may be a page."""
-    pages = (each for each in _alternates(fields, "link") if _PAGE.match(attribute(each, "type") or "html"))
+    pages = (each for each in _alternates(fields, "link") if PAGE.match(attribute(each, "type") or "html"))
     return next(filter(None, (trimmed(attribute(each, "href")) for each in pages)), None)
 
 

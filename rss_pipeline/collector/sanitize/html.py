@@ -266,9 +266,10 @@ class _EveryImage(Mapping[str, str]):
         return url
 
     def __iter__(self) -> Iterator[str]:
-        raise TypeError("every URL is a key")
+        return iter(())
 
     def __len__(self) -> int:
+        # Not empty: each URL is a key.
         return 1
 
 

@@ -118,11 +118,10 @@ def wanted_feeds(context: dg.OpExecutionContext, config: ClaimConfig, now: datet
     if context.has_partitions:
         return Named(ids=list(context.partition_keys), now=now)
     shard = None if config.feeds else shard_of(config)
-    if config.not_visited_since is not None:
-        since = _instant(config.not_visited_since)
-        return NotVisitedSince(since=since, now=now, ids=config.feeds or None, shard=shard)
-    if config.all:
-        return NotVisitedSince(since=now, now=now, ids=config.feeds or None, shard=shard)
+    if config.not_visited_since is not None or config.all:
+        since = now if config.not_visited_since is None else _instant(config.not_visited_since)
+        ids = config.feeds or None
+        return NotVisitedSince(since=since, now=now, ids=ids, shard=shard, rested=ids is not None)
     if config.feeds:
         return Named(ids=list(dict.fromkeys(config.feeds)), now=now)
     return Due(now=now, shard=shard)

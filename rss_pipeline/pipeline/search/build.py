@@ -145,7 +145,8 @@ class _Writer:
             ready, arrived = self._documents(at, ends)
             if not writing.add(self.file, at, ready, arrived=arrived):
                 return Done()
-            self.progress.advance("items", len(ready))
+            if ready:
+                self.progress.advance("items", len(ready))
             added, at = len(ready), replace(at, arrived=arrived)
         if at.arrived >= ends.arrived and not _has_versions(at, ends):
             rewritten, version = _rewritten(self.database, at, ends)

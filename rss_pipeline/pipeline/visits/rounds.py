@@ -61,7 +61,7 @@ def poll_until_done(
 
     def wanted() -> Due | NotVisitedSince:
         if feeds or all_feeds:
-            return NotVisitedSince(since=started, now=clock(), ids=feeds or None)
+            return NotVisitedSince(since=started, now=clock(), ids=feeds or None, rested=bool(feeds))
         return Due(now=clock())
 
     turn = _Turn(database, feeds, since=started, clock=clock, patience=patience)
@@ -113,7 +113,7 @@ class _Turn:
         while waiting and self._patience > 0:
             time.sleep(_LOOK_AGAIN_SECONDS)
             self._patience -= _LOOK_AGAIN_SECONDS
-            wanted = NotVisitedSince(since=self._since, now=self._clock(), ids=self._ids)
+            wanted = NotVisitedSince(since=self._since, now=self._clock(), ids=self._ids, rested=True)
             if due.is_claimable(self._database, wanted):
                 return True
             waiting = [each.feed_id for each in self._left(waiting)]

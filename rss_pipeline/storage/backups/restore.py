@@ -106,7 +106,7 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
     """
     newest, failure = state.newest, state.failure
     stored_at: str | None = None
-    document: Row = {}
+    document: Row = {"cuts": 0}
     failed_at = None if failure is None or failure.fetched_at is None else instant(failure.fetched_at)
     if (last := state.cut or newest) is not None:
         # A cut document leaves the validators of the whole one before, or none.

@@ -67,12 +67,14 @@ class Due:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotVisitedSince:
     """Claim each feed without a visit since `since`, due or not, in back-off or not; only `ids`, if given,
-    and only those of the shard, if given. Those of `ids` wait a minute after their last answers."""
+    and only those of the shard, if given."""
 
     since: datetime
     now: datetime
     ids: Sequence[str] | None = None
     shard: Shard | None = None
+    rested: bool = False
+    """As for `Named`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +110,13 @@ def selection(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
             return _of_shard(f"{DUE} AND {AMONG}", due, shard)
         case NotVisitedSince(since=since, now=now, ids=None, shard=shard):
             return _of_shard(UNVISITED, [instant(since), instant(now)], shard)
-        case NotVisitedSince(since=since, now=now, ids=ids, shard=shard):
-            among = [instant(since), instant(now), compact(list(ids or ())), *rested_params(now)]
-            return _of_shard(f"{UNVISITED} AND {AMONG} AND {RESTED}", among, shard)
+        case NotVisitedSince(since=since, now=now, ids=ids, shard=shard, rested=rested):
+            among = [instant(since), instant(now), compact(list(ids or ()))]
+            if rested:
+                return _of_shard(
+                    f"{UNVISITED} AND {AMONG} AND {RESTED}", [*among, *rested_params(now)], shard
+                )
+            return _of_shard(f"{UNVISITED} AND {AMONG}", among, shard)
         case Named(ids=ids, now=now, rested=True):
             return f"{AMONG} AND {RESTED}", [compact(list(ids)), *rested_params(now)]
         case Named(ids=ids):

@@ -80,7 +80,7 @@ def test_sensor_and_schedule_start_the_job_when_images_are_due(
     assert ask() == (True, False)
     home.run_download_job()
     assert ask() == (False, False)
-    home.clock.turn(hours=2)
+    home.clock.turn(hours=25)
     assert images_due(home.database, home.clock()).retries == 1
     assert ask() == (False, True)
     home.run_download_job()

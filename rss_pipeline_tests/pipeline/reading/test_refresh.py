@@ -267,6 +267,7 @@ def test_who_requests_many_feeds_lets_nobody_else_wait_for_all_of_them(
     pipeline.poll()
     subscribe(pipeline.database, "ann", *ids)
     subscribe(pipeline.database, "ben", bens, anns[-1])
+    pipeline.clock.turn(minutes=1)
 
     def claimed(limit: int) -> list[str | None]:
         found = open_requests.claim_requests(
@@ -289,6 +290,7 @@ def test_who_requests_many_feeds_lets_nobody_else_wait_for_all_of_them(
     assert len(hosts) == 7
     assert {"127.0.1.7", "127.0.1.8"} <= set(hosts[:3])
     # Who has had many comes after who has had none, also in the next run.
+    pipeline.clock.turn(minutes=1)
     queued(pipeline, anns[1])
     pipeline.clock.turn(seconds=1)
     subscribe(pipeline.database, "cy", anns[2])

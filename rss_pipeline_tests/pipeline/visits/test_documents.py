@@ -227,10 +227,12 @@ def test_a_parser_that_the_kernel_killed_condemns_no_document(pipeline: Pipeline
 
     def kill_first_that_reads() -> None:
         def at_work() -> list[psutil.Process]:
+            # Not their server, which may have no worker yet.
             return [
-                each
-                for each in psutil.Process().children(recursive=True)
-                if "forkserver" in " ".join(each.cmdline()) and not each.children()
+                worker
+                for server in psutil.Process().children()
+                if "forkserver" in " ".join(server.cmdline())
+                for worker in server.children()
             ]
 
         def kill() -> None:

@@ -60,6 +60,7 @@ def test_a_round_of_all_feeds_and_one_of_named_feeds_ask_whether_due_or_not(
     everything = _by_feed(poll_round(session, NotVisitedSince(since=now, now=now), {}))
     assert isinstance(everything["good"], NotModified)
     assert isinstance(everything["bad"], Failure)
+    pipeline.clock.turn(minutes=1)
     named = Named(ids=["good", "no-such-feed"], now=pipeline.clock())
     ends = _by_feed(poll_round(session, named, {}, round_seconds=None))
     assert isinstance(ends["good"], NotModified)
