@@ -130,7 +130,10 @@ class FeedVisit:
         """One request in its turn, or what another feed of the round got for the same."""
         asker = Asker(url=here, validators=validators, policy=self.policy, private=self._requests.private)
         if is_plain and self._requests.has_begun and (shared := self._shared(asker)) is not None:
-            return self._read_shared(asker, shared)
+            is_held = self.holds.active_at(here.host, here.url) is not None
+            # By the hold that began with this answer, the turn refuses it: that is no failure.
+            if shared.error is None or not is_held:
+                return self._read_shared(asker, shared)
         async with self._requests.turn(here) as turn:
             if is_plain and (shared := self._shared(asker)) is not None:
                 turn.release_unused()

@@ -126,6 +126,18 @@ def test_an_error_there_is_an_error_of_each_and_one_request(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("status", "wait"), [(429, {}), (429, {"Retry-After": "600"}), (503, {"Retry-After": "600"})]
+)
+def test_an_answer_that_begins_a_hold_is_a_failure_of_one_feed_only(
+    status: int, wait: dict[str, str], server: FeedServer, tmp_path: Path
+) -> None:
+    led = Led(server, tmp_path, Answer(status=status, headers=wait))
+    outcomes = led.visit(job(led.url, "one"), job(by_a_redirect(led), "two"), job(led.url, "three"))
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Failure", "OnHold", "OnHold"]
+    assert len(led.requests) == 1
+
+
 SECRET = Access(username="ann", password="correct horse")
 
 
