@@ -3,6 +3,7 @@
 The requests themselves are collector.fetch.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, Pending
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.collector.schedule.next_visit import next_after_redirect
+from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.session.politeness import Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
@@ -23,6 +25,8 @@ from rss_pipeline.pipeline.visits.our_outage import set_our_outage_apart
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
+
+logger = logging.getLogger(__name__)
 
 STORED_TOGETHER = 25
 """Documents that are stored together while others are requested: one request to D1 more for so many."""
@@ -43,7 +47,8 @@ def fetch(
     """Request each claimed feed; close what ends here (not modified, failed), release what did not begin.
 
     Documents go through `store`, so many together, while others are requested: a run that did one after the
-    other would request nothing for a fifth of its time. The last ones are left to the steps after this one.
+    other would request nothing for a fifth of its time. The last ones are left to the steps after this one,
+    and so are all others where a store cannot work: what has no document is closed before these steps fail.
 
     Raises:
         NetworkUnavailable: our own network is down; no feed's count rose, all are due in five minutes. Where
@@ -51,11 +56,17 @@ def fetch(
     """
     waiting: list[Visit] = []
     stored: dict[str, Visit] = {}
+    may_store = True
 
     def came(visit: Visit) -> None:
+        nonlocal may_store
         waiting.append(visit)
-        if len(waiting) >= STORED_TOGETHER:
-            stored.update((each.feed.id, each) for each in store(waiting))
+        if may_store and len(waiting) >= STORED_TOGETHER:
+            try:
+                stored.update((each.feed.id, each) for each in store(waiting))
+            except InfrastructureError as error:
+                logger.warning("documents are stored once all feeds are requested: %s", error)
+                may_store = False
             waiting.clear()
 
     visits = request(

@@ -7,17 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.models.shard import Shard, bucket_of, shard_of
+from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.fetch import STORED_TOGETHER
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.visit import Refused, Stored, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
+from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import soon
@@ -89,6 +92,46 @@ def test_documents_are_stored_while_others_are_requested(pipeline: Pipeline, ser
         [ended] = polling.result()
         assert len(ended.visits) == stored() == STORED_TOGETHER + 3
         assert all(isinstance(visit.outcome, Stored) for visit in ended.visits)
+
+
+class WithoutBackups:
+    """An object store that takes no backup."""
+
+    def __init__(self, real: ObjectStore) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def put(self, key: str, *_: Any, **__: Any) -> bool:
+        assert key.startswith("backups/")
+        raise ObjectStoreUnavailable("the object store is down")
+
+
+def test_feeds_without_a_document_are_closed_although_no_other_can_be_stored(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    failed = threading.Event()
+    ids = [f"feed-{n}" for n in range(STORED_TOGETHER + 3)]
+    for id in ids:
+        pipeline.register(server.route("127.0.0.3", f"/{id}", Answer(body=rss(id))), id)
+    gone = server.route("127.0.0.2", "/gone", Answer(status=410, wait_for=failed))
+    pipeline.register(gone, "gone")
+    pipeline.sync()
+    objects: Any = WithoutBackups(pipeline.objects)
+    with ThreadPoolExecutor(1) as run:
+        polling = run.submit(pipeline.poll, objects=objects)
+        try:
+            soon(lambda: len(server.requests) == len(ids) + 1)
+        finally:
+            failed.set()
+        with pytest.raises(ObjectStoreUnavailable, match="is down"):
+            polling.result()
+    assert pipeline.feed("gone")["last_error_kind"] == "gone"
+    assert pipeline.guids(ids[0]) == []
+    [ended] = pipeline.poll()
+    assert sorted(visit.feed.id for visit in ended.visits) == sorted(ids)
+    assert all(isinstance(visit.outcome, Stored) for visit in ended.visits)
 
 
 HOSTS = [f"127.0.0.{n}" for n in range(10, 30)]
