@@ -178,6 +178,9 @@ class FeedVisit:
             return judged
         if shared.body is None:
             return NotModified(response=judged)
+        if asker.validators != shared.asker.validators:
+            # What this feed would have sent was not tried: the same bytes did not come in vain.
+            judged = replace(judged, conditional=False)
         if (known := self._known(shared.body, judged)) is not None:
             return known
         assert shared.path is not None

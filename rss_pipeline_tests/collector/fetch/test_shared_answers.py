@@ -103,6 +103,15 @@ def test_a_url_to_which_feeds_lead_is_requested_once(
     assert isinstance(fresh, Document)
     assert len(led.requests) == 4
 
+    # A feed whose ETag is still right got no bytes in vain: the other one sent an older ETag.
+    server.route(HERE, "/feed", Answer(body=RSS, etag='"1"'))
+    older = job(led.url, "one", etag='"0"', validators_url=led.url)
+    fresh, spared = led.visit(older, job(by_a_redirect(led), "two", **validators))
+    assert isinstance(fresh, Document)
+    assert isinstance(spared, NotModified)
+    assert not spared.came_in_vain
+    assert len(led.requests) == 5
+
 
 @pytest.mark.parametrize(
     ("answer", "kind"),
