@@ -111,11 +111,6 @@ class VisitRequests:
             self._spent += time() - started
             self._started = None
 
-    @property
-    def is_answered(self) -> bool:
-        """True if the last request got an answer."""
-        return self._answered
-
     def take_shared(self, url: RequestUrl, status: int) -> None:
         """Note an answer that another visit of the round got."""
         self._begun = self._answered = True
