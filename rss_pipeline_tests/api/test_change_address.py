@@ -35,7 +35,8 @@ def test_a_feed_with_another_address_keeps_what_is_its_users_and_is_due_at_once(
     change(
         reader.database,
         """UPDATE feeds SET consecutive_failures = 7, failing_since = ?, last_error_kind = 'gone',
-          not_before = '2027-01-01T00:00:00Z', fetch_url = 'https://moved.example/', items_listed = 9""",
+          not_before = '2027-01-01T00:00:00Z', fetch_url = 'https://moved.example/', items_listed = 9,
+          answered_url = 'https://moved.example/feed', cuts = 5, schedule_kind = 'our_outage'""",
         instant(reader.clock()),
     )
     change(
@@ -50,9 +51,8 @@ def test_a_feed_with_another_address_keeps_what_is_its_users_and_is_due_at_once(
     assert found["health"]["status"] == "ok", "failures of the old address are not those of the new one"
     assert found["next_visit"]["at"] <= instant(reader.clock())
     row = feed_row(reader.database)
-    assert [row[name] for name in ("host", "fetch_url", "not_before", "items_listed")] == [
-        *("new.example", None, None, None)
-    ]
+    learned = ("fetch_url", "not_before", "items_listed", "answered_url", "cuts", "schedule_kind")
+    assert [row[name] for name in ("host", *learned)] == ["new.example", None, None, None, None, 0, None]
     assert [each["is_starred"] for each in user.client.get("/api/feeds/a/items").json()["items"]] == [
         *(True, False, False)
     ]

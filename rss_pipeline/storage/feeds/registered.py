@@ -292,6 +292,8 @@ OF_OLD_ADDRESS = {
     "max_age": "NULL",
     "network": "NULL",
     "host_answered": "0",
+    "cuts": "0",
+    "schedule_kind": "NULL",
     "consecutive_failures": "0",
     "failing_since": "NULL",
     "last_error_kind": "NULL",

@@ -27,6 +27,7 @@ _FORGOTTEN = ", ".join(
         "fetch_url": "NULL",
         "move_url": "NULL",
         "move_since": "NULL",
+        "answered_url": "NULL",
         "items_listed": "NULL",
         "not_before": "NULL",
         **OF_OLD_ADDRESS,
