@@ -41,7 +41,8 @@ def test_a_feed_with_another_address_keeps_what_is_its_users_and_is_due_at_once(
     )
     change(
         reader.database,
-        "INSERT INTO feed_holds (feed_id, host, hold_until, reason) VALUES ('a', 'a.example', ?, '429')",
+        """INSERT INTO feed_holds (feed_id, host, hold_until, reason, url_hash)
+        VALUES ('a', 'a.example', ?, '429', 'abc')""",
         "2027-01-01T00:00:00Z",
     )
     answer = user.client.patch("/api/feeds/a", json={"url": "new.example/feed", "folder": "News"})
@@ -56,6 +57,9 @@ def test_a_feed_with_another_address_keeps_what_is_its_users_and_is_due_at_once(
     assert [each["is_starred"] for each in user.client.get("/api/feeds/a/items").json()["items"]] == [
         *(True, False, False)
     ]
+    [held] = reader.database.query("SELECT feed_id, url_hash FROM feed_holds").rows
+    assert held["feed_id"] != "a"
+    assert held["url_hash"] == "abc", "the old address is asked no sooner than it wanted"
     [request] = reader.database.query("SELECT kind, state FROM refresh_requests").rows
     assert tuple(request.values()) == ("refresh", "queued"), "it is visited at once"
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import FeedHold, HostGap, HostHold
-from rss_pipeline.storage.database import Database, Result, Statement
+from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import NOW, chunked, compact, storable
 
@@ -232,6 +232,27 @@ def release_listed(ids: str, *, now: datetime) -> Statement:
         [ids, instant(now)],
         name="release listed feeds",
     )
+
+
+def leave_address(ids: str, params: Sequence[Value]) -> list[Statement]:
+    """End the holds of feeds that get another address; `ids` is a query for these, which binds `params`.
+
+    An address that wants no request keeps its hold, under a name of no feed: another feed may lead there,
+    and this one may come back.
+    """
+    return [
+        Statement(
+            f"""INSERT INTO feed_holds (feed_id, host, hold_until, reason, url_hash)
+            SELECT feed_id || ' ' || url_hash, host, hold_until, reason, url_hash FROM feed_holds
+            WHERE url_hash IS NOT NULL AND feed_id IN ({ids})
+            ON CONFLICT (feed_id) DO UPDATE SET hold_until = excluded.hold_until, reason = excluded.reason""",
+            params,
+            name="keep holds of old addresses",
+        ),
+        Statement(
+            f"DELETE FROM feed_holds WHERE feed_id IN ({ids})", params, name="drop holds of old addresses"
+        ),
+    ]
 
 
 def heal_wrong_clock(now: datetime) -> list[Statement]:

@@ -18,7 +18,7 @@ from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.claimable import SUSPECT, UNLEASED
 from rss_pipeline.storage.feeds.feed_row import NUMBER_COLUMNS
-from rss_pipeline.storage.feeds.holds import release_listed
+from rss_pipeline.storage.feeds.holds import leave_address, release_listed
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.feeds.stream_rows import register_streams
 from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, take_out
@@ -199,11 +199,7 @@ def apply(
     ]
     has_streams = bool(changes.updated) or any(spec.streams for spec in changes.added)
     updated = [compact([spec.id, spec.url]) for spec in changes.updated]
-    statements = [
-        Statement(_RELEASE_OF_OLD_URL, [chunk], name="drop holds of old addresses")
-        for chunk in chunked(updated)
-    ]
-    batches = [[statement] for statement in statements]
+    batches = [leave_address(_MOVED_AWAY, [chunk]) for chunk in chunked(updated)]
     for chunk in chunked(map(compact, specs), most=_SPECS_BYTES):
         ids = [spec["id"] for spec in json.loads(chunk)]
         batches.append(
@@ -280,9 +276,8 @@ def _moves(closed: Mapping[str, NewFeed], ids: Iterable[str], *, now: datetime) 
     return move_subscriptions({id: closed[id] for id in ids if id in closed}, now=now)
 
 
-_RELEASE_OF_OLD_URL = """DELETE FROM feed_holds WHERE feed_id IN (
-  SELECT feeds.id FROM json_each(?) AS v JOIN feeds ON feeds.id = json_extract(v.value, '$[0]')
-  WHERE feeds.url <> json_extract(v.value, '$[1]'))"""
+_MOVED_AWAY = """SELECT feeds.id FROM json_each(?) AS v JOIN feeds ON feeds.id = json_extract(v.value, '$[0]')
+  WHERE feeds.url <> json_extract(v.value, '$[1]')"""
 _NUMBERS = NUMBER_COLUMNS | {"registered", "listed", "shared", "enabled"}
 _FIELDS = ", ".join(
     (NUMBER_FIELD if name in _NUMBERS else FIELD).format(name)

@@ -9,6 +9,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.storage.database import Statement
+from rss_pipeline.storage.feeds.holds import leave_address
 from rss_pipeline.storage.feeds.predicates import UNUSED
 from rss_pipeline.storage.feeds.registered import OF_OLD_ADDRESS
 from rss_pipeline.storage.refresh.new_addresses import NOT_OWNER, give_turn_anew, hold_until_turn
@@ -64,12 +65,7 @@ def change_address(user_id: str, feed_id: str, *, url: str, host: str, now: date
         ),
         *give_turn_anew(user_id, feed_id, condition=_MAY_CHANGE, params=may, now=now),
         mark_stale(compact([feed_id])),
-        Statement(
-            f"""DELETE FROM feed_holds WHERE feed_id IN (
-              SELECT id FROM feeds WHERE id = ? AND {_MAY_CHANGE})""",
-            [feed_id, *may],
-            name="drop holds of an old address",
-        ),
+        *leave_address(f"SELECT id FROM feeds WHERE id = ? AND {_MAY_CHANGE}", [feed_id, *may]),
         Statement(
             """UPDATE users SET state_version = state_version + 1 WHERE id <> ? AND id IN (
               SELECT user_id FROM subscriptions WHERE feed_id = ?)""",

@@ -298,6 +298,16 @@ def test_a_feed_whose_address_changes_with_its_id_loses_nothing(
     pipeline.poll()
     assert pipeline.guids("feed") == ["a", "b"]
 
+    # An address that wants no request for a while gets none, though the feed had another one meanwhile.
+    busy = server.route(HOST, "/busy", Answer(status=503, headers={"Retry-After": "7200"}))
+    for url in (busy, server.route(HOST, "/other", Answer(body=rss("c"))), busy, busy):
+        pipeline.feeds[0]["url"] = url
+        pipeline.write_registry()
+        pipeline.poll()
+        pipeline.clock.turn(minutes=30)
+    assert pipeline.guids("feed") == ["a", "b", "c"]
+    assert [request.target for request in server.requests].count("/busy") == 1
+
 
 def test_a_feed_that_was_blocked_is_due_once_its_address_is_opened(
     pipeline: Pipeline, server: FeedServer
