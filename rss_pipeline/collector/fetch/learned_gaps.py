@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 
+from rss_pipeline.collector.models.clock import whole_second
 from rss_pipeline.collector.models.hold import HostGap
 from rss_pipeline.collector.models.network import network_of, registered_domain
 
@@ -22,6 +23,9 @@ WORKED_FOR = timedelta(days=1)
 """A 429 after so long says that a gap is a little too short, not that it is far from enough."""
 EASED_AFTER = 2 * WORKED_FOR
 """A gap that has worked for so long is eased by a tenth, and by another one each day."""
+TRIED_FOR = timedelta(hours=2)
+"""One request shows for no longer that a gap works. A host that gets few of them, as of images on some days,
+would otherwise answer one in eight with a 429, for each step of the easing that goes too far."""
 WINDOW = timedelta(hours=1)
 """A 429 without any other request to its host in so long is not about their rate."""
 _SAME_TIME = timedelta(seconds=10)
@@ -50,7 +54,7 @@ class LearnedGaps:
         """Add the gaps of the database."""
         for gap in gaps:
             known = self._gaps.get(gap.host)
-            if known is None or known.asked_at < gap.asked_at:
+            if known is None or whole_second(known.asked_at) < gap.asked_at:
                 self._gaps[gap.host] = gap
 
     def of(self, host: str) -> HostGap | None:
@@ -70,7 +74,12 @@ class LearnedGaps:
         for key in {host, _domain(host)}:
             self._answers.setdefault(key, _Answers(deque(maxlen=200))).times.append((now, host))
         gap = self.of(host)
-        if gap is not None and now - gap.since >= EASED_AFTER:
+        if gap is None:
+            return
+        if (idle := now - gap.asked_at - TRIED_FOR) > timedelta(0):
+            gap = replace(gap, since=gap.since + idle, asked_at=now)
+            self._change(gap)
+        if now - gap.since >= EASED_AFTER:
             self._change(replace(gap, gap=gap.gap * 0.9, since=now - WORKED_FOR))
 
     def changes(self) -> list[HostGap]:

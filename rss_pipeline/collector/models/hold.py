@@ -52,7 +52,7 @@ class HostGap:
     """A host, or a point and a domain with names that share the limit."""
     gap: timedelta
     since: datetime
-    """Time of its last change."""
+    """Time of its last change, later by the time in which nothing was requested since."""
     asked_at: datetime
     """Time of the last request."""
 

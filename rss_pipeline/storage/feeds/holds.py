@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import instant, whole_second
 from rss_pipeline.collector.models.hold import FeedHold, HostGap, HostHold
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds.predicates import POLLED
@@ -196,7 +196,7 @@ def _host_row(hold: HostHold) -> str:
 
 def _gap_row(gap: HostGap) -> str:
     seconds = math.ceil(gap.gap.total_seconds())
-    return compact([gap.host, seconds, instant(gap.since), instant(gap.asked_at)])
+    return compact([gap.host, seconds, instant(gap.since), instant(whole_second(gap.asked_at))])
 
 
 def _of(hold: HostHold | FeedHold) -> list[str]:

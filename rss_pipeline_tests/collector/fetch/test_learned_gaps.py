@@ -119,15 +119,33 @@ def test_a_gap_that_worked_is_kept_for_days_and_eased_by_a_tenth_a_day() -> None
     gaps = LearnedGaps()
     gaps.load([HostGap(host="a", gap=100 * SECOND, since=NOW, asked_at=NOW)])
     seen = []
-    for hours in range(0, 24 * 5, 6):
+    for hours in range(0, 24 * 5, 2):
         gaps.answered("a", 200, None, now=NOW + hours * HOUR)
+        gaps.asked("a", now=NOW + hours * HOUR)
         seen += [gap.gap.total_seconds() for gap in [gaps.of("a")] if gap]
-    assert seen[:8] == [100] * 8
+    assert seen[:24] == [100] * 24
     assert seen[-1] == pytest.approx(72.9)
     gaps.answered("a", 429, None, now=NOW + 6 * DAY)
     gap = gaps.of("a")
     assert gap is not None
     assert gap.gap.total_seconds() == pytest.approx(72.9 * 1.25)
-    for day in range(7, 100):
-        gaps.answered("a", 200, None, now=NOW + day * DAY)
+    for hours in range(7 * 24, 100 * 24, 2):
+        gaps.answered("a", 200, None, now=NOW + hours * HOUR)
+        gaps.asked("a", now=NOW + hours * HOUR)
     assert gaps.of("a") is None, "it is forgotten in the end"
+
+
+def test_a_gap_of_a_host_with_few_requests_is_eased_by_them_and_not_by_the_time_between() -> None:
+    """A burst of five every thirty hours, as of images that new items show, at a host that allows one a
+    minute: each step of the easing that goes too far would be one answer in ten."""
+    gaps, at, refusals = LearnedGaps(), NOW, 0
+    gaps.load([HostGap(host="a", gap=MINUTE, since=NOW, asked_at=NOW)])
+    for _ in range(200):
+        for _ in range(5):
+            gap = gaps.of("a")
+            assert gap is not None
+            gaps.answered("a", 429 if gap.gap < MINUTE else 200, None, now=(at := at + gap.gap))
+            refusals += gap.gap < MINUTE
+            gaps.asked("a", now=at)
+        at += 30 * HOUR
+    assert 0 < refusals < 0.05 * 1000
