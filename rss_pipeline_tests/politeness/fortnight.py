@@ -170,6 +170,7 @@ class Fortnight:
         )
         due = [datetime.fromisoformat(row["at"]) for row in rows]
         at = max(at for at in due if at <= due[0] + self._patience)
+        self._download_until(at)
         self.clock.now = max(at, self.clock() + timedelta(seconds=60)).replace(microsecond=0)
         self.clock.turn(seconds=0.7 * (self.polls % 2))
 
@@ -204,6 +205,23 @@ class Fortnight:
             return
         if any(kind.images for kind in self._kinds):
             self._download()
+
+    def _download_until(self, until: datetime) -> None:
+        """The images that are due before the next poll, as the sensor finds them, once a minute at most."""
+        while self._session is not None and any(kind.images for kind in self._kinds):
+            [row] = self.pipeline.rows(
+                """SELECT min(max(coalesce(next_attempt_at, created_at), coalesce(image_holds.hold_until, ''),
+                  coalesce(hosts.hold_until, ''))) AS at FROM image_tasks AS t
+                LEFT JOIN image_holds ON image_holds.host = t.host LEFT JOIN hosts ON hosts.host = t.host
+                WHERE status = 'pending'"""
+            )
+            soonest = self.clock() + timedelta(seconds=60)
+            at = soonest if row["at"] is None else max(soonest, datetime.fromisoformat(row["at"]))
+            if row["at"] is None or at >= until:
+                return
+            self.clock.now = at
+            self._download()
+            self.stand.settle()
 
     def _download(self) -> None:
         """The images that are due."""

@@ -194,6 +194,7 @@ IMAGES = (
         limited(IMAGE, every=10 * MINUTE, most=6, says_when=True),
         is_limited=True,
     ),
+    _gallery("images, one a minute", limited(IMAGE, every=MINUTE), is_limited=True),
 )
 """They have a reader of their own as well: a gap between two images turns the clock for all."""
 

@@ -211,8 +211,7 @@ class Scorer:
         for name in hosts:
             known = self._picture_hosts.get(name, PictureHost()).answered
             later = [status for at, status in known if at >= since + LEARNED]
-            # Of a few answers one is more than that.
-            if later.count(429) > max(1, MOST_REFUSED * len(later)):
+            if later.count(429) > MOST_REFUSED * len(later):
                 self.fault("over the limit", name, f"{later.count(429)} of {len(later)} answers are 429")
 
     def judge_limit(self, ids: Iterable[str], *, since: datetime) -> None:

@@ -23,6 +23,7 @@ from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import IMAGE_MESSAGES, status_error, status_name
+from rss_pipeline.collector.models.clock import whole_second
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, OnHold
 from rss_pipeline.collector.models.outcome import NotBegun
@@ -126,7 +127,7 @@ class ImageVisit(Generic[T]):
             return replace(outcome, inside=self._inside)
         if self.requests.has_begun and isinstance(outcome, NotBegun | OnHold):
             # A redirect has been answered: its URL is not requested again today.
-            return replace(outcome, not_before=self.requests.clock() + IMAGE_AGAIN_AFTER)
+            return replace(outcome, not_before=whole_second(self.requests.clock() + IMAGE_AGAIN_AFTER))
         return outcome
 
     async def _downloaded(self) -> KeptImage[T]:

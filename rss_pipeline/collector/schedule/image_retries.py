@@ -5,8 +5,9 @@ Holds of hosts are in collector.fetch.holds.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from http import HTTPStatus
 
-from rss_pipeline.collector.models.clock import LONGEST
+from rss_pipeline.collector.models.clock import LONGEST, whole_second
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER
 from rss_pipeline.collector.models.network import registered_domain
@@ -15,11 +16,33 @@ from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS
 IMAGE_PAUSES = (IMAGE_AGAIN_AFTER, 2 * IMAGE_AGAIN_AFTER)
 """After the first attempt that failed, after the second; the third is the last."""
 
+HOLDS_FOR = timedelta(days=30)
+"""Its host holds up an image for so long at most. From then on an answer with a hold counts as an attempt: an
+image that can never be had is given up, and no attempt is used up by a limit that is kept for a week."""
+
+
+def says_nothing(failure: Failure) -> bool:
+    """Return True if the host wants fewer requests, and says nothing about the image.
+
+    429, and 503 with Retry-After: `Holds.image_answered` holds the host. `host_on_hold` is how either is kept
+    for the other tasks with the URL.
+    """
+    return failure.kind in ("rate_limited", "host_on_hold") or (
+        failure.kind == "http_status"
+        and failure.status == HTTPStatus.SERVICE_UNAVAILABLE
+        and failure.retry_after is not None
+    )
+
+
+def counts(failure: Failure, *, found_at: datetime, now: datetime) -> bool:
+    """Return True if this is one of the attempts at an image that was found at that time."""
+    return not says_nothing(failure) or now - found_at >= HOLDS_FOR
+
 
 def next_image_attempt(attempts: int, failure: Failure, *, now: datetime) -> datetime:
     """The time of the next attempt after attempt number `attempts` failed: not before Retry-After."""
     pause = IMAGE_PAUSES[min(attempts, len(IMAGE_PAUSES)) - 1]
-    return now + max(pause, min(timedelta(seconds=failure.retry_after or 0), LONGEST))
+    return whole_second(now + max(pause, min(timedelta(seconds=failure.retry_after or 0), LONGEST)))
 
 
 def images_network_is_down(

@@ -18,10 +18,15 @@ from rss_pipeline.collector.fetch.images import fetch_images
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.http.request_url import request_url
-from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure
+from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, OnHold, url_hash
 from rss_pipeline.collector.models.outcome import NotBegun
-from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
+from rss_pipeline.collector.schedule.image_retries import (
+    counts,
+    images_network_is_down,
+    next_image_attempt,
+    says_nothing,
+)
 from rss_pipeline.collector.schedule.next_visit import LONGEST_OUTAGE_PAUSE, OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable, StorageRejected
 from rss_pipeline.pipeline.session.fetch_policy import images_policy
@@ -311,7 +316,7 @@ class ImageRound:
         self._run.progress.advance("download_images")
         asked = Asked(
             url_hash=_hash(task),
-            failed=outcome.kind if isinstance(outcome, Failure) else None,
+            failed=_kind(outcome) if isinstance(outcome, Failure) else None,
             inside=outcome.inside if isinstance(outcome, KeptImage | Failure) else frozenset(),
         )
         shared, apart = self._shared(task, others, outcome)
@@ -407,15 +412,30 @@ class ImageRound:
         if not failed:
             return
         now = self._run.clock()
-        attempted = [
-            Attempted(
-                task_id=each.task.id,
-                message=each.failure.message,
-                next_attempt_at=next_image_attempt(each.task.attempts + 1, each.failure, now=each.at or now),
-                asked=each.asked,
-            )
-            for each in failed
-        ]
+        attempted: list[Attempted] = []
+        held_up: list[ImageRelease] = []
+        for each in failed:
+            task, failure, at = each.task, each.failure, each.at or now
+            if counts(failure, found_at=task.found_at, now=now):
+                attempted.append(
+                    Attempted(
+                        task_id=task.id,
+                        message=failure.message,
+                        next_attempt_at=next_image_attempt(task.attempts + 1, failure, now=at),
+                        asked=each.asked,
+                    )
+                )
+            else:
+                held_up.append(
+                    ImageRelease(
+                        task_id=task.id,
+                        due_at=next_image_attempt(1, failure, now=at),
+                        kind="host_on_hold",
+                        reason=failure.message,
+                        asked=each.asked,
+                    )
+                )
+        self._release(held_up)
         ours = closings.record_attempted(self._run.database, self._token, attempted, now=now)
         for each in failed:
             task, failure = each.task, each.failure
@@ -477,6 +497,11 @@ class ImageRound:
             position=task.position,
             is_private=task.is_private and self._has_public_place,
         )
+
+
+def _kind(failure: Failure) -> FailureKind:
+    """The kind that is kept for the other tasks with the URL, without the status."""
+    return "host_on_hold" if says_nothing(failure) else failure.kind
 
 
 def _hash(task: ImageTask) -> str:

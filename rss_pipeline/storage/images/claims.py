@@ -62,6 +62,7 @@ class ImageTask:
     host: str
     position: int
     attempts: int
+    found_at: datetime
     was_interrupted: bool
     """A run that held it ended without recording a result: its image may be stored already."""
     is_private: bool
@@ -143,7 +144,7 @@ def claim_images(
             ),
             Statement(
                 f"""SELECT t.id, items.feed_id, items.guid, items.link, t.original_url, t.host, t.position,
-                t.attempts, t.lease_token, t.last_error_kind, t.updated_at,
+                t.attempts, t.lease_token, t.last_error_kind, t.created_at, t.updated_at,
                 feeds.url AS feed_url, feeds.fetch_url, feeds.needs_access, feeds.allow_private,
                 feeds.private_hosts
                 FROM image_tasks AS t JOIN items ON items.id = t.item_id
@@ -264,6 +265,7 @@ def _task(row: Row) -> ImageTask:
         host=row["host"],
         position=int(row["position"]),
         attempts=int(row["attempts"]),
+        found_at=datetime.fromisoformat(row["created_at"]),
         was_interrupted=row["lease_token"] is not None,
         is_private=bool(row["needs_access"] or row["allow_private"] or row["private_hosts"]),
         feed=_access(row),

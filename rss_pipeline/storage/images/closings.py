@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import instant, whole_second
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.storage.accounts.users import note_change_of_items
@@ -64,9 +64,11 @@ class ImageRelease:
     task_id: str
     due_at: datetime | None = None
     """The time at which it is due instead; None: still due."""
-    kind: Literal["our_outage", "day_full"] | None = None
+    kind: Literal["our_outage", "day_full", "host_on_hold"] | None = None
     reason: str | None = None
     """For people, stored with `kind` as the task's last error; None: that stays as it was."""
+    asked: Asked | None = None
+    """Its URL was requested, and the answer says nothing about the image."""
 
 
 def record_archived(
@@ -92,7 +94,7 @@ def record_archived(
     return {row["id"] for result in database.batch(statements) for row in result.rows}
 
 
-def _asked_statements(tasks: Sequence[Archived | Attempted], now: datetime) -> list[Statement]:
+def _asked_statements(tasks: Sequence[Archived | Attempted | ImageRelease], now: datetime) -> list[Statement]:
     """Note for a day that these URLs were requested. No lease guards that."""
     day = instant(now)[:10]
     rows = (
@@ -101,7 +103,7 @@ def _asked_statements(tasks: Sequence[Archived | Attempted], now: datetime) -> l
         if each.asked is not None
     )
     statements = [
-        Statement(_ASKED, [day, instant(now), chunk], name="keep requests of images")
+        Statement(_ASKED, [day, instant(whole_second(now)), chunk], name="keep requests of images")
         for chunk in chunked(rows)
     ]
     if statements:
@@ -165,6 +167,7 @@ def record_attempted(
 
 def release(database: Database, token: str, releases: Iterable[ImageRelease], *, now: datetime) -> None:
     """Release tasks without counting an attempt."""
+    releases = list(releases)
     rows = (
         compact(
             [
@@ -176,7 +179,7 @@ def release(database: Database, token: str, releases: Iterable[ImageRelease], *,
         )
         for each in releases
     )
-    _record(database, "release images", _RELEASED, token, rows, now)
+    _record(database, "release images", _RELEASED, token, rows, now, _asked_statements(releases, now))
 
 
 def bytes_today(database: Database, feed_ids: Iterable[str], *, now: datetime) -> dict[str, int]:

@@ -20,8 +20,8 @@ _OF_USER = """t.item_id = ? AND t.status <> 'success' AND EXISTS (SELECT 1 FROM 
   JOIN feeds AS f ON f.id = i.feed_id
   JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
   WHERE i.id = t.item_id AND f.images = 1)"""
-_CAN_BE_REQUESTED = """t.lease_token IS NULL AND t.last_error_kind IS NULL
-  AND (t.attempts = 0 OR t.updated_at <= ?)"""
+_CAN_BE_REQUESTED = """t.lease_token IS NULL AND coalesce(t.last_error_kind, 'host_on_hold') = 'host_on_hold'
+  AND ((t.attempts = 0 AND t.last_error_kind IS NULL) OR t.updated_at <= ?)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,8 @@ class MissingImages:
     coming: int
     """Requested, or being loaded."""
     waiting: int
-    """They failed less than an hour ago, or wait for the end of an outage of ours, or of their feed's day."""
+    """They failed, or were put off by their host, less than an hour ago, or wait for the end of an outage of
+    ours, or of their feed's day."""
 
     @property
     def number(self) -> int:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from rss_pipeline.collector.models.failure import Failure, FailureKind
-from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
+from rss_pipeline.collector.schedule.image_retries import counts, images_network_is_down, next_image_attempt
 from rss_pipeline_tests.support.pipeline import NOON
 
 HOUR = timedelta(hours=1)
@@ -21,6 +21,31 @@ def test_pauses_grow_and_are_never_shorter_than_a_day(
 ) -> None:
     failure = Failure(kind="http_status", message="", retry_after=retry_after)
     assert next_image_attempt(attempts, failure, now=NOON) == NOON + hours * HOUR
+    # Instants are stored in whole seconds.
+    late = next_image_attempt(attempts, failure, now=NOON + MINUTE / 70)
+    assert late == NOON + hours * HOUR + MINUTE / 60
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "retry_after", "days", "wanted"),
+    [
+        ("rate_limited", 429, None, 0, False),
+        ("rate_limited", 429, 60, 29, False),
+        ("rate_limited", 429, None, 30, True),
+        ("http_status", 503, 0, 1, False),
+        ("http_status", 503, None, 1, True),
+        ("http_status", 500, 60, 1, True),
+        ("challenge", 429, 60, 1, True),
+        ("host_on_hold", None, None, 29, False),
+        ("host_on_hold", None, None, 30, True),
+        ("timeout", None, None, 0, True),
+    ],
+)
+def test_that_a_host_wants_fewer_requests_is_no_attempt_at_an_image_for_a_month(
+    kind: FailureKind, status: int | None, retry_after: int | None, days: int, wanted: bool
+) -> None:
+    failure = Failure(kind=kind, message="", status=status, retry_after=retry_after)
+    assert counts(failure, found_at=NOON - timedelta(days=days), now=NOON) is wanted
 
 
 THREE = [("a", "timeout"), ("b", "dns"), ("c", "connect")]
