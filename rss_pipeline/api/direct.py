@@ -5,6 +5,7 @@ everywhere. By its headers alone it may look like a browser here (nginx with `pr
 other line), so the sockets of the sender are looked at as well. Only the page for the first user asks.
 """
 
+import re
 from collections.abc import Collection
 from contextlib import suppress
 from ipaddress import ip_address
@@ -20,6 +21,32 @@ _FORWARDED = frozenset({b"forwarded", b"via", b"cdn-loop"})
 _FORWARDED_BEGIN = (b"x-", b"cf-", b"proxy-")
 _FORWARDED_END = b"-client-ip"
 """Headers that proxies add, and no browser sends by itself."""
+
+_BROWSERS = frozenset(
+    {
+        "arc",
+        "brave",
+        "chrome",
+        "chromium",
+        "edge",
+        "epiphany",
+        "falkon",
+        "firefox",
+        "geckomain",
+        "konqueror",
+        "librewolf",
+        "msedge",
+        "opera",
+        "qtwebengineprocess",
+        "qutebrowser",
+        "safari",
+        "vivaldi",
+        "webkit",
+        "webkitnetworkprocess",
+        "zen",
+    }
+)
+"""Words in the names of programs that have connections to the network and pass nothing on."""
 
 
 def is_direct(scope: Scope, *, port: int) -> bool:
@@ -45,27 +72,39 @@ def is_passed_on(scope: Scope) -> bool:
     which nothing is known: a process of another user, or one that has closed its end already.
 
     It serves others if it listens at an address that is not loopback, or has accepted a connection: a proxy
-    has, while it passes a request on. It takes 0.2 s: the sockets of all processes are read.
+    has, while it passes a request on. A tunnel (`ssh -R`, frp, bore) listens nowhere, it has called a server
+    out there, whose visitors it brings: so has every browser, and these are known by name. It takes 0.2 s:
+    the sockets of all processes are read.
     """
     ends = _end(scope["client"]), _end(scope["server"])
     sender: list[Any] = []
+    senders: list[str] = []
     listening: set[int] = set()
     for process in psutil.process_iter():
         # macOS shows a user the sockets of the user's own processes only, and of one at a time.
         with suppress(psutil.Error, OSError):
-            sockets = process.net_connections("tcp")
+            sockets = [each for each in process.net_connections("inet") if each.laddr]
             listening |= {each.laddr.port for each in sockets if each.status == psutil.CONN_LISTEN}
             if any((_end(each.laddr), _end(each.raddr)) == ends for each in sockets if each.raddr):
                 sender += sockets
+                senders.append(process.name())
     # Our own end of this connection and of others, where the sender is this very process, serves nobody else.
     listening.discard(ends[1][1])
-    return not sender or any(_is_for_others(each, listening) for each in sender)
+    if not sender or any(_is_for_others(each, listening) for each in sender):
+        return True
+    is_known = all(_BROWSERS & set(re.findall("[a-z]+", name.lower())) for name in senders)
+    return not is_known and any(_is_outside(each) for each in sender)
 
 
 def _is_for_others(socket: Any, listening: Collection[int]) -> bool:
     if socket.status == psutil.CONN_LISTEN:
         return not ip_address(_end(socket.laddr)[0]).is_loopback
     return socket.laddr.port in listening
+
+
+def _is_outside(socket: Any) -> bool:
+    # Tunnels by QUIC have a socket of UDP, which shows no other end.
+    return not ip_address(_end(socket.raddr or socket.laddr)[0]).is_loopback
 
 
 def _is_of_proxy(name: bytes) -> bool:

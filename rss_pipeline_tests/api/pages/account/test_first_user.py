@@ -1,6 +1,7 @@
 """The first user, made on the page while there is none, subscribed and logged in: from this machine, or by
 whoever knows the code."""
 
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -194,6 +195,36 @@ with socket.create_server(("127.0.0.1", 0)) as door:
 """
 """A proxy that adds nothing: our own address as Host, HTTP/1.1, no header more."""
 
+TUNNEL = """
+import socket, sys, threading
+def pipe(one, other):
+    while data := one.recv(65_536):
+        other.sendall(data)
+    other.shutdown(socket.SHUT_WR)
+with socket.socket(type=socket.SOCK_DGRAM) as quic:
+    quic.bind(("0.0.0.0", 0))
+    server, reader = (socket.create_connection(("127.0.0.1", int(port))) for port in sys.argv[1:])
+    threading.Thread(target=pipe, args=(reader, server), daemon=True).start()
+    pipe(server, reader)
+"""
+"""A tunnel such as `ssh -R` or frp: it listens nowhere, and has called a server whose visitors it brings."""
+
+
+@pytest.mark.slow
+def test_a_tunnel_that_listens_nowhere_makes_nobody(reader: Reader) -> None:
+    with served(create_app(reader.stores)) as found, socket.create_server(("127.0.0.1", 0)) as out_there:
+        ports = [str(out_there.getsockname()[1]), str(found.port)]
+        with subprocess.Popen([sys.executable, "-c", TUNNEL, *ports]) as tunnel:
+            try:
+                with out_there.accept()[0] as visitor:
+                    visitor.settimeout(30)
+                    visitor.sendall(posted("HTTP/1.1"))
+                    answer = b"".join(iter(lambda: visitor.recv(65_536), b""))
+            finally:
+                tunnel.kill()
+    assert answer.split(b"\r\n")[0].endswith(b"403 Forbidden")
+    assert users(reader) == []
+
 
 @pytest.mark.slow
 def test_a_proxy_that_adds_nothing_makes_nobody_and_who_sits_here_needs_no_code(reader: Reader) -> None:
@@ -234,21 +265,21 @@ def test_another_name_of_this_machine_is_refused(reader: Reader) -> None:
 @pytest.mark.slow
 def test_nginx_as_it_comes_speaks_http_1_0_and_makes_nobody(reader: Reader) -> None:
     """Its defaults send no header that shows a proxy, and our own address as Host."""
-    body = httpx.QueryParams(GIVEN).__str__().encode()
-    sent = (
-        b"POST /first-user HTTP/1.0\r\nHost: " + HOST.encode() + b"\r\nOrigin: " + URL.encode() + b"\r\n"
-        b"Connection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-        b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
-    )
-    assert raw(reader, sent).split(b"\r\n")[0].endswith(b"403 Forbidden")
+    assert raw(reader, posted("HTTP/1.0")).split(b"\r\n")[0].endswith(b"403 Forbidden")
     assert users(reader) == []
-    raw(reader, sent.replace(b"HTTP/1.0", b"HTTP/1.1"))
+    raw(reader, posted("HTTP/1.1"))
     assert users(reader) == ["ada"]
 
 
-def raw(reader: Reader, sent: bytes) -> bytes:
-    import socket
+def posted(version: str) -> bytes:
+    body = httpx.QueryParams(GIVEN).__str__().encode()
+    return (
+        f"POST /first-user {version}\r\nHost: {HOST}\r\nOrigin: {URL}\r\nConnection: close\r\n"
+        f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
 
+
+def raw(reader: Reader, sent: bytes) -> bytes:
     with reader.served() as client, socket.create_connection(("127.0.0.1", client.base_url.port)) as link:
         link.sendall(sent)
         return b"".join(iter(lambda: link.recv(65_536), b""))
