@@ -108,6 +108,8 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
 
     assert invoke("poll", "--all", "--strict").exit_code == 1
     assert invoke("poll", "--strict").exit_code == 0, "nothing was due"
+    with closing(sqlite3.connect(tmp_path / "rss.sqlite", isolation_level=None)) as database:
+        database.execute("UPDATE feeds SET last_fetched_at = '2026-01-01T00:00:00Z'")
     table = invoke("poll", "broken")
     assert table.exit_code == 1, "it was named"
     assert "broken" in table.stdout

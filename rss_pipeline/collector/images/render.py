@@ -41,6 +41,8 @@ _ATTRIBUTE = re.compile(
 
 _NAMES = frozenset(("src", *LAZY_SRC))
 _SETS = frozenset(("srcset", *LAZY_SRCSET))
+_MOST_JUDGED = 20
+"""Texts like tags that are judged one by one, each by a parse: of more, images keep their originals."""
 _BLANK = re.compile(r"\s")
 
 
@@ -78,13 +80,7 @@ def render_by_tree(html: str, archived: Mapping[str, str], resolve: Callable[[st
     tags = list(_TAG.finditer(html))
     # An attribute that leads from the tree back to the text. The document cannot hold its own hash.
     mark = "m" + hashlib.blake2b(html.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    root = tree(_marked(html, [tag.end() for tag in tags], mark))
-    # Text like a tag in a comment, a script or another tag's attribute has no element with its mark. In an
-    # attribute the mark would be part of a URL.
-    real = {int(number) for each in _elements(root) if (number := each.get(mark)) is not None}
-    if len(real) < len(tags):
-        tags = [tag for number, tag in enumerate(tags) if number in real]
-        root = tree(_marked(html, [tag.end() for tag in tags], mark))
+    tags, root = _with_elements(html, tags, mark)
     if root is None:
         return html
     images = [
@@ -101,6 +97,38 @@ def render_by_tree(html: str, archived: Mapping[str, str], resolve: Callable[[st
             parts += (html[done:begin], text)
             done = stop
     return "".join((*parts, html[done:])) if parts else html
+
+
+def _with_elements(
+    html: str, tags: list[re.Match[str]], mark: str
+) -> tuple[list[re.Match[str]], etree._Element | None]:
+    """Those of the texts like tags that are tags, and the tree in which each of them has its mark.
+
+    Text like a tag in a comment, a script or another tag's attribute has no element with its mark. In an
+    attribute the mark would be part of a URL, and in one without quotes it ends the value: what follows may
+    then be read as something else. So where an element has no mark, they are judged one after the other.
+    """
+    root = tree(_marked(html, [tag.end() for tag in tags], mark))
+    real = _numbers(root, mark)
+    if len(real) == len(tags):
+        return tags, root
+    left = [tag for number, tag in enumerate(tags) if number in real]
+    root = tree(_marked(html, [tag.end() for tag in left], mark))
+    for _ in range(_MOST_JUDGED):
+        if all(each.get(mark) is not None for each in _elements(root)):
+            break
+        real = _numbers(tree(_marked(html, [tag.end() for tag in tags], mark)), mark)
+        wrong = next((number for number in range(len(tags)) if number not in real), None)
+        if wrong is None:
+            break
+        tags = [*tags[:wrong], *tags[wrong + 1 :]]
+        left = tags
+        root = tree(_marked(html, [tag.end() for tag in left], mark))
+    return left, root
+
+
+def _numbers(root: etree._Element | None, mark: str) -> set[int]:
+    return {int(number) for each in _elements(root) if (number := each.get(mark)) is not None}
 
 
 def _elements(root: etree._Element | None) -> Iterator[etree._Element]:

@@ -64,6 +64,10 @@ class Desk:
             yield
             run.result()
 
+    def a_minute_passes(self) -> None:
+        """So long a visit by hand waits after an answer."""
+        self._pipeline.database.query("UPDATE feeds SET last_fetched_at = '2026-01-01T00:00:00Z'")
+
     def _run(self) -> None:
         soon(lambda: open_requests.waiting(self._pipeline.database, now=utc_now()).can_begin > 0)
         self._pipeline.clock.now = utc_now()
@@ -121,6 +125,7 @@ def test_a_feed_is_added_and_refreshed_without_scripts(desk: Desk) -> None:
         with desk.visits():
             heads(page, "You are subscribed")
         desk.server.route("127.0.0.3", "/feed", Answer(body=rss("a", "b")))
+        desk.a_minute_passes()
         page.get_by_role("link", name="Edit title and folder").click()
         page.get_by_role("button", name="Refresh now").click()
         with desk.visits():
@@ -139,6 +144,7 @@ def test_on_a_phone_no_page_is_wider_than_the_screen(desk: Desk) -> None:
         soon(lambda: user.client.get("/api/feeds").json()["feeds"])
     desk.server.route("127.0.0.4", f"/{'unbroken' * 20}", Answer(status=500))
     [feed] = user.client.get("/api/feeds").json()["feeds"]
+    desk.a_minute_passes()
     user.client.post(f"/api/feeds/{feed['id']}/refresh")
     with desk.visits():
         pass
