@@ -224,14 +224,22 @@ _FEED = """INSERT INTO feed_holds (feed_id, host, hold_until, reason, url_hash)
     WHERE excluded.hold_until > feed_holds.hold_until"""
 
 
-def release_listed(ids: str, *, now: datetime) -> Statement:
+def release_listed(ids: str, *, now: datetime) -> list[Statement]:
     """End the waiting for a turn of feeds, a JSON list of ids, that feeds.yaml lists: nothing of it waits."""
-    return Statement(
-        """DELETE FROM feed_holds WHERE feed_id IN (SELECT value FROM json_each(?))
-        AND feed_id IN (SELECT address FROM new_addresses WHERE begins_at > ?)""",
-        [ids, instant(now)],
-        name="release listed feeds",
-    )
+    return [
+        Statement(
+            """DELETE FROM feed_holds WHERE feed_id IN (SELECT value FROM json_each(?))
+            AND feed_id IN (SELECT address FROM new_addresses WHERE begins_at > ?)""",
+            [ids, instant(now)],
+            name="release listed feeds",
+        ),
+        Statement(
+            """DELETE FROM new_addresses WHERE begins_at > ?
+            AND address IN (SELECT value FROM json_each(?))""",
+            [instant(now), ids],
+            name="end the turns of listed feeds",
+        ),
+    ]
 
 
 def leave_address(ids: str, params: Sequence[Value]) -> list[Statement]:

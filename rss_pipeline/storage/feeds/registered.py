@@ -205,7 +205,7 @@ def apply(
         batches.append(
             [
                 mark_stale(compact(ids)),
-                release_listed(compact(ids), now=now),
+                *release_listed(compact(ids), now=now),
                 Statement(_UPSERT, [chunk], name="write registry"),
                 *(register_streams(chunk) if has_streams else ()),
                 *_moves(closed, ids, now=now),

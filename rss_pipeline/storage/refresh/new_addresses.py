@@ -81,7 +81,7 @@ def hold_until_turn(
     user_id: str, feed_ids: Sequence[str], *, now: datetime, has_new_address: bool = False
 ) -> list[Statement]:
     """Hold these feeds until their turns, as far as they were never visited, or have another address now. One
-    whose turn has come with this user, or that the owner wants, is released."""
+    whose turn has come with this user, or that the owner wants, is released, and waits with nobody."""
     never = "" if has_new_address else "AND feeds.last_visited_at IS NULL"
     ids, at = compact(list(feed_ids)), instant(now)
     return [
@@ -102,6 +102,12 @@ def hold_until_turn(
             AND feed_id NOT IN (SELECT address FROM new_addresses WHERE user_id = ? AND begins_at > ?)""",
             [ids, at, user_id, at],
             name="release feeds whose turn has come",
+        ),
+        Statement(
+            """DELETE FROM new_addresses WHERE begins_at > ? AND address IN (SELECT value FROM json_each(?))
+            AND address NOT IN (SELECT address FROM new_addresses WHERE user_id = ? AND begins_at > ?)""",
+            [at, ids, user_id, at],
+            name="end the turns of feeds that wait no more",
         ),
     ]
 
