@@ -73,6 +73,7 @@ LARGER_BODIES: dict[str, int] = {
 """Bytes of a body by path, for addresses that take more than `limits.BODY_BYTES`."""
 
 _VERSION = version("rss_pipeline")
+_API_VERSION = "1"
 
 DESCRIPTION = """\
 Feeds, items, read states and stars of one user. Log in by `POST /api/auth/login`, then send the token with
@@ -89,7 +90,8 @@ def create_app(
     proxies = [str(each) for each in settings.reader_proxies]
     app = FastAPI(
         title="rss_pipeline reader",
-        version=_VERSION,
+        # Of the API, which strangers may see: the version of the program is for those who are logged in.
+        version=_API_VERSION,
         description=DESCRIPTION,
         openapi_url=None,
         redirect_slashes=False,
@@ -111,6 +113,7 @@ def create_app(
         ],
     )
     app.state.stores = stores
+    app.state.version = _VERSION
     app.state.clock = clock
     app.state.is_passed_on = is_passed_on
     app.state.bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=MOST_BODIES_BYTES)

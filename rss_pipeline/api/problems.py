@@ -44,14 +44,12 @@ KINDS: Mapping[str, Kind] = {
         "Not signed in",
         "Log in by POST /api/auth/login and send the token as `Authorization: Bearer ...`.",
     ),
-    "login_refused": Kind(
-        401, "The login was refused", "Check name and password; `rss-pipeline user list` shows the names."
-    ),
+    "login_refused": Kind(401, "The login was refused", "Check name and password."),
     "foreign_origin": Kind(
         403,
         "A page of another site sent this",
         "Open the reader's own page, or send the token as `Authorization: Bearer ...` instead of a cookie."
-        " Behind a reverse proxy, pass the Host header on and add the name to RSS_READER_HOSTS.",
+        " Behind a reverse proxy, pass the Host header on and add the name to those of the reader.",
     ),
     "not_found": Kind(404, "Not found", "Check the address; /api/docs lists all of them."),
     "method_not_allowed": Kind(
@@ -78,7 +76,8 @@ KINDS: Mapping[str, Kind] = {
     "wrong_host": Kind(
         421,
         "The Host header names another server",
-        "If the name is yours (a reverse proxy, a tunnel), add it to RSS_READER_HOSTS and restart.",
+        "If the name is yours (a reverse proxy, a tunnel), add it to those of the reader: its documentation"
+        " for operators says how.",
     ),
     "invalid_request": Kind(422, "A value cannot be used", "Correct the values that `errors` names."),
     "value_refused": Kind(
@@ -96,12 +95,12 @@ KINDS: Mapping[str, Kind] = {
     "search_unavailable": Kind(
         503,
         "Search does not work now",
-        "Try again in a minute; for the operator: `rss-pipeline search-index` shows the state of the index.",
+        "Try again in a minute; the operator's log has the reason.",
     ),
     "store_unavailable": Kind(
         503,
         "A store cannot be reached",
-        "Try again soon; for the operator: `rss-pipeline doctor` finds the cause.",
+        "Try again soon; the operator's log has the cause.",
     ),
 }
 """By the name that programs read in `kind`."""

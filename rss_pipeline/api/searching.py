@@ -1,5 +1,7 @@
 """A search for a caller: the JSON API's and the page's way to it."""
 
+import logging
+
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import SearchUnavailable
@@ -8,6 +10,8 @@ from rss_pipeline.pipeline.search.query import parse
 from rss_pipeline.pipeline.search.search import Order, Results, Search
 
 _RETRY_SECONDS = 20
+
+_logger = logging.getLogger(__name__)
 
 
 async def searched(
@@ -30,4 +34,7 @@ async def searched(
     try:
         return await caller.run(search)
     except SearchUnavailable as error:
-        raise ApiError("search_unavailable", f"{error}.", retry_after=_RETRY_SECONDS) from error
+        # It names files and versions of what is installed.
+        _logger.info("search: %s", error)
+        detail = "The index cannot be read, or is not made yet."
+        raise ApiError("search_unavailable", detail, retry_after=_RETRY_SECONDS) from error

@@ -53,8 +53,7 @@ async def client_login(call: Call) -> Response:
     raise Refused(
         401,
         "Error=BadAuthentication\nInfo=Name or password is wrong. Apps log in with an app password; the"
-        " password of the account opens no app. Make one in the settings of the reader, or by"
-        " `rss-pipeline user app`.",
+        " password of the account opens no app. Make one in the settings of the reader.",
     )
 
 

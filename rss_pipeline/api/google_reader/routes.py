@@ -182,7 +182,7 @@ def _welcome(name: str, request: Request) -> Response:
         "PASS: this is the Google Reader API of rss_pipeline.\n"
         f"Type the URL of this page into an app (kind: Google Reader, FreshRSS or FeedHQ), up to {PREFIX}.\n"
         "The name is that of your account. The password is an app password:\n"
-        "`rss-pipeline user app NAME APP` makes one on the server.\n"
+        "the settings of the reader make one.\n"
     )
 
 

@@ -22,7 +22,7 @@ _FOR_PEOPLE: Mapping[str, tuple[str, str]] = {
     "foreign_origin": (
         "A page of another site sent this",
         "If you did: open the reader itself, and do it there. Behind a reverse proxy, the operator passes the"
-        " Host header on and adds the name to RSS_READER_HOSTS.",
+        " Host header on and adds the name to those of the reader.",
     ),
     "malformed_request": ("The request cannot be read", "Go back and try again."),
     "unsupported_media_type": ("The form cannot be read", "Go back and send it from the reader's own page."),
@@ -35,7 +35,7 @@ _FOR_PEOPLE: Mapping[str, tuple[str, str]] = {
     "value_refused": ("A value cannot be stored", "Go back and remove line breaks and control characters."),
     "too_many_requests": ("Too many requests", "Wait a little, then try again."),
     "too_busy": ("The reader is too busy", "Wait a few seconds, then try again."),
-    "internal_error": ("The reader failed", "Try again. For the operator: the reader's log has the reason."),
+    "internal_error": ("The reader failed", "Try again. For the operator: the log has the reason."),
 }
 """By kind of problem, title and what to do on a page: those of problems.py are for programs."""
 

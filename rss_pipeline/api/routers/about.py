@@ -4,9 +4,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from rss_pipeline.api.auth import signed_in
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.docs_page import docs_page
 from rss_pipeline.api.document import PUBLIC
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.errors import InfrastructureError, NoSession
 
 router = APIRouter(tags=["about"])
 
@@ -15,13 +18,19 @@ class About(BaseModel):
     """The program that answers."""
 
     name: str = Field(description="Always rss_pipeline.")
-    version: str
+    version: str | None = Field(description="Its version; null without a login.")
 
 
 @router.get("/about", response_model=About, openapi_extra=PUBLIC)
 async def about(request: Request) -> About:
-    """The name and version of the reader: for a check that it answers. No store is used."""
-    return About(name="rss_pipeline", version=request.app.version)
+    """The name of the reader, and its version for who is logged in: for a check that it answers. Without a
+    login no store is used."""
+    try:
+        caller = await signed_in(request)
+        await caller.read()
+    except (ApiError, NoSession, InfrastructureError):
+        return About(name="rss_pipeline", version=None)
+    return About(name="rss_pipeline", version=request.app.state.version)
 
 
 @router.get("/openapi.json", include_in_schema=False)

@@ -115,7 +115,7 @@ class FeedVisit:
                         raise FetchError(
                             "redirect",
                             f"{here.host} redirects to an address that repeats this feed's password or a "
-                            "header of feeds.yaml; the redirect is not followed.",
+                            "header that is set for it; the redirect is not followed.",
                             advice="Its publisher has to fix that.",
                         )
                     here = there

@@ -86,13 +86,13 @@ def request_error(error: Exception, host: str, *, connect_timeout: float) -> Fet
         case httpx.ConnectTimeout():
             return FetchError("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
         case httpx.ProxyError():
-            return FetchError("connect", f"The outbound proxy could not connect to {host}: check RSS_PROXY.")
+            return FetchError("connect", f"The outbound proxy could not connect to {host}: is it running?")
         case httpx.LocalProtocolError():
             # The exception's text quotes the header, which may be a password.
             return FetchError(
                 "bad_url",
                 f"The request to {host} is not valid HTTP.",
-                advice="A header of this feed in feeds.yaml contains a line break or another character "
+                advice="A header that is set for this feed contains a line break or another character "
                 "that HTTP does not allow.",
             )
         case httpx.RemoteProtocolError() if _is_closed_by_peer(error):
@@ -109,7 +109,7 @@ def request_error(error: Exception, host: str, *, connect_timeout: float) -> Fet
         case httpx.InvalidURL() | httpx.StreamError() | ValueError():
             return bad_host(host)
         case _:
-            return FetchError("connect", f"The answer of {host} could not be read ({type(error).__name__}).")
+            return FetchError("connect", f"The answer of {host} could not be read.")
 
 
 def body_error(error: Exception, host: str) -> FetchError:

@@ -69,7 +69,7 @@ def request_url(url: str) -> RequestUrl:
     )
     if match is None:
         raise FetchError(
-            "bad_url", "This is not an absolute URL.", advice="Write http://... or https://... in feeds.yaml."
+            "bad_url", "This is not an absolute URL.", advice="It begins with http:// or https://."
         )
     scheme, authority, target = match[1].lower(), match[2] or "", match[3] or ""
     if scheme not in DEFAULT_PORTS:

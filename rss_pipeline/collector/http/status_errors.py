@@ -1,5 +1,6 @@
 """The `FetchError` for a status that brings no document or image: its kind, and what a person can do.
 
+Users read these messages: they name no file and no setting.
 Pure. 200, 304 and redirects are handled by the visit (`fetch/feed.py`, `fetch/image.py`).
 """
 
@@ -25,7 +26,7 @@ class StatusMessages:
 
 
 _ANYTHING = {
-    407: "the outbound proxy requires a password; check RSS_PROXY",
+    407: "the outbound proxy requires a password, which the operator can set",
     451: "the server withholds it for legal reasons",
 }
 
@@ -33,11 +34,12 @@ FEED_MESSAGES = StatusMessages(
     hints={
         **_ANYTHING,
         400: "the server does not understand the URL; check it",
-        401: "the server requires a username and password, or headers; set them for this feed in feeds.yaml",
-        403: "the server refuses the request; if it requires credentials, set them or headers for this feed "
-        "in feeds.yaml",
+        401: "the server requires a username and password, or headers; the operator can set them for "
+        "this feed",
+        403: "the server refuses the request; if it requires credentials, the operator can set them or "
+        "headers for this feed",
         404: "there is no feed at this address; look on the site for its new one",
-        406: "the server has no format of it that rss-pipeline reads; check the URL",
+        406: "the server has no format of it that is read here; check the URL",
     },
     challenge="only the publisher can allow feed readers",
     gone="the publisher has removed this feed for good; remove it",
@@ -45,7 +47,7 @@ FEED_MESSAGES = StatusMessages(
     other="a feed does not come with this status; check the URL",
 )
 
-_REFUSED = "the server refuses the credentials or headers that feeds.yaml sets for this feed"
+_REFUSED = "the server refuses the credentials or headers that are set for this feed"
 FEED_WITH_ACCESS_MESSAGES = replace(
     FEED_MESSAGES, hints={**FEED_MESSAGES.hints, 401: _REFUSED, 403: _REFUSED}
 )
@@ -57,7 +59,7 @@ IMAGE_MESSAGES = StatusMessages(
         401: "the server requires a password for the image",
         403: "the server refuses the request for the image",
         404: "the image is not, or no longer, at its address",
-        406: "the server has no format of the image that rss-pipeline accepts",
+        406: "the server has no format of the image that is accepted here",
     },
     challenge="the image is shown to people only",
     gone="the publisher has removed the image for good",

@@ -149,9 +149,7 @@ class _Reader:
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         name = name.rpartition(":")[2].lower()
         if self._depth == 0 and name != "opml":
-            advice = (
-                "; if it is a feed, `rss-pipeline add` takes its address" if name in ("rss", "feed") else ""
-            )
+            advice = "; if it is a feed, add its address instead" if name in ("rss", "feed") else ""
             known = f"<{name}>, " if name in ("rss", "feed", "rdf", "html") else ""
             raise _Refused(self._line(), f"this is {known}not OPML{advice}")
         self._depth += 1

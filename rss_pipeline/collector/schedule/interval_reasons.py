@@ -15,7 +15,7 @@ _SEVERAL = {1: "once", 2: "twice"}
 
 def registered_interval(interval: timedelta) -> str:
     """The reason for the interval that feeds.yaml names."""
-    return f"{_every(interval)}: set in feeds.yaml"
+    return f"{_every(interval)}: set by the operator"
 
 
 def interval_by_wish(interval: timedelta) -> str:

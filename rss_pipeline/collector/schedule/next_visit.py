@@ -198,7 +198,7 @@ def next_after_unreadable_registry(now: datetime) -> NextVisit:
     """
     return NextVisit(
         at=now + UNREADABLE_PAUSE,
-        reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
+        reason="the list with its headers or password could not be read: 5 min",
         kind="unreadable_registry",
     )
 

@@ -1,6 +1,7 @@
 """The error of a feed as its readers may see it, and what they can do about it: a sentence each.
 
-For users, who have no registry and no logs. What an operator can do is in the messages of the failures.
+For users, who have no registry and no logs, and are told no internal names. What an operator can do is in the
+messages of the kinds in `_SHOWN`; those of all other kinds are written for users as well.
 """
 
 PRIVATE = "This address is in a private network, or at a port that is not open here."
@@ -38,13 +39,14 @@ _ADVICE = {
 
 _SHOWN = {
     "blocked_address": PRIVATE,
+    "our_network": "The network of this server was down.",
     "crashed": "The reader failed at the document of this feed.",
     "storage_rejected": "The items of this feed could not be stored.",
     "too_large": "The document of this feed is larger than what is read here.",
     "tls": "There is no trustworthy connection to the site: its certificate is not valid.",
 }
 """Instead of the messages, which are for the operator: they name parts of the program, its settings and
-files, or hosts of the private network."""
+files, hosts of the private network, or a feed of somebody else's."""
 
 
 def shown_error(kind: str | None, error: str | None) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from rss_pipeline.pipeline.reading.advice import shown_error, what_to_do
+from rss_pipeline.pipeline.reading.advice import PRIVATE, shown_error, what_to_do
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
 
@@ -24,6 +24,8 @@ class FailingFeed:
     error_kind: str
     error: str
     """The error of the last visit. It does not say what is in a private network."""
+    full_error: str | None
+    """For the owner, where it says more. Nor does it say what is in a private network."""
     what_to_do: str
     next_visit: datetime
 
@@ -36,13 +38,15 @@ def failing_feeds(rows: Iterable[FeedRow]) -> list[FailingFeed]:
 
 def _failing(row: FeedRow) -> FailingFeed:
     kind = row.error_kind or "unknown"
+    error = shown_error(kind, row.error) or "The last visit failed."
     return FailingFeed(
         feed_id=row.feed_id,
         title=row.title or row.url,
         url=row.url,
         since=row.failing_since or row.added_at,
         error_kind=kind,
-        error=shown_error(kind, row.error) or "The last visit failed.",
+        error=error,
+        full_error=None if error in (row.error, PRIVATE) else row.error,
         what_to_do=what_to_do(kind),
         next_visit=row.next_visit,
     )

@@ -314,7 +314,7 @@ _HAS_OTHER_INTERVAL = """(feeds.interval IS NOT excluded.interval AND excluded.i
   AND feeds.consecutive_failures = 0)"""
 _BY_INTERVAL = """max(coalesce(feeds.not_before, ''),
   strftime('%Y-%m-%dT%H:%M:%SZ', excluded.next_fetch_at, '+' || excluded.interval || ' seconds'))"""
-_SOONER = "sooner than planned: interval in feeds.yaml"
+_SOONER = "sooner than planned: interval set by the operator"
 _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at, bucket)
   SELECT {_FIELDS}, {NUMBER_FIELD.format("bucket")} FROM json_each(?) AS v WHERE true
   ON CONFLICT (id) DO UPDATE SET

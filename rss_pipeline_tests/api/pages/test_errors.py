@@ -20,9 +20,9 @@ from rss_pipeline_tests.support.reader import URL, Reader
         ("POST", "/settings", {"Content-Length": "100000"}, 413, "That is too large"),
         ("GET", "/unread?q=" + "x" * 9_000, {}, 414, "The address is too long"),
         ("GET", "/%ff", {}, 400, "The request cannot be read"),
-        ("GET", "/unread", {"Host": "evil.example"}, 421, "RSS_READER_HOSTS"),
-        ("GET", "/unread", {"Host": "["}, 421, "RSS_READER_HOSTS"),
-        ("GET", "/unread", {"Host": "a]b:x/?#"}, 421, "RSS_READER_HOSTS"),
+        ("GET", "/unread", {"Host": "evil.example"}, 421, "those of the reader"),
+        ("GET", "/unread", {"Host": "["}, 421, "those of the reader"),
+        ("GET", "/unread", {"Host": "a]b:x/?#"}, 421, "those of the reader"),
     ],
     ids=lambda value: str(value)[:30] if isinstance(value, (str, int)) else "",
 )

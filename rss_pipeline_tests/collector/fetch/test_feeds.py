@@ -313,8 +313,8 @@ def test_a_200_says_anew_how_long_it_is_fresh_and_any_answer_may_ask_for_a_pause
         (Answer(status=503, headers={"cf-mitigated": "Challenge"}), "challenge", "Cloudflare"),
         (Answer(status=404, headers={"cf-mitigated": "challenge"}), "http_status", "404 Not Found: "),
         (Answer(status=404), "http_status", "404 Not Found: "),
-        (Answer(status=401), "http_status", "set them for this feed in feeds.yaml"),
-        (Answer(status=403), "http_status", "headers for this feed in feeds.yaml"),
+        (Answer(status=401), "http_status", "the operator can set them for this feed"),
+        (Answer(status=403), "http_status", "headers for this feed"),
         (Answer(status=500, body=b"<rss/>"), "http_status", "500 Internal Server Error: "),
         (Answer(status=206, body=RSS), "http_status", "206 Partial Content: "),
         (Answer(status=203, body=RSS), "http_status", "203"),
@@ -430,7 +430,7 @@ def test_no_secret_is_said_or_logged(
 def test_a_header_that_http_does_not_allow_is_the_feeds_trouble(server: FeedServer, tmp_path: Path) -> None:
     url = server.route(HOST, "/feed", Answer(body=RSS))
     outcome = fetch(feed(url), tmp_path, access=Access(headers={"X-Key": "a\r\nX-Other: b"}))
-    assert "feeds.yaml" in failure(outcome, "bad_url", tmp_path).message
+    assert "A header that is set for this feed" in failure(outcome, "bad_url", tmp_path).message
     assert server.requests == []
 
 

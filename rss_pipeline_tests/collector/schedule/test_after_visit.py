@@ -69,7 +69,7 @@ HOST_HOLD = HostHold(host="a.example", until=NOW + 5 * HOUR, reason="429")
     ("outcome", "delay", "reason"),
     [
         # A document: its own hints, and no longer those of the one before.
-        (parsed(), HOUR, "every hour: set in feeds.yaml"),
+        (parsed(), HOUR, "every hour: set by the operator"),
         (parsed(PublisherHints(ttl=2 * HOUR)), 2 * HOUR, "ttl 2 h"),
         (parsed(PublisherHints(max_age=7200)), 2 * HOUR, "max-age 2 h"),
         (parsed(retry_after=7200), 2 * HOUR, "Retry-After 2 h"),

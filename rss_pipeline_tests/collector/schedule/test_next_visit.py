@@ -141,8 +141,8 @@ def test_hours_and_days_to_skip_move_it_to_the_next_allowed_hour(
 @pytest.mark.parametrize(
     ("inputs", "reason"),
     [
-        ({"interval": 30 * MINUTE}, "every 30 min: set in feeds.yaml"),
-        ({"interval": HOUR}, "every hour: set in feeds.yaml"),
+        ({"interval": 30 * MINUTE}, "every 30 min: set by the operator"),
+        ({"interval": HOUR}, "every hour: set by the operator"),
         ({"interval": HOUR, "wished_interval": 30 * MINUTE}, "every 30 min: wished by a subscriber"),
         ({}, "every hour: its rhythm is not known yet"),
         ({"updates": every(3 * HOUR)}, "every 16 min at this hour: 10 items in the last 27 h"),
@@ -161,11 +161,11 @@ def test_hours_and_days_to_skip_move_it_to_the_next_allowed_hour(
         (
             {"interval": HOUR, "ttl": 90 * DAY, "retry_after": 7200},
             "once a day: the server requests ttl 90 d and Retry-After 2 h, but no feed waits longer;"
-            " without that every hour: set in feeds.yaml",
+            " without that every hour: set by the operator",
         ),
         (
             {"interval": 2 * HOUR, "skip_hours": frozenset({10})},
-            "every 2 h: set in feeds.yaml; skipHours/skipDays of the feed",
+            "every 2 h: set by the operator; skipHours/skipDays of the feed",
         ),
     ],
 )

@@ -167,7 +167,7 @@ def test_a_shorter_interval_leads_to_no_time_that_the_publisher_does_not_want(da
         return row["next_fetch_at"], row["schedule_reason"]
 
     assert plan(spec("a", interval=24 * HOUR)) == (instant(NOW + 12 * HOUR), "every 12 h")
-    sooner = "sooner than planned: interval in feeds.yaml"
+    sooner = "sooner than planned: interval set by the operator"
     assert plan(spec("a", interval=8 * HOUR)) == (instant(LATER + 8 * HOUR), sooner)
     assert plan(spec("a", interval=HOUR)) == (instant(NOW + 6 * HOUR), sooner)
     assert plan(spec("a", interval=HOUR / 4)) == (instant(NOW + 6 * HOUR), sooner)

@@ -108,7 +108,7 @@ def test_a_visit_that_nobody_makes_is_said_to_wait(reader: Reader) -> None:
     place = add(client, "new.example/blog").headers["location"]
     assert "may not be running" not in words(client.get(place))
     reader.clock.pass_(minutes=2)
-    assert "rss-pipeline up" in words(client.get(place))
+    assert "makes visits may not be running" in words(client.get(place))
 
 
 @pytest.mark.parametrize(
