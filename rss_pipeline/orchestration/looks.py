@@ -2,7 +2,7 @@
 
 Where a decision found nothing to begin with, the later ticks look at one row that tells what a minute may
 have brought, which all sensors share, and decide again when that has changed or the job has another run. What
-no look shows is found a day later.
+no look shows is found a day later, so in SQLite and Postgres, which cost nothing, each tick decides.
 """
 
 import threading
@@ -23,7 +23,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.reports.waiting import Waiting, waiting
 
 SHARED_FOR = timedelta(seconds=50)
-"""Time for which one look serves the ticks, on D1. Elsewhere it costs next to nothing, and is not shared."""
+"""Time for which one look serves the ticks."""
 OVERLAP = timedelta(minutes=2)
 """Time by which the clock of another machine, which wrote what waits, may be behind."""
 DECIDED_FOR = timedelta(hours=24)
@@ -54,12 +54,17 @@ def topics(found: Waiting, since: str) -> bool:
     return found.topics
 
 
+def is_paid(settings: Settings) -> bool:
+    """True for a database that is paid by request and by row."""
+    return settings.d1 is not None
+
+
 class Looks:
     """One for all sensors and schedules of a process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._is_paid = settings.d1 is not None
+        self._is_paid = is_paid(settings)
         self._lock = threading.Lock()
         self._last: tuple[datetime, Waiting] | None = None
         self._idle: dict[str, tuple[datetime, str | None, str]] = {}
@@ -80,12 +85,12 @@ class Looks:
         """The result of a tick of the sensor or schedule of this name; skipped where the database cannot be
         reached."""
         try:
-            found = self._look(now)
+            found = self._look(now) if self._is_paid else None
             newest = next(iter(instance.get_run_ids(dg.RunsFilter(job_name=job_name), limit=1)), None)
             if (idle := self._idle.get(name)) is not None:
                 at, run_id, reason = idle
                 holds = at <= now < at + DECIDED_FOR and run_id == newest
-                if holds and not awaits(found, instant(at - OVERLAP)):
+                if found is not None and holds and not awaits(found, instant(at - OVERLAP)):
                     return dg.SkipReason(reason)
             with self.open() as database:
                 decision = decide(database, instance, now)
@@ -115,7 +120,7 @@ class Looks:
     def _look(self, now: datetime) -> Waiting:
         with self._lock:
             is_fresh = self._last is not None and timedelta(0) <= now - self._last[0] < SHARED_FOR
-            if self._last is None or not (self._is_paid and is_fresh):
+            if self._last is None or not is_fresh:
                 with self.open() as database:
                     self._last = now, waiting(database, now=now)
             return self._last[1]

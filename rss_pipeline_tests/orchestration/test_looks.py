@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.orchestration import looks
 from rss_pipeline.pipeline.health.evaluation import Look, evaluate, health_checks
 from rss_pipeline.pipeline.health.watch import LOOK_SECONDS_PAID, look
 from rss_pipeline.storage.backends.d1 import D1Database
@@ -117,7 +118,9 @@ def test_an_idle_day_in_cloudflare_is_cheap_whatever_waits(
 
 
 @pytest.fixture
-def idle(pipeline: DagsterPipeline) -> DagsterPipeline:
+def idle(pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch) -> DagsterPipeline:
+    """Sensors that have found nothing, as with a database that is paid by row."""
+    monkeypatch.setattr(looks, "is_paid", lambda _: True)
     wait_in(pipeline, feeds=2, images=3)
     minute(pipeline)
     minute(pipeline)
@@ -151,6 +154,17 @@ def test_what_begins_to_wait_is_found_at_the_next_tick(
     tick(idle, sensor)
     idle.clock.turn(minutes=4)
     assert isinstance(tick(idle, sensor), dg.RunRequest)
+
+
+def test_a_feed_that_somebody_makes_due_for_long_is_found_where_rows_cost_nothing(
+    pipeline: DagsterPipeline,
+) -> None:
+    wait_in(pipeline, feeds=1, images=0)
+    minute(pipeline)
+    long_ago = instant(pipeline.clock() - timedelta(hours=1))
+    pipeline.database.query("UPDATE feeds SET next_fetch_at = ?", [long_ago])
+    pipeline.clock.turn(minutes=1)
+    assert isinstance(tick(pipeline, POLL), dg.RunRequest)
 
 
 def test_a_feed_whose_hold_ends_and_one_whose_run_was_killed_are_found(idle: DagsterPipeline) -> None:

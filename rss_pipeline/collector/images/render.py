@@ -102,7 +102,7 @@ def render_by_tree(html: str, archived: Mapping[str, str], resolve: Callable[[st
 def _with_elements(
     html: str, tags: list[re.Match[str]], mark: str
 ) -> tuple[list[re.Match[str]], etree._Element | None]:
-    """Those of the texts like tags that are tags, and the tree in which each of them has its mark.
+    """The tags among the texts like tags, and the tree in which each of them has its mark.
 
     Text like a tag in a comment, a script or another tag's attribute has no element with its mark. In an
     attribute the mark would be part of a URL, and in one without quotes it ends the value: what follows may
