@@ -94,6 +94,11 @@ class TransactionPooler:
                 session = self._resting.get()
                 try:
                     self._transaction(client, session)
+                except OSError:
+                    # The session is within the transaction of a client that left.
+                    session.close()
+                    session = self._session()
+                    raise
                 finally:
                     self._resting.put(session)
 
@@ -104,6 +109,8 @@ class TransactionPooler:
         while True:
             for readable in select.select([client, session], [], [])[0]:
                 kind, message = next(_messages(readable))
+                if readable is client and kind == b"X":
+                    raise ConnectionAbortedError
                 (session if readable is client else client).sendall(message)
                 if readable is client:
                     unanswered += kind in (b"S", b"Q")
