@@ -343,6 +343,7 @@ def test_an_item_is_starred_and_left_for_the_next_one_at_its_end(books: Library)
         expect(page.locator('.column [data-view="starred"] .number')).to_have_text("1")
         opened.get_by_role("button", name="Next", exact=True).click()
         expect(page.locator(".entry.open .title")).to_have_text("one")
+        page.wait_for_function("marking === 0")
         page.goto("/starred")
         assert titles(page) == ["two"]
 

@@ -161,20 +161,20 @@ function showStarIn(root, starred) {
 }
 let marking = 0;
 let marked = 0;
-// Marks of one item are sent one after the other, for requests may overtake each other; those that still wait
-// when the page is left are sent then.
+// Marks of one kind of one item are sent one after the other, because requests may overtake each other; those
+// that still wait when the page is left are sent then.
 const left = new Promise((leave) => window.addEventListener("pagehide", leave));
-const lastMark = new WeakMap();
-async function mark(entry, given, show) {
+const lastMarks = { is_read: new WeakMap(), is_starred: new WeakMap() };
+async function mark(entry, kind, value, show) {
   show(true);
   marking += 1;
   marked += 1;
-  const before = lastMark.get(entry);
+  const before = lastMarks[kind].get(entry);
   let done;
-  lastMark.set(entry, new Promise((end) => { done = end; }));
+  lastMarks[kind].set(entry, new Promise((end) => { done = end; }));
   try {
     if (before) await Promise.race([before, left]);
-    await request("/api/items/mark", { ids: [entry.dataset.id], ...given });
+    await request("/api/items/mark", { ids: [entry.dataset.id], [kind]: value });
     body.dataset.state = Number(body.dataset.state) + 1;
   } catch (error) {
     show(false);
@@ -184,8 +184,8 @@ async function mark(entry, given, show) {
     done();
   }
 }
-const setRead = (entry, read) => mark(entry, { is_read: read }, (done) => showRead(entry, done === read));
-const setStar = (entry, starred) => mark(entry, { is_starred: starred }, (done) => showStar(entry, done === starred));
+const setRead = (entry, read) => mark(entry, "is_read", read, (done) => showRead(entry, done === read));
+const setStar = (entry, starred) => mark(entry, "is_starred", starred, (done) => showStar(entry, done === starred));
 
 // Items that open in their list.
 const item = document.getElementById("item");
