@@ -110,21 +110,19 @@ def _with_elements(
     """
     root = tree(_marked(html, [tag.end() for tag in tags], mark))
     real = _numbers(root, mark)
-    if len(real) == len(tags):
-        return tags, root
     left = [tag for number, tag in enumerate(tags) if number in real]
-    root = tree(_marked(html, [tag.end() for tag in left], mark))
+    of_left = root if len(left) == len(tags) else tree(_marked(html, [tag.end() for tag in left], mark))
+    if all(each.get(mark) is not None for each in _elements(of_left)):
+        return left, of_left
     for _ in range(_MOST_JUDGED):
-        if all(each.get(mark) is not None for each in _elements(root)):
-            break
-        real = _numbers(tree(_marked(html, [tag.end() for tag in tags], mark)), mark)
+        # Marks before the first one that is none are those of tags, and change nothing.
         wrong = next((number for number in range(len(tags)) if number not in real), None)
         if wrong is None:
-            break
+            return tags, root
         tags = [*tags[:wrong], *tags[wrong + 1 :]]
-        left = tags
-        root = tree(_marked(html, [tag.end() for tag in left], mark))
-    return left, root
+        root = tree(_marked(html, [tag.end() for tag in tags], mark))
+        real = _numbers(root, mark)
+    return left, of_left
 
 
 def _numbers(root: etree._Element | None, mark: str) -> set[int]:
