@@ -181,6 +181,11 @@ class Settings:
         return self.d1 is None and self.postgres is None
 
     @property
+    def pays_by_row(self) -> bool:
+        """True if each request to the database, and each row that it reads, is paid for."""
+        return self.d1 is not None
+
+    @property
     def database_place(self) -> str:
         """The file or server that has the tables, for people."""
         if self.d1 is not None:

@@ -120,7 +120,7 @@ def open_stores(settings: Settings) -> Iterator[Stores]:
                 objects=open_objects(settings),
                 search=search,
                 secret=reader_secret(settings),
-                kept=None if settings.d1 is None else KeptResults(),
+                kept=KeptResults() if settings.pays_by_row else None,
             )
         finally:
             search.close()

@@ -54,17 +54,11 @@ def topics(found: Waiting, since: str) -> bool:
     return found.topics
 
 
-def is_paid(settings: Settings) -> bool:
-    """True for a database that is paid by request and by row."""
-    return settings.d1 is not None
-
-
 class Looks:
     """One for all sensors and schedules of a process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._is_paid = is_paid(settings)
         self._lock = threading.Lock()
         self._last: tuple[datetime, Waiting] | None = None
         self._idle: dict[str, tuple[datetime, str | None, str]] = {}
@@ -85,12 +79,15 @@ class Looks:
         """The result of a tick of the sensor or schedule of this name; skipped where the database cannot be
         reached."""
         try:
-            found = self._look(now) if self._is_paid else None
+            if not self._settings.pays_by_row:
+                with self.open() as database:
+                    return tick(decide(database, instance, now), tags=tags)
+            found = self._look(now)
             newest = next(iter(instance.get_run_ids(dg.RunsFilter(job_name=job_name), limit=1)), None)
             if (idle := self._idle.get(name)) is not None:
                 at, run_id, reason = idle
                 holds = at <= now < at + DECIDED_FOR and run_id == newest
-                if found is not None and holds and not awaits(found, instant(at - OVERLAP)):
+                if holds and not awaits(found, instant(at - OVERLAP)):
                     return dg.SkipReason(reason)
             with self.open() as database:
                 decision = decide(database, instance, now)
@@ -114,7 +111,7 @@ class Looks:
                 yield database
             return
         with open_database(self._settings) as database:
-            self._schema_checked_at = at if self._is_paid else None
+            self._schema_checked_at = at if self._settings.pays_by_row else None
             yield database
 
     def _look(self, now: datetime) -> Waiting:

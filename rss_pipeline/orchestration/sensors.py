@@ -130,7 +130,7 @@ def build_sensors(settings: Settings, *, clock: Clock, looks: Looks) -> list[dg.
             partial(decide_poll, shards=settings.shards),
             awaits=awaiting.feeds,
             concerns="feeds",
-            seconds=look_seconds(settings.shards, is_paid=settings.d1 is not None),
+            seconds=look_seconds(settings.shards, is_paid=settings.pays_by_row),
             description=(
                 "Starts a poll when a feed is new, when a feed has been due for 4 minutes, or when 100 feeds"
                 " are due. After a poll of all feeds that left some, it starts the next one. With RSS_SHARDS"

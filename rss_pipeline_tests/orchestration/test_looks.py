@@ -10,9 +10,9 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.orchestration import looks
 from rss_pipeline.pipeline.health.evaluation import Look, evaluate, health_checks
 from rss_pipeline.pipeline.health.watch import LOOK_SECONDS_PAID, look
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline_tests.orchestration.test_poll_sensor import says, tick
@@ -120,7 +120,7 @@ def test_an_idle_day_in_cloudflare_is_cheap_whatever_waits(
 @pytest.fixture
 def idle(pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch) -> DagsterPipeline:
     """Sensors that have found nothing, as with a database that is paid by row."""
-    monkeypatch.setattr(looks, "is_paid", lambda _: True)
+    monkeypatch.setattr(Settings, "pays_by_row", True)
     wait_in(pipeline, feeds=2, images=3)
     minute(pipeline)
     minute(pipeline)

@@ -136,7 +136,7 @@ def _judge_given_up(look: Look) -> Check:
 
 
 def _judge_waiting_images(look: Look) -> Check:
-    most = None if look.settings.d1 is None else IMAGES_LOOKED_AT
+    most = IMAGES_LOOKED_AT if look.settings.pays_by_row else None
     found = tables.waiting_images(look.database, since=look.now - verdicts.IMAGES_OVERDUE, most=most)
     return verdicts.judge_waiting_images(found, now=look.now)
 

@@ -59,7 +59,7 @@ class Metrics(Collector):
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         """`objects` is None if backups are not to be counted, which lists all of them."""
-        rows_seconds = ROWS_SECONDS if settings.d1 is None else ROWS_SECONDS_PAID
+        rows_seconds = ROWS_SECONDS_PAID if settings.pays_by_row else ROWS_SECONDS
         self._settings = settings
         self._clock = clock
         self._jobs = jobs

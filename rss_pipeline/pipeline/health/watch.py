@@ -42,7 +42,7 @@ _logger = logging.getLogger(__name__)
 
 def seconds_between_looks(settings: Settings) -> float:
     """The time from one look to the next."""
-    return LOOK_SECONDS if settings.d1 is None else LOOK_SECONDS_PAID
+    return LOOK_SECONDS_PAID if settings.pays_by_row else LOOK_SECONDS
 
 
 def look(database: Database, settings: Settings, *, now: datetime) -> Alerted:
