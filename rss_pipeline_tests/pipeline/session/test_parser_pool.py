@@ -4,9 +4,12 @@ import mmap
 import os
 import resource
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -206,6 +209,24 @@ def test_a_larger_document_may_take_more_time_and_memory() -> None:
     tasks = [Reading(60_000_000, seconds=0.8), Reading(60_000_000, memory=2 << 30)]
     try:
         assert dict(pool.map(take, tasks)) == dict.fromkeys(tasks, "done")
+    finally:
+        pool.close()
+
+
+def test_threads_that_begin_tasks_at_once_start_one_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2)
+
+    def meet(_pid: int) -> None:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.5)
+
+    monkeypatch.setattr(parser_pool, "_put_sockets", meet)
+    pool = ParserPool(processes=1, timeout=20)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            first, second = [threads.submit(pool._started) for _ in range(2)]
+        assert first.result() is second.result()
+        assert [total for _, total in pool.map(sum, [range(3)])] == [3]
     finally:
         pool.close()
 
