@@ -5,7 +5,6 @@ nothing with a feed that may not reach the server itself. What an answer means f
 """
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 
 from rss_pipeline.collector.http.body import Body
@@ -30,12 +29,8 @@ class Asker:
 
     def may_use(self, other: "Asker", address: str | None) -> bool:
         """True if this request might have reached the `address` that answered the `other` one."""
-        if self.private.opens(self.url.host):
+        if any(self.private.includes([each]) for each in (self.url.host, address) if each is not None):
             return True
-        if address is not None and self.private.networks:
-            where = ip_address(address)
-            if any(where.version == each.version and where in each for each in self.private.networks):
-                return True
         opened = [(each.private.opens(each.url.host), each.private.networks) for each in (self, other)]
         return opened[0] == opened[1]
 

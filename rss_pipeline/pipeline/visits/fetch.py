@@ -60,14 +60,17 @@ def fetch(
 
     def came(visit: Visit) -> None:
         nonlocal may_store
+        if not may_store:
+            return
         waiting.append(visit)
-        if may_store and len(waiting) >= STORED_TOGETHER:
-            try:
-                stored.update((each.feed.id, each) for each in store(waiting))
-            except InfrastructureError as error:
-                logger.warning("documents are stored once all feeds are requested: %s", error)
-                may_store = False
-            waiting.clear()
+        if len(waiting) < STORED_TOGETHER:
+            return
+        try:
+            stored.update((each.feed.id, each) for each in store(waiting))
+        except InfrastructureError as error:
+            logger.warning("the store failed; the rest is stored once all feeds are requested: %s", error)
+            may_store = False
+        waiting.clear()
 
     visits = request(
         visits,
