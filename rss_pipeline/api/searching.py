@@ -36,5 +36,5 @@ async def searched(
     except SearchUnavailable as error:
         # It names files and versions of what is installed.
         _logger.info("search: %s", error)
-        detail = "The index cannot be read, or is not made yet."
+        detail = "The index cannot be read, or does not exist yet."
         raise ApiError("search_unavailable", detail, retry_after=_RETRY_SECONDS) from error

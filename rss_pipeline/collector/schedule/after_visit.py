@@ -62,7 +62,7 @@ def _within_backups(feed: Feed, ending: Ending, came: int, *, most: int, now: da
             feed_id=feed.id,
             host="",
             until=until,
-            reason=f"it had {most // MEGABYTE:,} MB of new documents or more today, the most of a day",
+            reason=f"its new documents of today have reached the limit of {most // MEGABYTE:,} MB",
         ),
     )
 

@@ -29,7 +29,7 @@ def interval_by_rhythm(
     """The reason for the interval of `auto`; it was halved `halvings` times because of gaps. `came_in_vain`:
     it would be shorter if the same bytes had not come again."""
     if came_in_vain:
-        reason = f"{_every(interval)}: the same document came whole again, as no ETag or date spares it"
+        reason = f"{_every(interval)}: its server sends the whole document also if nothing has changed"
     elif own.is_silent:
         reason = f"{_every(interval)}: nothing new for {rough(own.silence)}"
     elif own.items < 2:

@@ -136,9 +136,9 @@ def within_backups(feed: Feed, next: NextVisit, came: int, *, most: int, now: da
     at = whole_second(at)
     if at <= next.at:
         return next
-    reason = f"{most // MEGABYTE:,} MB of new documents a day at most"
+    reason = f"at most {most // MEGABYTE:,} MB of new documents a day"
     if left > 0:
-        reason += f", of {came / MEGABYTE:,.1f} MB each"
+        reason += f"; the last one had {came / MEGABYTE:,.1f} MB"
     return replace(next, at=at, reason=f"{next.reason}; {reason}", not_before=at)
 
 

@@ -262,7 +262,7 @@ def check_contact(settings: Settings, database: Database) -> Check:
     return Check(
         "contact",
         "warning",
-        "publishers get none: who has a complaint can only refuse the requests",
+        "requests name no contact: a publisher with a complaint can only block them",
         "Set RSS_USER_AGENT_CONTACT to your e-mail address or web page, in the environment or in .env.",
     )
 

@@ -125,7 +125,7 @@ def feed_checks(database: Database, specs: Sequence[FeedSpec] | None, now: datet
         "no two feeds lead to one URL",
         fix(
             together,
-            "What one poll visits is requested once, but items are stored for each: keep one of them in"
+            "A poll requests the URL once, but stores its items for each of these feeds: keep one of them in"
             " feeds.yaml.",
             f"{_BROUGHT} may unsubscribe from one of them.",
         ),

@@ -80,7 +80,7 @@ _OF_OPERATOR = NotTheirs(
     what_to_do="Write to the operator of this server, or subscribe to the other address.",
 )
 _OF_OTHERS = NotTheirs(
-    message="Others subscribe to this feed as well: the owner of this server changes its address.",
+    message="Others subscribe to this feed as well: only the owner of this server can change its address.",
     what_to_do="Subscribe to the other address, and unsubscribe from this one.",
 )
 _CHANGED_MEANWHILE = NotTheirs(

@@ -152,7 +152,7 @@ def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Sett
     if row["hold_until"] is not None:
         reason = f"{row['hold_host']} wants no requests: {row['hold_reason']}"
         if not row["hold_host"]:
-            reason = "Its documents of today are so many megabytes that it is visited again tomorrow."
+            reason = "Its new documents of today have reached their limit; it is visited again tomorrow."
         if row["waits_for_turn"]:
             reason = f"At most {AN_HOUR} new addresses of a user are visited within an hour."
         return Held(until=datetime.fromisoformat(row["hold_until"]), reason=reason)

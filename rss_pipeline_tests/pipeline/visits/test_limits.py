@@ -148,12 +148,12 @@ def test_a_feed_that_differs_at_each_visit_waits_once_it_has_written_its_most_ba
     assert len(backups) == 4, "what was fetched is backed up, also what came last"
     feed = pipeline.feed("a")
     assert int(feed["day_backup_bytes"]) == 1_200_000
-    assert "1 MB of new documents a day at most" in feed["schedule_reason"]
+    assert "at most 1 MB of new documents a day" in feed["schedule_reason"]
     assert "2026-03-03T00:00:00Z" <= feed["next_fetch_at"] < "2026-03-03T00:10:00Z"
     outcome = pipeline.refresh("a")["a"].outcome
     assert str(outcome) == (
         "this feed is on hold until 2026-03-03T00:00:00Z"
-        " (it had 1 MB of new documents or more today, the most of a day)"
+        " (its new documents of today have reached the limit of 1 MB)"
     )
     subscribe(pipeline.database, "ann", "a")
     answer = request_refresh(

@@ -44,6 +44,6 @@ def check_options(url: str, *, schema: str | None) -> None:
     if found is None or found[0] != "UTC" or (schema is not None and found[1] != schema):
         more = "" if schema is None else f", with ?options=-csearch_path%3D{schema} at its end"
         raise DatabaseUnavailable(
-            "Dagster's connections set their time zone and schema, which a pooler in front of the server does"
-            f" not let them: name the server itself in DAGSTER_DATABASE_URL{more}. {where}"
+            "Dagster's connections set their time zone and schema, and the pooler in front of the server does"
+            f" not allow that: name the server itself in DAGSTER_DATABASE_URL{more}. {where}"
         )

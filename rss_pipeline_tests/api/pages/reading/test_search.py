@@ -68,7 +68,7 @@ def test_ten_kilobytes_are_answered_with_what_was_left_out(reader: Reader) -> No
 def test_without_an_index_the_page_says_so(reader: Reader) -> None:
     page = browser(reader, ann(reader, a=1)).get("/search", params={"q": "title"})
     assert page.status_code == 200
-    assert "is not made yet" in page.text
+    assert "does not exist yet" in page.text
 
 
 def test_nobody_comes_to_the_login(reader: Reader) -> None:
