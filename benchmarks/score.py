@@ -1,4 +1,4 @@
-"""What publishers of all kinds count of us in a fortnight: the table of docs/politeness.md, made again.
+"""What publishers of all kinds count of us in a fortnight: the table of benchmarks/politeness.md, made again.
 
 The publishers, the scorer and the fortnight are the tests' own (rss_pipeline_tests/politeness), and there is
 no network but loopback. `python -m benchmarks.score [--write] [--hours 4] [--patience 30]`, some minutes of

@@ -2,7 +2,7 @@
 
 The model and its costs are rss_pipeline_tests/simulation. Nothing is requested; the same every time.
 
-    python -m benchmarks.fleet.simulation --tables --to docs    # what docs/fleet-simulation.md shows
+    python -m benchmarks.fleet.simulation --tables --to benchmarks    # fleet-simulation.md
     python -m benchmarks.fleet.simulation --feeds 50000 --workers 5 --shards 16 --dying 0.34    # one fleet
     python -m benchmarks.fleet.simulation --feeds 10000 --hosts 500 --workers 3 --shards 3 --all-due \\
         --one-machine --response 0.01 --host-delay 0.05             # a first poll that can be measured

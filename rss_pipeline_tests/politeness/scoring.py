@@ -1,8 +1,8 @@
 """A publisher's view of a feed reader: each request judged by what was answered before, faults by kind.
 
 The rules are RFC 9110, RFC 9111 and RSS 2.0 as publishers read them (Rachel Kroll's feed reader score, the
-guide of openrss.org), and what docs/politeness.md promises beyond them. Nothing of the product is called.
-Which publishers there are is kinds.py's, what an answer says answers.py's.
+guide of openrss.org), and what benchmarks/politeness.md promises beyond them. Nothing of the product is
+called. Which publishers there are is kinds.py's, what an answer says answers.py's.
 
 "Stored" is a 200 with a whole document that can be read; fortnight.py compares that with the database.
 """

@@ -1,4 +1,4 @@
-"""What docs/politeness.md promises: no publisher of any kind finds a fault with us in a fortnight."""
+"""What benchmarks/politeness.md promises: no publisher of any kind finds a fault with us in a fortnight."""
 
 import random
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The interval of a feed for which feeds.yaml names none, from the times of its newest items. Pure functions.
 
 The server's hints, the spread and the sentence are in next_visit.py. The constants were chosen by
-`python -m benchmarks.intervals`; docs/intervals.md has the effect of each.
+`python -m benchmarks.intervals`; benchmarks/intervals.md has the effect of each.
 """
 
 import math

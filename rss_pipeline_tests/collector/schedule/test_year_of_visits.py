@@ -1,5 +1,5 @@
-"""What docs/intervals.md promises of `auto`, on some of its feeds and a third of its year: cheaper than its
-peers, and sooner.
+"""What benchmarks/intervals.md promises of `auto`, on some of its feeds and a third of its year:
+cheaper than its peers, and sooner.
 """
 
 from collections.abc import Callable
