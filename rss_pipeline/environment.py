@@ -49,6 +49,7 @@ _Number = TypeVar("_Number", int, float)
 
 _PRODUCT = f"rss_pipeline/{version('rss_pipeline')}"
 """The beginning of the User-Agent."""
+_SECRET_BYTES = 32
 MOST_CONTACT_CHARACTERS = 200
 CONTACT_WANTED = (
     f"write an address or URL in at most {MOST_CONTACT_CHARACTERS} ASCII characters, without brackets and"
@@ -75,6 +76,8 @@ class EnvironmentReader:
 
     def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
         self.mistakes: list[SettingMistake] = []
+        self.variables: set[str] = set()
+        """All that were read."""
         self._environ = environ
         self._cwd = cwd
 
@@ -190,13 +193,13 @@ class EnvironmentReader:
             self.check_web(name, text)
         return text
 
-    def secret(self, name: str, *, least_bytes: int) -> str | None:
+    def secret(self, name: str) -> str | None:
         """A key; it is never repeated."""
         text = self.text(name)
-        if text is not None and len(text.encode(errors="surrogateescape")) < least_bytes:
+        if text is not None and len(text.encode(errors="surrogateescape")) < _SECRET_BYTES:
             self.add(
-                f"too short; write {least_bytes} bytes or more that cannot be guessed, such as the output of"
-                " `openssl rand -base64 48`",
+                f"too short; write {_SECRET_BYTES} bytes or more that cannot be guessed, such as the output"
+                " of `openssl rand -base64 48`",
                 name,
             )
         return text
@@ -297,6 +300,7 @@ class EnvironmentReader:
             self.add("not a URL; write https://..., without user and password", name)
 
     def text(self, name: str) -> str | None:
+        self.variables.add(name)
         text = self._environ.get(name, "").strip()
         if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
             # A file .env is read without them; the value itself may be a secret.
