@@ -22,8 +22,7 @@ from rss_pipeline.collector.http.status_errors import (
 )
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import FAILURE_KINDS
-from rss_pipeline.collector.schedule.interval_reasons import registered_interval
-from rss_pipeline.collector.schedule.next_visit import next_after_unreadable_registry
+from rss_pipeline.collector.schedule.next_visit import next_after_unreadable_registry, registered_interval
 from rss_pipeline.httpx_without_cli import httpx as requests
 from rss_pipeline_tests.api.google_reader.phone import API, Phone
 from rss_pipeline_tests.api.pages.browsing import browser

@@ -43,7 +43,7 @@ SEEN_OTHERWISE = {
     "rss_pipeline.collector.parse.loose_fields": "a dict",
     "rss_pipeline.collector.parse.sections": "the objects that modules have",
     "rss_pipeline.collector.sanitize.embeds": "tuples",
-    "rss_pipeline.pipeline.search.snippets": "alternatives, each a word of a search",
+    "rss_pipeline.pipeline.search.search": "alternatives, each a word of a search",
     "rss_pipeline.storage.backends.postgres.errors": "words of our own",
 }
 """Modules with patterns whose text is not in a call of `re`, and where it is, or what it is."""

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from rss_pipeline.storage import old_items
+from rss_pipeline.storage import schema as old_items
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items.cursor import ARRIVAL, Position
 from rss_pipeline.storage.items.read import pages
-from rss_pipeline.storage.old_items import number_old_items
-from rss_pipeline.storage.schema import migrate
+from rss_pipeline.storage.schema import migrate, number_old_items
 from rss_pipeline_tests.storage.values import change, item, register, spec, visit
 
 

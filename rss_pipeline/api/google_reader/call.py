@@ -10,7 +10,6 @@ from starlette.requests import Request
 
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.google_reader.forms import Fields
-from rss_pipeline.api.google_reader.places import Places
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.seen import Seen
 from rss_pipeline.api.packed import PackedParts
@@ -21,6 +20,28 @@ from rss_pipeline.pipeline.accounts.callers import Caller, SessionKey
 from rss_pipeline.pipeline.accounts.tokens import read_opaque
 from rss_pipeline.pipeline.reading.bodies import Bodies
 from rss_pipeline.storage.database import Result, Statement
+
+# A few requests may wait at one time, so that those that do not wait find room beside them.
+
+
+class Places:
+    """So many places; on one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+
+    @contextmanager
+    def one(self) -> Iterator[bool]:
+        """A place until the end of the block; False where none is free."""
+        if self._free == 0:
+            yield False
+            return
+        self._free -= 1
+        try:
+            yield True
+        finally:
+            self._free += 1
+
 
 T = TypeVar("T")
 

@@ -18,6 +18,7 @@ How a page is added:
 An error is an `ApiError`, as in the JSON API: errors.py makes a page of it.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -32,12 +33,14 @@ from starlette.responses import Response
 from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url
 from rss_pipeline.api.pages.frame import Frame
-from rss_pipeline.api.pages.policy import page_headers
 from rss_pipeline.api.pages.static import static_url
 from rss_pipeline.api.pages.statistics.plots import small_bars
+from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import instant, rough
+from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.pipeline.accounts.preferences import Preferences
+from rss_pipeline.storage.objects import public_url
 
 NAME = "rss_pipeline"
 STATE_COOKIE = "state"
@@ -155,3 +158,50 @@ def _environment() -> Environment:
 
 
 _TEMPLATES = _environment()
+
+
+# Headers of every page, above all the Content-Security-Policy: what a page may load and to whom it sends.
+
+
+def page_headers(stores: Stores, *, publisher_images: bool = False) -> Mapping[str, str]:
+    """The headers of a page of the reader on these stores, with or without images that publishers send.
+
+    `no-store`, because a browser takes whatever it keeps when somebody goes back, also what has to be
+    revalidated (RFC 9111 4.2.1 lets it): a list would show as unread what was read from it.
+
+    `same-origin` says nothing to a publisher, and lets browsers send Origin with our own forms: with
+    `no-referrer` they send `null` (https://fetch.spec.whatwg.org/#append-a-request-origin-header).
+    """
+    return {
+        "Content-Security-Policy": content_policy(stores, publisher_images=publisher_images),
+        "Referrer-Policy": "same-origin",
+        "Cache-Control": "private, no-store",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }
+
+
+def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
+    """The policy. Images of publishers are allowed where bodies have them (pipeline/reading/page_html.py): by
+    the user's preference. Their audio and video comes only once somebody plays it, and so do the frames of
+    players, which the page's script makes then."""
+    directives = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": " ".join(
+            ["'self'", *(["https:", "http:"] if publisher_images else _public_images(stores))]
+        ),
+        "media-src": "'self' https: http:",
+        "frame-src": " ".join(FRAME_HOSTS),
+        "connect-src": "'self'",
+        "form-action": "'self'",
+        "frame-ancestors": "'none'",
+        "base-uri": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in directives.items())
+
+
+def _public_images(stores: Stores) -> list[str]:
+    url = public_url(stores.objects, "images/x")
+    return [] if url is None else [url.removesuffix("x")]

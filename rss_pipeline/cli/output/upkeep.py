@@ -1,6 +1,6 @@
 """The output of `doctor`, `copy`, `clean` and `purge`, as text and as JSON.
 
-The work itself is in pipeline/health, storage/copy, pipeline/retention and orchestration/upkeep/purge.py.
+The work itself is in pipeline/health, storage/copy, pipeline/retention and orchestration/upkeep/purge_job.py.
 """
 
 from collections import Counter

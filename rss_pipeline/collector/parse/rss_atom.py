@@ -5,8 +5,8 @@ and dates are decided in `document.py`.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from xml.etree.ElementTree import Element
@@ -33,11 +33,11 @@ from rss_pipeline.collector.parse.media import (
     markup,
 )
 from rss_pipeline.collector.parse.newest_items import newest_items
-from rss_pipeline.collector.parse.publisher_hints import requested_interval, skipped_days, skipped_hours
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
     RawFeed,
     RawItem,
+    byte_count,
     content_and_summary,
     distinct,
     trimmed,
@@ -398,3 +398,42 @@ def _format(local: str, uri: str, version: str | None, tree: Tree) -> str:
             if version.startswith("2"):
                 return "rss20"
             return "rss" + version.replace(".", "")[:3] if re.fullmatch(r"0\.9[0-9]", version[:4]) else "rss"
+
+
+# A document's hints on how often to fetch it: RSS ttl, skipHours, skipDays and the syndication module.
+
+_PERIODS: Mapping[str, timedelta] = {
+    "hourly": timedelta(hours=1),
+    "daily": timedelta(days=1),
+    "weekly": timedelta(days=7),
+    "monthly": timedelta(days=30),
+    "yearly": timedelta(days=365),
+}
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_HOUR = re.compile(r"[01]?[0-9]|2[0-4]")
+_LONGEST = timedelta(days=365)
+_MOST = 10**6
+
+
+def requested_interval(ttl: str | None, period: str | None, frequency: str | None) -> timedelta | None:
+    """The time between two visits by `<ttl>` (minutes), else by sy:updatePeriod / updateFrequency.
+
+    The syndication module's defaults are daily and once (https://web.resource.org/rss/1.0/modules/syndication/).
+    """
+    if minutes := byte_count(ttl):
+        return min(timedelta(minutes=min(minutes, _MOST)), _LONGEST)
+    span = _PERIODS.get((period or "").lower())
+    times = byte_count(frequency)
+    if span is None and not times:
+        return None
+    return (span or _PERIODS["daily"]) / min(times or 1, _MOST)
+
+
+def skipped_hours(texts: Iterable[str]) -> frozenset[int]:
+    """The hours of skipHours as UTC hours 0 to 23; RSS 0.91 counted from 1 to 24."""
+    return frozenset(int(text) % 24 for text in texts if _HOUR.fullmatch(text))
+
+
+def skipped_days(texts: Iterable[str]) -> frozenset[int]:
+    """The days of skipDays as weekdays, Monday 0."""
+    return frozenset(_DAYS.index(text.lower()) for text in texts if text.lower() in _DAYS)

@@ -4,19 +4,21 @@ Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py`, `stre
 `topic_entry.py`; `pipeline.registry` brings it into the database.
 """
 
-from collections.abc import Mapping
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.models.stream import StreamSpec
-from rss_pipeline.collector.registry.broken_entries import MOST, without_entry
 from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry
 from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.stream_entry import read_streams, stream_names
 from rss_pipeline.collector.registry.topic_entry import KnownFeeds, own_topic_mistake, read_topics
-from rss_pipeline.collector.registry.unchanged import UsedVariables, keep, read_before, signature
 from rss_pipeline.collector.registry.validate import member_place, unknown_key, validated
 from rss_pipeline.collector.registry.values import describe
 from rss_pipeline.collector.registry.yaml_nodes import (
@@ -219,3 +221,101 @@ def _refuse_duplicates(registered: list[_Registered], mistakes: list[Mistake]) -
                 f'the id "{spec.id}" is also the id of {first} in line {first_line}; write another `id:`'
             )
             mistakes.append(Mistake(line, f"{place}.id", sentence))
+
+
+# Entries that no parser can read are taken out, so that mistakes of the others show too. Only for messages: a
+# file with a mistake is never used.
+
+MOST = 20
+"""Broken entries that are taken out; each costs the parser the whole text once more."""
+MAX_CHARACTERS = 1_000_000
+"""A longer text is not read again: 20 times 32 MB take minutes."""
+
+_ENTRY = re.compile(r"( *)- ?")
+
+
+def without_entry(text: str, line: int) -> tuple[str, range] | None:
+    """The text with an empty entry in the place of the one around `line`, and the lines that it took.
+
+    Lines count from 1 and stay as many, and so do entries. None where no entry begins at or above the line.
+    """
+    if len(text) > MAX_CHARACTERS:
+        return None
+    lines = text.split("\n")
+    first = next((n for n in range(min(line, len(lines)) - 1, -1, -1) if _ENTRY.match(lines[n])), None)
+    if first is None or (dash := _ENTRY.match(lines[first])) is None:
+        return None
+    indent = len(dash[1])
+    end = next((n for n in range(first + 1, len(lines)) if _is_outside(lines[n], indent)), len(lines))
+    lines[first:end] = [f"{dash[1]}-", *[""] * (end - first - 1)]
+    return "\n".join(lines), range(first + 1, end + 1)
+
+
+def _is_outside(line: str, indent: int) -> bool:
+    """The next entry, or a key beside or left of the list."""
+    stripped = line.lstrip(" ")
+    return bool(stripped) and not stripped.startswith("#") and len(line) - len(stripped) <= indent
+
+
+# What was read is kept while neither the file nor a variable in it changes: 50,000 feeds take seconds to
+# read, and the code server's sensor looks at them every half minute.
+
+_SETTLED_NS = 2_000_000_000
+"""A file that changed less than two seconds ago may change again within the same tick of its clock."""
+
+Signature = tuple[int, int, int, int, int]
+
+
+class UsedVariables(Mapping[str, str]):
+    """An environment that records which of its variables are read."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.used: dict[str, str | None] = {}
+        self._environ = environ
+
+    def __getitem__(self, name: str) -> str:
+        self.used[name] = self._environ.get(name)
+        return self._environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environ)
+
+    def __len__(self) -> int:
+        return len(self._environ)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    signature: Signature
+    used: Mapping[str, str | None]
+    registry: Registry
+
+
+_last: dict[Path, _Read] = {}
+
+
+def signature(path: Path) -> Signature | None:
+    """A value that changes with the file; None where that cannot be relied on, or there is no such file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _SETTLED_NS:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def read_before(path: Path, *, environ: Mapping[str, str]) -> Registry | None:
+    """The content of the file at `path` if this process has read it as it is; else None."""
+    last = _last.get(path)
+    if last is None or last.signature != signature(path):
+        return None
+    if any(environ.get(name) != value for name, value in last.used.items()):
+        return None
+    return last.registry
+
+
+def keep(path: Path, before: Signature | None, environ: UsedVariables, registry: Registry) -> None:
+    """Keep the registry just read, if the file is as it was `before` it was read."""
+    if before is not None and before == signature(path):
+        _last[path] = _Read(before, dict(environ.used), registry)

@@ -1,7 +1,7 @@
 """Sites with players that publishers embed: the page that a frame is of, and the frame of a page.
 
 One table for all doors. Where HTML is shown, a frame is a link to its page (`replace.py`); the reader's own
-pages load the frame once somebody clicks, and name its hosts in their policy (api/pages/policy.py). A site
+pages load the frame once somebody clicks, and name its hosts in their policy (api/pages/render.py). A site
 that is not in this table has no frame anywhere, only the link.
 """
 

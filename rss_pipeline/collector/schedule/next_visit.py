@@ -1,6 +1,6 @@
 """The time at which a feed is due again, and the reason, a sentence with the inputs. Pure functions.
 
-The words for an interval are in interval_reasons.py. after_visit.py chooses by the outcome of a visit. What
+after_visit.py chooses by the outcome of a visit. What
 is due now is the claim's, and the length of a hold is in collector.fetch.holds.
 """
 
@@ -9,18 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models.clock import LONGEST, duration, instant, whole_second
+from rss_pipeline.collector.models.clock import LONGEST, duration, instant, rough, whole_second
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.collector.schedule import auto_interval, gaps
-from rss_pipeline.collector.schedule.interval_reasons import (
-    interval_by_rhythm,
-    interval_by_wish,
-    longer_interval,
-    registered_interval,
-)
+from rss_pipeline.collector.schedule.auto_interval import LONGEST_ALIVE, SHORTEST, AutoInterval
 
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE_BACKOFF = timedelta(hours=6)
@@ -294,3 +289,62 @@ def _seconds(value: int | None) -> timedelta | None:
 
 def _whole(value: timedelta) -> timedelta:
     return timedelta(seconds=round(value.total_seconds()))
+
+
+# The words for the interval of a feed that answers: how often it is visited, and why. Pure functions.
+# The spread of some per cent is in no sentence: it explains nothing that a person wants to know.
+
+_SEVERAL = {1: "once", 2: "twice"}
+
+
+def registered_interval(interval: timedelta) -> str:
+    """The reason for the interval that feeds.yaml names."""
+    return f"{_every(interval)}: set by the operator"
+
+
+def interval_by_wish(interval: timedelta) -> str:
+    """The reason for the shortest interval that subscribers wish."""
+    return f"{_every(interval)}: wished by a subscriber"
+
+
+def interval_by_rhythm(
+    own: AutoInterval, interval: timedelta, *, halvings: int = 0, came_in_vain: bool = False
+) -> str:
+    """The reason for the interval of `auto`; it was halved `halvings` times because of gaps. `came_in_vain`:
+    it would be shorter if the same bytes had not come again."""
+    if came_in_vain:
+        reason = f"{_every(interval)}: its server sends the whole document also if nothing has changed"
+    elif own.is_silent:
+        reason = f"{_every(interval)}: nothing new for {rough(own.silence)}"
+    elif own.items < 2:
+        reason = f"{_every(interval)}: its rhythm is not known yet"
+    else:
+        reason = f"{_every(interval)}{_bound(interval)}: {own.items} items in the last {rough(own.span)}"
+    if halvings:
+        often = _SEVERAL.get(halvings, f"{halvings} times")
+        reason += f"; halved {often}, because items were probably missed"
+    return reason
+
+
+def longer_interval(interval: timedelta, demands: Sequence[tuple[str, timedelta]], *, otherwise: str) -> str:
+    """The reason where `demands` of the server (header or element, time) exceed the feed's own interval."""
+    said = " and ".join(f"{name} {duration(demand)}" for name, demand in demands)
+    if any(demand > LONGEST for _, demand in demands):
+        said += ", but no feed waits longer"
+    return f"{_every(interval)}: the server requests {said}; without that {otherwise}"
+
+
+def _every(interval: timedelta) -> str:
+    if interval == timedelta(days=1):
+        return "once a day"
+    if interval == timedelta(hours=1):
+        return "every hour"
+    minute = timedelta(minutes=1)
+    return f"every {duration(max(round(interval / minute), 1) * minute)}"
+
+
+def _bound(interval: timedelta) -> str:
+    """Rhythms are those of the hours of the day, so an interval between the bounds holds for this hour."""
+    if interval <= SHORTEST:
+        return " (the shortest)"
+    return " (the longest while items come)" if interval >= LONGEST_ALIVE else " at this hour"

@@ -1,6 +1,6 @@
 """The question whether a purge would find nothing, answered without an import of Dagster.
 
-For `purge --dry-run`: what a purge removes is decided in upkeep/purge.py. Only Dagster's default
+For `purge --dry-run`: what a purge removes is decided in upkeep/purge_job.py. Only Dagster's default
 storage, SQLite files in its home, is read here. In doubt the answer is no, and the purge itself looks.
 """
 

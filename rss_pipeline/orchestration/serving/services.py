@@ -13,27 +13,99 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
 import dagster as dg
 import yaml
+from dagster import DagsterEventType
 from dagster._cli.proxy_server_manager import ProxyServerManager
 from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget, WorkspaceLoadTarget
 from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
 
+from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import InfrastructureError, ensure_room
 from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel
+from rss_pipeline.orchestration.jobs import POLL_FEEDS, REFRESH_FEEDS
+from rss_pipeline.orchestration.reporting.asset_keys import POLLS
+from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.serving.refresher import Forked
 from rss_pipeline.orchestration.serving.refresher import start as start_refresher
 from rss_pipeline.orchestration.serving.restarted import restarted
-from rss_pipeline.orchestration.serving.run_lines import RunLines
 from rss_pipeline.settings import Settings
+
+# The lines that `rss-pipeline up` prints: one for each poll that visited a feed, one for each red run.
+# Read from the instance, so that a run that was killed has its line as well.
+
+_NAMES = {POLL_FEEDS: "poll", REFRESH_FEEDS: "refresh", "__ASSET_JOB": "materialization"}
+_WITH_ERRORS = {
+    DagsterEventType.STEP_FAILURE,
+    DagsterEventType.RESOURCE_INIT_FAILURE,
+    DagsterEventType.ENGINE_EVENT,
+    DagsterEventType.RUN_FAILURE,
+}
+_OVERLAP = timedelta(minutes=1)
+"""Runs are written by several processes, and a later time may be written first."""
+_REMEMBERED = 1_000
+_LONGEST = 1_000
+_POLLS_LOOKED_AT = 10
+
+
+class RunLines:
+    """The lines of the runs that ended since the last look."""
+
+    def __init__(self, instance: dg.DagsterInstance, *, began: datetime) -> None:
+        self._instance = instance
+        self._began = began
+        self._since = began
+        self._printed: deque[str] = deque(maxlen=_REMEMBERED)
+
+    def new(self) -> Iterator[str]:
+        """Yield the lines, in the order in which the runs ended. An older run that changes has none."""
+        ended = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
+        records = self._instance.get_run_records(
+            dg.RunsFilter(statuses=ended, updated_after=self._since - _OVERLAP),
+            order_by="update_timestamp",
+            ascending=True,
+        )
+        for record in records:
+            run, at = record.dagster_run, datetime.fromtimestamp(record.end_time or 0, UTC)
+            self._since = max(self._since, record.update_timestamp.replace(tzinfo=UTC))
+            if at < self._began or run.run_id in self._printed:
+                continue
+            self._printed.append(run.run_id)
+            if (said := self._said(run)) is not None:
+                line = f"{at.astimezone():%H:%M:%S} {_NAMES.get(run.job_name, run.job_name)}{said}"
+                yield one_line(line)[:_LONGEST]
+
+    def _said(self, run: dg.DagsterRun) -> str | None:
+        if run.status is dg.DagsterRunStatus.FAILURE:
+            return f" failed: {self._reason(run.run_id)}"
+        return self._visited(run.run_id) if run.job_name in (POLL_FEEDS, REFRESH_FEEDS) else None
+
+    def _visited(self, run_id: str) -> str | None:
+        polls = self._instance.fetch_materializations(POLLS, limit=_POLLS_LOOKED_AT).records
+        for poll in polls:
+            event = poll.asset_materialization
+            if poll.run_id == run_id and event is not None and event.description:
+                return f": {event.description}"
+        return None
+
+    def _reason(self, run_id: str) -> str:
+        logged = self._instance.all_logs(run_id, of_type=_WITH_ERRORS)
+        events = [entry.dagster_event for entry in logged if entry.dagster_event is not None]
+        found = first_error(events)
+        if found is not None:
+            return found[1]
+        ends = [event.message for event in events if event.event_type is DagsterEventType.RUN_FAILURE]
+        return next((message for message in ends if message), None) or "it gave no reason"
+
 
 LOOK_SECONDS = 1.0
 LINES_SECONDS = 3.0

@@ -4,24 +4,31 @@ The mark in the database ends last, so that a process killed at any point leaves
 document whole, the old one or the new one.
 """
 
+import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
+
+from lxml import etree
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.streams.refresh import refresh
+from rss_pipeline.pipeline.topics.atom import ATOM_TYPE
 from rss_pipeline.pipeline.topics.candidates import read_chosen, with_texts
 from rss_pipeline.pipeline.topics.documents import Documents, build_chosen
-from rss_pipeline.pipeline.topics.files import Target, joint_hash
+from rss_pipeline.pipeline.topics.feed_head import topic_title
 from rss_pipeline.pipeline.topics.html_cache import HtmlCache
-from rss_pipeline.pipeline.topics.index import index_json, index_opml
+from rss_pipeline.pipeline.topics.iri import published_url
+from rss_pipeline.pipeline.topics.json_feed import JSON_FEED_TYPE
+from rss_pipeline.pipeline.topics.values import PublicUrls
 from rss_pipeline.pipeline.topics.websub import Notice, notify
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects, open_topics
@@ -29,7 +36,60 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.images import tasks
 from rss_pipeline.storage.objects import ObjectStore, public_url
 from rss_pipeline.storage.topics import publications
-from rss_pipeline.storage.topics.publications import INDEX, INDEX_KEY, OPML_KEY, Taken
+from rss_pipeline.storage.topics.publications import INDEX, INDEX_KEY, OPML_KEY, Published, Taken, keys
+
+# The documents of topics in the object store: put where their bytes changed, and nowhere else.
+
+CACHE_CONTROL = "public, max-age=300"
+"""Readers and Cloudflare's cache take a document for the newest one for so long."""
+_TYPES = {".json": JSON_FEED_TYPE, ".atom": ATOM_TYPE, INDEX_KEY: "application/json", OPML_KEY: "text/x-opml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The place of published topics. `name` distinguishes two: after a move, all documents are put again."""
+
+    store: ObjectStore
+    name: str
+
+    def put_changed(
+        self, documents: Mapping[str, bytes], hashes: Mapping[str, str], *, is_checked: bool = False
+    ) -> list[Published]:
+        """Put the documents with a hash other than the known one; return what was put.
+
+        With `is_checked` also those that are not in the store: somebody deleted them.
+
+        Raises `StorageRejected`, `ObjectStoreUnavailable`: those before it were put.
+        """
+        written = []
+        for key, body in documents.items():
+            file = Published(key=key, hash=self._hash(body), bytes=len(body))
+            if hashes.get(key) == file.hash and not (is_checked and self.store.head(key) is None):
+                continue
+            kind = _TYPES.get(key) or _TYPES[key[key.rindex(".") :]]
+            self.store.put(key, body, content_type=kind, cache_control=CACHE_CONTROL)
+            written.append(file)
+        return written
+
+    def described(self, key: str, body: bytes) -> Published:
+        return Published(key=key, hash=self._hash(body), bytes=len(body))
+
+    def urls(self, topic_id: str) -> PublicUrls | None:
+        """The public URLs of a topic's documents; None where they are not served."""
+        json, atom = (public_url(self.store, key) for key in keys(topic_id))
+        return None if json is None or atom is None else PublicUrls(atom=atom, json=json)
+
+    def _hash(self, body: bytes) -> str:
+        return joint_hash([self.name.encode(), body])
+
+
+def joint_hash(parts: Iterable[bytes]) -> str:
+    """One SHA-256 of several texts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
+
 
 logger = logging.getLogger(__name__)
 
@@ -282,3 +342,54 @@ def _of_index(body: bytes) -> UUID | None:
         return UUID(json.loads(body)["installation"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+# The list of all topics, as JSON and as OPML for other readers.
+# It depends on definitions only, so that it is written when these change and not with each item.
+
+_TITLE = "Topics of rss_pipeline"
+
+
+def index_json(
+    topics: Iterable[TopicSpec], urls: Callable[[str], PublicUrls | None], *, installation: UUID
+) -> bytes:
+    """The topics by id. `urls` gives the public URLs of a topic; without them the file names are given, which
+    are relative to the index.
+
+    `installation` is the base of the topics' ids: a new database continues with that of the old one.
+    """
+    listed = [_topic(each, urls(each.id)) for each in _by_id(topics)]
+    keys = {"installation": str(installation), "topics": listed}
+    return f"{json.dumps(keys, ensure_ascii=False, indent=1)}\n".encode()
+
+
+def _topic(topic: TopicSpec, urls: PublicUrls | None) -> dict[str, Any]:
+    keys = {"id": topic.id, "title": topic_title(topic), **_files(topic, urls)}
+    if link := published_url(topic.link):
+        keys["home_page_url"] = link
+    return keys
+
+
+def index_opml(topics: Iterable[TopicSpec], urls: Callable[[str], PublicUrls | None]) -> bytes:
+    """The topics by id as OPML 2.0, with the Atom document of each."""
+    root = etree.Element("opml", version="2.0")
+    etree.SubElement(etree.SubElement(root, "head"), "title").text = _TITLE
+    body = etree.SubElement(root, "body")
+    for topic in _by_id(topics):
+        title = topic_title(topic)
+        outline = etree.SubElement(body, "outline", type="rss", text=title, title=title)
+        outline.set("xmlUrl", _files(topic, urls(topic.id))["atom"])
+        if link := published_url(topic.link):
+            outline.set("htmlUrl", link)
+    etree.indent(root)
+    return etree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def _files(topic: TopicSpec, urls: PublicUrls | None) -> dict[str, str]:
+    if urls is None:
+        return {"atom": f"{topic.id}.atom", "json": f"{topic.id}.json"}
+    return {"atom": urls.atom, "json": urls.json}
+
+
+def _by_id(topics: Iterable[TopicSpec]) -> list[TopicSpec]:
+    return sorted(topics, key=lambda topic: topic.id)

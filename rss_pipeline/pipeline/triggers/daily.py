@@ -1,7 +1,7 @@
 """Decisions on whether a daily job starts now: the clean of the stores, the purge of run history.
 
 Pure functions that return their reason; the schedules in orchestration/schedules.py call them. What a clean
-removes is in pipeline/retention, what a purge removes in orchestration/upkeep/purge.py.
+removes is in pipeline/retention, what a purge removes in orchestration/upkeep/purge_job.py.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rss_pipeline.api.google_reader.marks import TagEdit, read_edit
 from rss_pipeline.api.google_reader.refused import Refused
-from rss_pipeline.api.google_reader.tag_edits import TagEdit, read_edit
 
 STATE = "user/-/state/com.google/"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.fetch.image_sizes import HEAD_BYTES, image_size
+from rss_pipeline.collector.fetch.image_body import HEAD_BYTES, image_size
 from rss_pipeline.collector.fetch.image_types import (
     AVIF,
     BMP,

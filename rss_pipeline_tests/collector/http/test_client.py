@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from rss_pipeline.collector.http.body import Inflate
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.http.errors import FetchError, request_error
-from rss_pipeline.collector.http.inflate import Inflate
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline_tests.collector.fetch.rounds import RSS, InstantPace, feed, fetch

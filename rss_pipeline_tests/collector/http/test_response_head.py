@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.fetch.image import ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.images import fetch_images, image_policy
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.response_head import wellformed_head
+from rss_pipeline.collector.http.metered_stream import wellformed_head
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline_tests.collector.fetch.rounds import LOOPBACK, RSS, InstantPace, now
 from rss_pipeline_tests.collector.http.exchange import HOST, ask, failure

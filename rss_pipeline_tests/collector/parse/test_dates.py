@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.parse.dates.names import MONTHS, named_months
-from rss_pipeline.collector.parse.dates.read import parse_date
+from rss_pipeline.collector.parse.dates.read import MONTHS, named_months, parse_date
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

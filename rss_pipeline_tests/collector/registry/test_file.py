@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.registry import unchanged
+from rss_pipeline.collector.registry import load as unchanged
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError
 from rss_pipeline_tests.collector.registry.reading import mistakes_or_none, specs

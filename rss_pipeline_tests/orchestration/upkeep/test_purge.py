@@ -290,7 +290,7 @@ def test_a_younger_age_may_be_asked_for(polled: DagsterPipeline) -> None:
 def test_ended_half_way_the_next_purge_goes_on(
     polled: DagsterPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rss_pipeline.orchestration.upkeep.purge.RUNS_AT_ONCE", 1)
+    monkeypatch.setattr("rss_pipeline.orchestration.upkeep.purge_job.RUNS_AT_ONCE", 1)
     for _ in range(2):
         polled.poll(all_feeds=True)
     age(polled)

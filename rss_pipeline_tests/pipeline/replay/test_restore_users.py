@@ -11,7 +11,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.accounts.users import remove_user
-from rss_pipeline.pipeline.replay.restore_users import plan_subscriptions
+from rss_pipeline.pipeline.replay.restore import plan_subscriptions
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backups.user_states import KeptSubscription, user_key
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Shown

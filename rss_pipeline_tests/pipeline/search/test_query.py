@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rss_pipeline.pipeline.search.plain import plain_text
 from rss_pipeline.pipeline.search.query import MOST_TERMS, Query, Term, months, parse
-from rss_pipeline.pipeline.search.snippets import Marker
+from rss_pipeline.pipeline.search.search import Marker
 from rss_pipeline.pipeline.search.words import folded, spaced
 from rss_pipeline.storage.search.documents import MOST_CHARACTERS
 from rss_pipeline.storage.search.index_file import open_to_write

@@ -20,7 +20,7 @@ from lxml import etree
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.topic import TopicContent
 from rss_pipeline.pipeline.topics.documents import FULL_CONTENT_BYTES, MOST_BYTES, Documents, build
-from rss_pipeline.pipeline.topics.index import index_json, index_opml
+from rss_pipeline.pipeline.topics.publish import index_json, index_opml
 from rss_pipeline.pipeline.topics.values import Candidate
 from rss_pipeline_tests.pipeline.topics.candidates import (
     ATOM,

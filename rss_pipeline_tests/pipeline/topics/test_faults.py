@@ -15,8 +15,7 @@ from rss_pipeline.errors import (
     ObjectStoreUnavailable,
     StorageRejected,
 )
-from rss_pipeline.pipeline.topics.files import Target
-from rss_pipeline.pipeline.topics.publish import Publication, Stores, publish
+from rss_pipeline.pipeline.topics.publish import Publication, Stores, Target, publish
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.topics import publications
 from rss_pipeline.storage.topics.publications import due

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rss_pipeline.pipeline.topics.files import Target
 from rss_pipeline.pipeline.topics.html_cache import HtmlCache
-from rss_pipeline.pipeline.topics.publish import Publication, Stores, publish
+from rss_pipeline.pipeline.topics.publish import Publication, Stores, Target, publish
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.topics import publications

@@ -4,11 +4,13 @@ The zone of days and hours is the browser's, which the script of the pages leave
 `?zone=`; without both it is UTC.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from datetime import date
 from typing import Any, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Request
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -16,15 +18,17 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.render import page
-from rss_pipeline.api.pages.statistics.drawn import hours_plot, items_plot, uncounted_until, visits_plot
+from rss_pipeline.api.pages.statistics.plots import DAY_NAMES, Bar, bars, heat
 from rss_pipeline.api.pages.statistics.timed import Timed
 from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.statistics import figures
 from rss_pipeline.pipeline.statistics.activity import SHOWN_SPANS, Activity, read_activity
+from rss_pipeline.pipeline.statistics.figures import Step, busiest_hour
 from rss_pipeline.pipeline.statistics.room import Objects, backups_of, whole
 from rss_pipeline.pipeline.statistics.zones import zone_named
 from rss_pipeline.storage.accounts.users import look_for_owner
+from rss_pipeline.storage.subscriptions.activity import VisitDay
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
 from rss_pipeline.storage.subscriptions.room import FeedRoom, feed_room, room_of
@@ -182,3 +186,97 @@ async def _kept(request: Request, key: Hashable, read: Callable[[], T]) -> T:
         if kept is not None:
             kept.put(key, found)
     return cast("T", found)
+
+
+# The plots of the statistics: counts to bars with their names, titles and descriptions. Pure functions.
+
+VISIT_OUTCOMES = ("with new items", "unchanged", "failed")
+_TICKS = 5
+
+
+def items_plot(activity: Activity) -> Markup:
+    """Items by day, or by week."""
+    steps = activity.steps
+    is_by_week = activity.window.step == 7
+    every = -(-len(steps) // _TICKS)
+    most = max(steps, key=lambda step: step.items)
+    return bars(
+        id="items",
+        title=f"Items {'a week' if is_by_week else 'a day'}",
+        description=f"{_days(steps[0].first, steps[-1].last)}: {activity.items:,} items, most of them"
+        f" ({most.items:,}) {'in the' if is_by_week else 'on'} {step_name(most)}.",
+        unit="items",
+        series=("items",),
+        bars=[
+            Bar(
+                label=step_name(step),
+                tick=short_date(step.first) if number % every == 0 else None,
+                values=(step.items,),
+                is_partial=not step.is_over,
+            )
+            for number, step in enumerate(steps)
+        ],
+    )
+
+
+def hours_plot(activity: Activity) -> Markup:
+    """Items by day of the week and hour."""
+    busiest = busiest_hour(activity.published)
+    said = "None has a date with a time."
+    if busiest is not None:
+        day, hour, items = busiest
+        said = f"Most of them ({items:,}) are of {DAY_NAMES[day]}, {hour:02}:00 to {(hour + 1) % 24:02}:00."
+    return heat(
+        id="hours",
+        title="Items by day of the week and hour",
+        description=f"{activity.published.total:,} items of {activity.hours_days // 7} weeks. {said}",
+        unit="items",
+        counts=activity.published.counts,
+    )
+
+
+def visits_plot(activity: Activity) -> Markup:
+    """Visits by day and outcome."""
+    visits = activity.visits
+    every = -(-len(visits) // _TICKS)
+    total = sum(day.news + day.unchanged + day.failed for day in visits)
+    failed = sum(day.failed for day in visits)
+    return bars(
+        id="visits",
+        title="Visits a day",
+        description=f"{_days(visits[0].day, visits[-1].day)}: {total:,} visits, {failed:,} of them failed.",
+        unit="visits",
+        series=VISIT_OUTCOMES,
+        bars=[
+            Bar(
+                label=long_date(day.day),
+                tick=short_date(day.day) if number % every == 0 else None,
+                values=(day.news, day.unchanged, day.failed),
+                is_partial=number == len(visits) - 1,
+            )
+            for number, day in enumerate(visits)
+        ],
+    )
+
+
+def uncounted_until(visits: Sequence[VisitDay]) -> date | None:
+    """The first day with a visit; None where it is the first of all, or where there is no visit."""
+    first = next((day.day for day in visits if day.news + day.unchanged + day.failed), None)
+    return None if first == visits[0].day else first
+
+
+def step_name(step: Step) -> str:
+    """`Sunday, 22 November 2026`, or `week from 16 November 2026`."""
+    return long_date(step.first) if step.first == step.last else f"week from {step.first:%-d %B %Y}"
+
+
+def long_date(day: date) -> str:
+    return f"{day:%A, %-d %B %Y}"
+
+
+def short_date(day: date) -> str:
+    return f"{day:%-d %b}"
+
+
+def _days(first: date, last: date) -> str:
+    return f"{first:%-d %B %Y} to {last:%-d %B %Y}"

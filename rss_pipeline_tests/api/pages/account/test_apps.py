@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from rss_pipeline.api.pages.account.clients import CLIENTS
+from rss_pipeline.api.pages.account.apps import CLIENTS
 from rss_pipeline.web.authority import Authority
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.support.reader import SECRET, URL, Reader, reader_settings
