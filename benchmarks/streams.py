@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from rss_pipeline.collector.models.item_tree import ItemTree
+from rss_pipeline.collector.models.item import ItemTree
 from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.collector.streams.fields import FieldMatcher

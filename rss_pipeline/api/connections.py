@@ -2,7 +2,7 @@
 
 httptools takes a head of any size; uvicorn waits as long as the other side likes for the end of a head, for
 the rest of a body that was refused, and for a client that reads nothing. What a whole request may be is in
-limits.py.
+app.py.
 """
 
 import asyncio

@@ -15,7 +15,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.search.readers import IndexReaders
+from rss_pipeline.storage.search.finding import IndexReaders
 
 MAKERS = 2
 """Requests that make bodies at one time. More would not be faster, and all others would wait for them."""

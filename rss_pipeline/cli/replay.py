@@ -19,7 +19,7 @@ from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.ids import feed_ids
+from rss_pipeline.storage.feeds.feeds import feed_ids
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -10,11 +10,10 @@ from dataclasses import asdict
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed, one_member
-from rss_pipeline.cli.output import fleet as fleet_output
+from rss_pipeline.cli.output import status as fleet_output
 from rss_pipeline.cli.output import status as output
 from rss_pipeline.cli.output import topics as topic_output
-from rss_pipeline.cli.output.feeds import show_items
-from rss_pipeline.cli.output.item import open_page, show_item
+from rss_pipeline.cli.output.items import open_page, show_item, show_items
 from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings

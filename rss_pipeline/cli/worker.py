@@ -18,9 +18,8 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
 from rss_pipeline.orchestration.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
-from rss_pipeline.pipeline.fleet.joining import check_clock_of_joining, join, this_machine
+from rss_pipeline.pipeline.fleet.joining import check_clock_of_joining, has_mark, join, mark, this_machine
 from rss_pipeline.pipeline.fleet.membership import Membership, Over, beating
-from rss_pipeline.pipeline.fleet.shared_objects import has_mark, mark
 from rss_pipeline.pipeline.health.broker import check_broker
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects

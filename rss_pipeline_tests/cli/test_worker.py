@@ -11,8 +11,7 @@ import pytest
 from click.testing import Result
 
 from rss_pipeline.pipeline.fleet import joining
-from rss_pipeline.pipeline.fleet.code_version import code_version
-from rss_pipeline.pipeline.fleet.shared_objects import KEY, mark
+from rss_pipeline.pipeline.fleet.joining import KEY, code_version, mark
 from rss_pipeline.pipeline.health.findings import SKEW_FAILURE
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase

@@ -47,7 +47,7 @@ SEEN_OTHERWISE = {
     "rss_pipeline.storage.backends.postgres.errors": "words of our own",
 }
 """Modules with patterns whose text is not in a call of `re`, and where it is, or what it is."""
-LONGEST = {"rss_pipeline.collector.parse.dates.read.": 100, "rss_pipeline.collector.streams.tokens.": 2_000}
+LONGEST = {"rss_pipeline.collector.parse.dates.read.": 100, "rss_pipeline.collector.streams.prefixes.": 2_000}
 """Characters that the code before some patterns lets through: dates, and selectors of feeds.yaml."""
 SEED = 30
 

@@ -8,8 +8,25 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.answers import GZIP_FROM_BYTES
-from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.packed import Packed, gzip, plain
+
+# A request of a Google Reader client that is refused: a status, and a sentence for its user.
+
+
+class Refused(Exception):
+    """Ends a request with this status; the sentence is the body of the answer."""
+
+    def __init__(self, status: int, sentence: str, *, headers: dict[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+        self.headers = headers or {}
+
+
+def not_understood(sentence: str) -> Refused:
+    """Status 400."""
+    return Refused(400, sentence)
+
 
 PRIVATE = {"Cache-Control": "private, no-cache"}
 _IN_THREAD_FROM_BYTES = 1_000_000

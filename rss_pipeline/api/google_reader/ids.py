@@ -8,7 +8,7 @@ not, and no form of a number of ours can be taken for another.
 import re
 from urllib.parse import unquote
 
-from rss_pipeline.api.google_reader.refused import not_understood
+from rss_pipeline.api.google_reader.answers import not_understood
 from rss_pipeline.storage.database import MAX_INTEGER
 
 LONG_ID = "tag:google.com,2005:reader/item/"

@@ -1,6 +1,6 @@
 """The calls that list the items of a stream: their ids, their contents, and Atom.
 
-A list's end is the highest number of arrival in the same moment; it is what the session was shown (seen.py).
+A list's end is the highest number of arrival in the same moment; it is what the session was shown (call.py).
 Items that the client names are named_items.py's.
 """
 
@@ -16,12 +16,11 @@ from starlette.responses import Response
 
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import as_json
+from rss_pipeline.api.google_reader.answers import Refused, as_json
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.entries import Entry, contents, item_ids, web_url
 from rss_pipeline.api.google_reader.ids import LONG_ID, long_id
 from rss_pipeline.api.google_reader.pages import Page, Place, read_page
-from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.shown import entries_of, kept_entries
 from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, State, Stream, read_stream
 from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of

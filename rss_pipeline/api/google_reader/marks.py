@@ -7,10 +7,9 @@ from datetime import timedelta
 from starlette.responses import Response
 
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import ok
+from rss_pipeline.api.google_reader.answers import Refused, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.ids import item_numbers
-from rss_pipeline.api.google_reader.refused import Refused, not_understood
 from rss_pipeline.api.google_reader.streams import (
     READ,
     READING_LIST,

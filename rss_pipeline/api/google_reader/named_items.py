@@ -11,11 +11,10 @@ from starlette.responses import Response, StreamingResponse
 
 from rss_pipeline.api.answers import BrokenOff, takes_gzip
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import PRIVATE, packed_json
+from rss_pipeline.api.google_reader.answers import PRIVATE, Refused, packed_json
 from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in_by_token
 from rss_pipeline.api.google_reader.entries import contents, entry_as_json
 from rss_pipeline.api.google_reader.ids import item_numbers
-from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.shown import packed_items
 from rss_pipeline.api.google_reader.streams import READING_LIST
 from rss_pipeline.api.google_reader.times import in_microseconds

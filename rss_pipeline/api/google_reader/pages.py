@@ -7,8 +7,8 @@ between two pages of unread items moves no item out of the next page.
 import re
 from dataclasses import dataclass
 
+from rss_pipeline.api.google_reader.answers import not_understood
 from rss_pipeline.api.google_reader.forms import Fields
-from rss_pipeline.api.google_reader.refused import not_understood
 from rss_pipeline.api.google_reader.streams import (
     FeedAddress,
     FeedStream,

@@ -15,11 +15,9 @@ from starlette.routing import BaseRoute, Match, Route
 from rss_pipeline.api.asgi import Scope
 from rss_pipeline.api.google_reader import listings, login, marks, named_items
 from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
-from rss_pipeline.api.google_reader.answers import refusal, text
-from rss_pipeline.api.google_reader.call import Call, Service
+from rss_pipeline.api.google_reader.answers import Refused, refusal, text
+from rss_pipeline.api.google_reader.call import Call, Seen, Service
 from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
-from rss_pipeline.api.google_reader.refused import Refused
-from rss_pipeline.api.google_reader.seen import Seen
 from rss_pipeline.api.google_reader.subscriptions import calls as subscriptions
 from rss_pipeline.api.packed import PackedParts
 from rss_pipeline.api.stores import Stores

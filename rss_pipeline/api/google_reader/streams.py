@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 from urllib.parse import unquote
 
-from rss_pipeline.api.google_reader.refused import Refused, not_understood
+from rss_pipeline.api.google_reader.answers import Refused, not_understood
 
 StateName = Literal["reading-list", "read", "starred", "unread", "kept-unread", "fresh"]
 """`fresh` and `kept-unread` are names of `unread`; `reading-list` is all that the user subscribes to."""

@@ -7,7 +7,7 @@ The number of digits shows which: the documents of different servers name differ
 import re
 from datetime import datetime, timedelta
 
-from rss_pipeline.api.google_reader.refused import not_understood
+from rss_pipeline.api.google_reader.answers import not_understood
 from rss_pipeline.storage.database import MAX_INTEGER
 
 _NUMBER = re.compile(r"([0-9]{1,20})(?:\.[0-9]*)?")

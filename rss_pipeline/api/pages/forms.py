@@ -7,6 +7,7 @@ from fastapi import Request
 
 from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.errors import RssPipelineError
 
 _MOST_FIELDS = 100
 _URLENCODED = "application/x-www-form-urlencoded"
@@ -29,3 +30,12 @@ async def form_fields(request: Request) -> Mapping[str, str]:
     if any(has_controls(value) for _, value in pairs):
         raise ApiError("value_refused", "A value has line breaks or control characters.")
     return dict(pairs)
+
+
+# Messages of errors as sentences of a page.
+
+
+def sentence(error: RssPipelineError) -> str:
+    """The error's text with a capital and a full stop: a terminal shows it without."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -8,9 +8,8 @@ from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain, say
 from rss_pipeline.collector.models.clock import instant, rough
-from rss_pipeline.pipeline.streams.proposal import as_yaml
+from rss_pipeline.pipeline.streams.proposal import Counted, as_yaml
 from rss_pipeline.pipeline.streams.survey import FeedSurvey, StreamSurvey
-from rss_pipeline.pipeline.streams.tally import Counted
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.items.streams import selector_text
 

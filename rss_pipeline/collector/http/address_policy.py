@@ -3,7 +3,7 @@
 The ranges themselves are in `addresses.py`; names are resolved in `guarded_transport.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
@@ -11,12 +11,42 @@ from rss_pipeline.collector.http.addresses import (
     Address,
     AddressRange,
     AddressRefusal,
+    Interfaces,
     literal_address,
     refusal,
     single_address,
 )
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.own_machine import OwnMachine
+
+# This machine as the address guard knows it: its interfaces, and the servers of this installation.
+# `pipeline.session.this_machine` reads them from the system and the settings.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnServer:
+    """A server of this installation that a setting names."""
+
+    what: str
+    host: str
+    """A name or an address, as `RequestUrl.host`."""
+    port: int
+    by_name: bool = False
+    """It is behind a reverse proxy, so other sites are at its address, and only its name is its own."""
+
+
+def _no_ports() -> frozenset[int]:
+    return frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnMachine:
+    """The functions are called for each connection, so they remember what they read."""
+
+    interfaces: Callable[[], Interfaces] = Interfaces
+    servers: tuple[OwnServer, ...] = ()
+    listening: Callable[[], frozenset[int]] = _no_ports
+    """TCP ports at which processes of Dagster and of this project listen now."""
+
 
 PORTS = frozenset({80, 443})
 

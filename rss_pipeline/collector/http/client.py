@@ -17,13 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rss_pipeline.collector.http.address_policy import AddressPolicy
+from rss_pipeline.collector.http.address_policy import AddressPolicy, OwnMachine
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.errors import FetchError, NotSent, body_error, request_error
 from rss_pipeline.collector.http.guarded_transport import Network, guarded_transport
 from rss_pipeline.collector.http.headers import Head, extra_headers
 from rss_pipeline.collector.http.metered_stream import meter_body
-from rss_pipeline.collector.http.own_machine import OwnMachine
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import ExactURL, RequestUrl
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Access

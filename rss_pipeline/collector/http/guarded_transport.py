@@ -18,13 +18,13 @@ import httpcore
 from rss_pipeline.collector.http.address_policy import (
     PORTS,
     AddressPolicy,
+    OwnMachine,
     own_server_refused,
     written_addresses,
 )
 from rss_pipeline.collector.http.addresses import Address, literal_address, plain_address, refusal
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.metered_stream import MeteredBackend
-from rss_pipeline.collector.http.own_machine import OwnMachine
 from rss_pipeline.httpx_without_cli import httpx
 
 LOOKUP_SECONDS = 5.0

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from rss_pipeline.collector.models.headers import REFUSED_HEADERS
-
 DAY_SECONDS = 86_400
 _MAX_DELTA_SECONDS = 2**31
 """The value that a larger number counts as (RFC 9111 1.2.2); it also fits a column of 64 bits."""
@@ -154,3 +152,33 @@ def extra_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 def _delta(digits: str) -> int:
     return int(min(float(digits), _MAX_DELTA_SECONDS))
+
+
+# The request headers that feeds.yaml cannot set, each with its reason. The registry refuses them in the file,
+# and the HTTP client never sends one that a feed brings.
+
+_CONDITIONAL = "rss-pipeline sets it from the last response"
+_CONNECTION = "it belongs to the connection, not to a feed"
+
+REFUSED_HEADERS: Mapping[str, str] = {
+    "accept-encoding": "rss-pipeline accepts only codings that it reads within its size limit",
+    "connection": _CONNECTION,
+    "content-length": _CONNECTION,
+    "expect": _CONNECTION,
+    "host": "it is taken from the URL; write the right host name there",
+    "if-match": _CONDITIONAL,
+    "if-modified-since": _CONDITIONAL,
+    "if-none-match": _CONDITIONAL,
+    "if-range": _CONDITIONAL,
+    "if-unmodified-since": _CONDITIONAL,
+    "keep-alive": _CONNECTION,
+    "proxy-authorization": "it is for a proxy; write the password into RSS_PROXY",
+    "proxy-connection": _CONNECTION,
+    "range": "a feed is always read completely",
+    "referer": "no page links to the request of a feed reader; publishers treat it as spam",
+    "te": _CONNECTION,
+    "trailer": _CONNECTION,
+    "transfer-encoding": _CONNECTION,
+    "upgrade": _CONNECTION,
+}
+"""Reasons by lower-case name, as the end of a sentence. A promise of the client depends on each of them."""

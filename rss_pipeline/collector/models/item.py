@@ -4,10 +4,27 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
+from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.identity import Identities
-from rss_pipeline.collector.models.item_tree import ItemTree
+
+# A document as a tree of elements, with the element of each item, for streams that are selected by XPath.
+# Only a parser makes one, and only collector.streams reads it: it leaves no process and is never stored.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ItemTree:
+    """The tree as the items were read from it, repaired."""
+
+    root: Element
+    own: str = ""
+    """The namespace of the document's own vocabulary."""
+    items: tuple[Element, ...]
+    """The element of each item that was read, in the order of the items."""
+    left_out: tuple[Element, ...] = ()
+    """Elements that are no part of the document: items that were cut off."""
+
 
 GuidSource = Literal["guid", "link", "hash"]
 
@@ -101,3 +118,14 @@ class ParsedFeed:
     """The document ends early: items may be missing."""
     tree: ItemTree | None = field(default=None, compare=False, repr=False)
     """The elements that the items were read from, if the caller needs them."""
+
+
+# The size of an image in pixels.
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSize:
+    """Width and height as a browser shows them, both at least 1."""
+
+    width: int
+    height: int

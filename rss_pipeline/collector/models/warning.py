@@ -3,9 +3,12 @@
 A warning lasts until the next stored document, which brings its own. Code decides by the kind alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.item import ParsedFeed
 
 WarningKind = Literal[
     "unstable_guids",
@@ -36,3 +39,48 @@ class FeedWarning:
 def sentences(warnings: Iterable[FeedWarning]) -> str | None:
     """The sentences in one text; None where there is no warning."""
     return "; ".join(warning.sentence for warning in warnings) or None
+
+
+# The warnings that a document alone gives rise to: what of it did not become items.
+# Those that need the stored items too (unstable guids) are found where it is stored.
+
+_LONGEST_LABEL = 40
+
+
+def document_warnings(parsed: ParsedFeed, *, feed: Feed) -> Iterator[FeedWarning]:
+    """The warnings of a document of this feed, as the feed was before."""
+    key, header, before = feed.key, parsed.header, feed.http.charset
+    items = len(parsed.items)
+    listed = items + len(parsed.duplicate_guids)
+    if parsed.cut_off:
+        yield FeedWarning(
+            kind="cut_off",
+            sentence=f"the document was cut off after {items:,} items: the rest is missing until a whole"
+            " document comes; it is requested again, from the third time on less and less often",
+        )
+    if parsed.dropped_items:
+        yield FeedWarning(
+            kind="too_many_items",
+            sentence=f"{parsed.dropped_items:,} items were left out: of a document that lists more than"
+            f" {listed:,}, only the newest are read",
+        )
+    if parsed.shared_guids:
+        same = "title and date" if key == "title+date" else "guid or link"
+        advice = "" if key == "title+date" else "; `key: title+date` for this feed may distinguish them"
+        yield FeedWarning(
+            kind="shared_guids",
+            sentence=f"{parsed.shared_guids:,} of {listed:,} items were left out,"
+            f" because another item of the document has the same {same}{advice}",
+        )
+    if header.mislabelled:
+        yield FeedWarning(
+            kind="mislabelled",
+            sentence=f'the document is labelled "{header.mislabelled[:_LONGEST_LABEL]}", but its bytes are'
+            f" {header.charset}, and it is read as that; only its publisher can correct the label",
+        )
+    if before is not None and header.charset != before and not header.is_ascii:
+        yield FeedWarning(
+            kind="charset_changed",
+            sentence=f"its charset is {header.charset} now, and was {before}; if stored items have wrong"
+            f" characters, `rss-pipeline replay --repair {feed.id}` reads them again",
+        )

@@ -16,8 +16,7 @@ from rss_pipeline.collector.parse.characters.decode import decode
 from rss_pipeline.collector.parse.xml.repair import OpenedDocument, repaired
 from rss_pipeline.collector.registry.entry import MAX_FOLDER_CHARACTERS
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, reason
-from rss_pipeline.collector.registry.printable import printable
-from rss_pipeline.collector.registry.values import MAX_TITLE_CHARACTERS
+from rss_pipeline.collector.registry.values import MAX_TITLE_CHARACTERS, printable
 from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES, Mistake
 from rss_pipeline.errors import RegistryError
 

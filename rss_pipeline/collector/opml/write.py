@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from rss_pipeline.collector.opml.outline import OpmlFeed, as_name
-from rss_pipeline.collector.registry.printable import printable
+from rss_pipeline.collector.registry.values import printable
 
 
 def write_opml(

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.collector.models.item_tree import ItemTree
+from rss_pipeline.collector.models.item import Enclosure, ItemTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from itertools import chain
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.item_tree import ItemTree
-from rss_pipeline.collector.parse.atom_text import atom_html, inner_place
+from rss_pipeline.collector.models.item import ItemTree
+from rss_pipeline.collector.parse.atom_text import atom_html, atom_title, html_title, inner_place, rss_title
 from rss_pipeline.collector.parse.authors import atom_authors, atom_persons, author_names, rss_authors
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.links import (
@@ -42,7 +42,6 @@ from rss_pipeline.collector.parse.raw_feed import (
     distinct,
     trimmed,
 )
-from rss_pipeline.collector.parse.titles import atom_title, html_title, rss_title
 from rss_pipeline.collector.parse.xml.fields import (
     XML_BASE,
     Fields,

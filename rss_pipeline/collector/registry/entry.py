@@ -13,11 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 
 from rss_pipeline.collector.http.addresses import is_never_opened, literal_address, single_address
 from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.headers import REFUSED_HEADERS
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, ItemKey
-from rss_pipeline.collector.models.headers import REFUSED_HEADERS
 from rss_pipeline.collector.registry.feed_url import RegisteredUrl, read_url
-from rss_pipeline.collector.registry.printable import is_printable
 from rss_pipeline.collector.registry.validate import EntryModel
 from rss_pipeline.collector.registry.values import (
     FLAGS,
@@ -28,6 +27,7 @@ from rss_pipeline.collector.registry.values import (
     flag_of,
     id_of,
     invalid,
+    is_printable,
     title_of,
     written_text,
 )

@@ -5,13 +5,13 @@ Each function takes a node and raises a PydanticCustomError with a sentence; key
 """
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from datetime import timedelta
 
 from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from rss_pipeline.collector.registry.printable import is_printable
 from rss_pipeline.collector.registry.variables import expand, shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -110,3 +110,25 @@ def nodes_of(value: object) -> tuple[Node, ...]:
             return (value,)
         case _:
             raise invalid(f"is {describe(value)}; write a value, or a list of values: [a, b]")
+
+
+# The characters that a title or folder may have, and texts of other programs brought into that form.
+
+_JOINERS = str.maketrans("", "", "\u200c\u200d")
+"""Without them Persian and Indic words are spelled otherwise, and one emoji becomes several."""
+
+
+def is_printable(text: str) -> bool:
+    """`str.isprintable`, with the two joiners of words and emoji as letters."""
+    return text.translate(_JOINERS).isprintable()
+
+
+def printable(text: str) -> str:
+    """The text on one line: characters without a width go, other unprintable ones become blanks."""
+    return " ".join("".join(map(_shown, text)).split())
+
+
+def _shown(character: str) -> str:
+    if is_printable(character):
+        return character
+    return "" if unicodedata.category(character) == "Cf" else " "

@@ -6,8 +6,7 @@ show in the tokens. Nothing is evaluated, for that has no limit in time.
 
 import difflib
 
-from rss_pipeline.collector.streams.prefixes import KNOWN_PREFIXES, PREFIXES, without_prefixes
-from rss_pipeline.collector.streams.tokens import Token, tokens
+from rss_pipeline.collector.streams.prefixes import KNOWN_PREFIXES, PREFIXES, Token, tokens, without_prefixes
 
 _NODE_FUNCTIONS = ["last", "position", "count", "id", "local-name", "namespace-uri", "name"]
 _TEXT_FUNCTIONS = [

@@ -3,10 +3,10 @@
 How a value and a pattern are compared is in patterns.py. XPath selectors are not decided here.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rss_pipeline.collector.models.stream import SELECTOR_FIELDS, FieldSelector, SelectorField, StreamSpec
-from rss_pipeline.collector.streams.names import names_of
 from rss_pipeline.collector.streams.patterns import PatternSet
 
 _CACHED_VALUES = 10_000
@@ -89,3 +89,16 @@ class _Field(dict[str, int]):
             self.clear()
         self[value] = found
         return found
+
+
+# The names that the text of an author counts for, where items are selected by author.
+# Stored authors stay as published (collector.parse.authors).
+
+_ADDRESS_AND_NAME = re.compile(r"[^\s@()<>]+@[^\s@()<>]+\s*\((.*)\)", re.DOTALL)
+
+
+def names_of(author: str) -> tuple[str, ...]:
+    """The text itself; and of `mail (Name)`, as RSS 2.0 writes authors, also `Name`."""
+    found = _ADDRESS_AND_NAME.fullmatch(author.strip())
+    name = found[1].strip() if found else ""
+    return (author, name) if name else (author,)

@@ -15,7 +15,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
-from rss_pipeline.collector.models.item_tree import ItemTree
+from rss_pipeline.collector.models.item import ItemTree
 from rss_pipeline.collector.streams.xpath import SelectableItems, XPathRefused
 
 LIMIT_SECONDS = 2.0

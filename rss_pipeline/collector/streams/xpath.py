@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from lxml import etree
 
-from rss_pipeline.collector.models.item_tree import ItemTree
+from rss_pipeline.collector.models.item import ItemTree
 from rss_pipeline.collector.parse.xml.namespaces import UNDECLARED, XHTML, short_name, without_spelling
 from rss_pipeline.collector.streams.prefixes import ATOM, PREFIXES, RSS1, without_prefixes
 

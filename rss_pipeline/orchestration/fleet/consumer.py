@@ -33,7 +33,7 @@ from rss_pipeline.orchestration.fleet.execute_run import execute_run
 from rss_pipeline.orchestration.fleet.worker import IN_PEACE, LOOK_SIGNAL
 from rss_pipeline.orchestration.instance.home import prepare_home
 from rss_pipeline.orchestration.queueing import WORKER_TAG
-from rss_pipeline.pipeline.fleet.code_version import code_version
+from rss_pipeline.pipeline.fleet.joining import code_version
 from rss_pipeline.settings import Settings
 
 _LOOK_SECONDS = 1.0

@@ -20,8 +20,7 @@ from rss_pipeline.orchestration.reporting.streams import report_judged, report_s
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.streams.by_hand import judge_streams
-from rss_pipeline.pipeline.streams.refresh import refresh
+from rss_pipeline.pipeline.streams.refresh import judge_streams, refresh
 from rss_pipeline.storage.topics.publications import due
 
 if TYPE_CHECKING:

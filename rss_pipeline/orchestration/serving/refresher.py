@@ -3,7 +3,7 @@
 A run by the sensor and the queue begins after half a minute or more, and the import of Dagster alone takes
 seconds. So this process is forked from services.py before that has threads: it has everything imported,
 shares nearly all of its memory, and forks once more for each run. It sleeps and looks at one file
-(reading/mark.py); the database is read only after a request. Runs elsewhere are started by the sensor
+(reading/refresh.py); the database is read only after a request. Runs elsewhere are started by the sensor
 `refresh_feeds_when_requested`.
 """
 
@@ -27,7 +27,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.instance.dead_runs import dead_among
-from rss_pipeline.pipeline.reading.mark import read_mark
+from rss_pipeline.pipeline.reading.refresh import read_mark
 from rss_pipeline.pipeline.triggers.refresh import refresh_reason
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database

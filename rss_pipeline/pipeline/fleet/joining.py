@@ -3,21 +3,26 @@
 The broker is looked at in broker.py, the schema where the database is opened.
 """
 
+import hashlib
 import os
 import socket
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import psutil
 
 from rss_pipeline.collector.models.clock import Clock, duration
 from rss_pipeline.errors import JoinRefused
-from rss_pipeline.pipeline.fleet.code_version import code_version
 from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
 from rss_pipeline.storage.fleet.machines import FORGOTTEN, Fleet, Member, Role, Seen
+from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import migrations
 from rss_pipeline.storage.sql import new_token
 
@@ -202,3 +207,48 @@ def _is_gone(rival: Seen, member: Member, lives: Callable[[int], bool]) -> bool:
 def _name_taken(rival: Seen) -> str:
     variable = "" if rival.member.role == "main" else ", or set RSS_WORKER_NAME to another name"
     return f"the name {rival.member.name} is taken: {described(rival)} is alive. Stop that one{variable}"
+
+
+# A check that a worker keeps objects where the main machine does, so that they are not on several machines.
+# The main machine leaves a mark in its store; a worker looks for it in its own.
+
+KEY = "probe/main-machine"
+"""Below a prefix that is in no copy and no backup."""
+
+
+def mark(store: ObjectStore, main: Member) -> None:
+    """Leave the mark of this start of the main machine."""
+    store.put(KEY, main.incarnation.encode(), content_type="text/plain")
+
+
+def has_mark(store: ObjectStore, main: Member) -> bool:
+    """True if it is there."""
+    found = store.get(KEY)
+    return found is not None and found[0] == main.incarnation.encode()
+
+
+# The version of the code: equal on two machines only where both run the same.
+# The package's own version changes with releases only, and a fleet may be updated from a clone.
+
+
+@cache
+def code_version() -> str:
+    """As `0.1.0+3f2a9c04d1be, Dagster 1.13.27`: the package, a hash over its files, and Dagster.
+
+    Cached: a process runs the files that were there when it started, so call this at the start.
+    """
+    digest = hashlib.sha256()
+    for path, content in sorted(_sources("", files("rss_pipeline"))):
+        digest.update(f"{path}\0{len(content)}\0".encode() + content)
+    return f"{version('rss_pipeline')}+{digest.hexdigest()[:12]}, Dagster {version('dagster')}"
+
+
+def _sources(path: str, folder: Traversable) -> list[tuple[str, bytes]]:
+    found = []
+    for entry in folder.iterdir():
+        inner = f"{path}/{entry.name}"
+        if entry.is_dir():
+            found += [] if entry.name == "__pycache__" else _sources(inner, entry)
+        elif entry.name.endswith((".py", ".sql", ".yaml")):
+            found.append((inner, entry.read_bytes()))
+    return found

@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.pipeline.health.webhook import AlertFailed, Fact, room_for, send
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.alerts import alert_cursor, replace_alert_cursor
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.installation import alert_cursor, replace_alert_cursor
 
 BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 4, 8, 16, 32, 60))
 """The back-off after the first, second ... message in a row that the webhook refused; then the last one."""

@@ -42,8 +42,8 @@ from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backups.orphans import find_orphans
-from rss_pipeline.storage.contact import read_contact
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.installation import read_contact
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
 

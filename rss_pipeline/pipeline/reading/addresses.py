@@ -18,7 +18,7 @@ from rss_pipeline.collector.registry.feed_url import (
     reason,
     same_as,
 )
-from rss_pipeline.pipeline.reading.advice import PRIVATE
+from rss_pipeline.pipeline.reading.failures import PRIVATE
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row

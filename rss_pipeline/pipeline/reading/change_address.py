@@ -26,7 +26,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row, Statement, one
 from rss_pipeline.storage.refresh.refresh_requests import request_statements
 from rss_pipeline.storage.subscriptions import address as stored
-from rss_pipeline.storage.subscriptions.named_feeds import named_feeds
+from rss_pipeline.storage.subscriptions.listing import named_feeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from rss_pipeline.pipeline.reading.advice import PRIVATE, shown_error, what_to_do
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
 
@@ -50,3 +49,62 @@ def _failing(row: FeedRow) -> FailingFeed:
         what_to_do=what_to_do(kind),
         next_visit=row.next_visit,
     )
+
+
+# The error of a feed as its readers may see it, and what they can do about it: a sentence each.
+# For users, who have no registry and no logs, and are told no internal names. What an operator can do is in
+# the messages of the kinds in `_SHOWN`; those of all other kinds are written for users as well.
+
+PRIVATE = "This address is in a private network, or at a port that is not open here."
+
+_WAIT = "Nothing: it is tried again by itself."
+_ADDRESS = "Look for the feed's address on the site, and subscribe to that instead."
+_OPERATOR = "Write to the operator of this server."
+
+_ADVICE = {
+    "timeout": _WAIT,
+    "connect": _WAIT,
+    "dns": "Check the spelling. If the site has a new name, subscribe to its feed there.",
+    "tls": "The site's certificate is not valid; its owner can renew it. It is tried again by itself.",
+    "bad_url": _ADDRESS,
+    "blocked_address": "You cannot subscribe to addresses of private networks here.",
+    "redirect": _ADDRESS,
+    "http_status": "If this lasts, look on the site for a new address of the feed.",
+    "gone": "The site has removed this feed for good: unsubscribe from it, or look there for a new one.",
+    "rate_limited": "Wait: the site wants fewer requests.",
+    "host_on_hold": "Try again later: the site wants fewer requests, or another run requests from it now.",
+    "challenge": "The site answers programs with a test for people; its owner can let feed readers through.",
+    "html": _ADDRESS,
+    "not_a_feed": _ADDRESS,
+    "empty_body": _WAIT,
+    "no_content": _WAIT,
+    "truncated": _WAIT,
+    "refused": "Subscribe to the feed again if you want it.",
+    "not_polled": "Subscribe to the feed again if you want it.",
+    "storage_rejected": _OPERATOR,
+    "crashed": _OPERATOR,
+    "our_network": "Nothing: this server's own network was down. It is tried again by itself.",
+    "too_many": "Unsubscribe what you no longer read.",
+}
+
+
+_SHOWN = {
+    "blocked_address": PRIVATE,
+    "our_network": "The network of this server was down.",
+    "crashed": "The reader failed at the document of this feed.",
+    "storage_rejected": "The items of this feed could not be stored.",
+    "too_large": "The document of this feed is larger than what is read here.",
+    "tls": "There is no trustworthy connection to the site: its certificate is not valid.",
+}
+"""Instead of the messages, which are for the operator: they name parts of the program, its settings and
+files, hosts of the private network, or a feed of somebody else's."""
+
+
+def shown_error(kind: str | None, error: str | None) -> str | None:
+    """The words of a failure of this kind, for users."""
+    return error if kind is None else _SHOWN.get(kind, error)
+
+
+def what_to_do(kind: str) -> str:
+    """The sentence for this kind of failure."""
+    return _ADVICE.get(kind, "The document of this feed has a mistake; its owner can correct it.")

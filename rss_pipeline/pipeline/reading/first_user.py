@@ -14,8 +14,8 @@ from rss_pipeline.pipeline.accounts.users import check_new_name
 from rss_pipeline.pipeline.reading.listed_feeds import read_list, wanted_listed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import first_user_code, users
-from rss_pipeline.storage.contact import put_contact
 from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.installation import put_contact
 from rss_pipeline.storage.subscriptions.subscriptions import joinable_listed, subscribe
 
 _CODE_SIGNS = "ABCDEFGHJKMNPQRSTVWXYZ23456789"

@@ -15,7 +15,7 @@ from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Database, Result
-from rss_pipeline.storage.subscriptions.named_feeds import subscription_count
+from rss_pipeline.storage.subscriptions.listing import subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import (
     MAX_SUBSCRIPTIONS,
     Wanted,

@@ -16,7 +16,7 @@ from rss_pipeline.pipeline.reading.addresses import address_policy, known_feeds
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, UploadedList, read_upload
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row, Statement
-from rss_pipeline.storage.feeds.ids import stored_urls, urls_by_id
+from rss_pipeline.storage.feeds.feeds import stored_urls, urls_by_id
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.refresh.new_addresses import (
     Queue,
@@ -26,7 +26,7 @@ from rss_pipeline.storage.refresh.new_addresses import (
     read_queue,
 )
 from rss_pipeline.storage.subscriptions.folders import add_folders
-from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
+from rss_pipeline.storage.subscriptions.listing import named_feeds, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
 
 _FEEDS_AT_ONCE = 1_000

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape, unescape
 from urllib.parse import urlsplit
 
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.sanitize.embeds import player
 from rss_pipeline.collector.sanitize.replace import EMBEDDED
 

@@ -4,15 +4,16 @@ The visits themselves are refresh_run.py's. The reader makes no request to a pub
 """
 
 import json
+import os
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import from_instant
-from rss_pipeline.pipeline.reading.advice import shown_error, what_to_do
-from rss_pipeline.pipeline.reading.mark import set_mark
+from rss_pipeline.pipeline.reading.failures import shown_error, what_to_do
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one
 from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, Queue, queue_of
@@ -218,3 +219,27 @@ def _result_of(result: Row) -> TaskResult:
         what_to_do=None if kind is None else what_to_do(kind),
         until=from_instant(result.get("until")),
     )
+
+
+# The file that shows the processes of `up`, on the same machine, that a request for a visit was made.
+# They check it several times a second, which costs nothing, and the database only when it has changed.
+# Requests from other machines are found by the sensor `refresh_feeds_when_requested`.
+
+NAME = "refresh_requested"
+
+
+def set_mark(settings: Settings) -> None:
+    """Set the mark. Called after the request is stored; where it cannot be written, the sensor finds the
+    request."""
+    path = settings.home / NAME
+    with suppress(OSError):
+        # Not `touch`: the clock of a file system may be coarser than two requests are apart.
+        path.write_text(f"{os.getpid()}\n", "utf-8")
+
+
+def read_mark(settings: Settings) -> int | None:
+    """A number that differs after each request; None while there was none."""
+    try:
+        return (settings.home / NAME).stat().st_mtime_ns
+    except OSError:
+        return None

@@ -17,12 +17,11 @@ from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visits
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.feeds import urls_by_id
 from rss_pipeline.storage.feeds.holds import known_holds, known_statement
-from rss_pipeline.storage.feeds.ids import urls_by_id
 from rss_pipeline.storage.feeds.subscribed import add_feeds
 from rss_pipeline.storage.refresh.open_requests import OpenRequest
-from rss_pipeline.storage.subscriptions.listing import look_for_feed
-from rss_pipeline.storage.subscriptions.named_feeds import subscription_count
+from rss_pipeline.storage.subscriptions.listing import look_for_feed, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
 
 _REFUSED = "The feed could not be subscribed."

@@ -30,8 +30,7 @@ from rss_pipeline.storage.refresh.refresh_requests import (
     request_statements,
     search_request_statements,
 )
-from rss_pipeline.storage.subscriptions.listing import look_for_feed
-from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
+from rss_pipeline.storage.subscriptions.listing import look_for_feed, named_feeds, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import (
     MAX_SUBSCRIPTIONS,
     Wanted,

@@ -10,7 +10,7 @@ from typing import Self
 from zlib import crc32
 
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.ids import feed_ids
+from rss_pipeline.storage.feeds.feeds import feed_ids
 
 PARTS_A_SHARD = 16
 """With a shard for each 3,000 feeds a part has some 200 of them: a run that is killed loses minutes."""

@@ -33,7 +33,7 @@ from rss_pipeline.storage.backups.user_states import (
     load_state,
     parts_of,
 )
-from rss_pipeline.storage.feeds.ids import feed_ids
+from rss_pipeline.storage.feeds.feeds import feed_ids
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.images.objects import TASK_METADATA, stored_pixels
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo

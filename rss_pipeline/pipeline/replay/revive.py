@@ -12,7 +12,7 @@ from rss_pipeline.pipeline.replay.replay import ReplayProblem, replay_feeds
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
-from rss_pipeline.storage.feeds.ids import feed_ids
+from rss_pipeline.storage.feeds.feeds import feed_ids
 from rss_pipeline.storage.items import tombstones
 
 

@@ -9,8 +9,8 @@ from rss_pipeline.environment import user_agent
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.session.this_machine import this_machine
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.contact import read_contact
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.installation import read_contact
 
 IMAGE_SECONDS = 20.0
 """For all requests of one attempt."""

@@ -14,11 +14,11 @@ from datetime import datetime
 from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets, without_secrets
-from rss_pipeline.collector.models.document_warnings import document_warnings
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Feed
 from rss_pipeline.collector.models.item import Item, ParsedFeed, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.collector.models.stream import SelectorField, StreamSpec
+from rss_pipeline.collector.models.warning import document_warnings
 from rss_pipeline.errors import StorageRejected, spooling
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
 from rss_pipeline.storage.images.tasks import ItemImages

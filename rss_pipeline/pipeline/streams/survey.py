@@ -10,15 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rss_pipeline.collector.models.stream import FieldSelector, SelectorField, StreamSpec
-from rss_pipeline.collector.streams.fields import FieldMatcher
-from rss_pipeline.collector.streams.names import names_of
+from rss_pipeline.collector.streams.fields import FieldMatcher, names_of
 from rss_pipeline.collector.streams.patterns import PatternSet, normal
-from rss_pipeline.pipeline.streams.proposal import proposed_streams
-from rss_pipeline.pipeline.streams.tally import Counted, Tally
+from rss_pipeline.pipeline.streams.proposal import Counted, Tally, proposed_streams
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.streams import StreamState, stream_states
 from rss_pipeline.storage.items.unjudged import stored_items
-from rss_pipeline.storage.reports.streams import stored_members
+from rss_pipeline.storage.reports.stream_changes import stored_members
 
 _HINTS = 3
 _COMPARED = 200

@@ -6,15 +6,20 @@ https://www.w3.org/TR/websub/#publishing; hubs take a form with hub.mode=publish
 
 import asyncio
 import logging
+import ssl
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 
+from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.http.client import FetchPolicy
-from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.post import post
-from rss_pipeline.collector.http.request_url import request_url
+from rss_pipeline.collector.http.errors import FetchError, request_error
+from rss_pipeline.collector.http.guarded_transport import guarded_transport
+from rss_pipeline.collector.http.request_url import ExactURL, RequestUrl, request_url
+from rss_pipeline.httpx_without_cli import httpx
+from rss_pipeline.tls import tls_context
 
 SECONDS = 10.0
 """For one notice."""
@@ -76,3 +81,41 @@ async def _send(policy: FetchPolicy, notice: Notice) -> str | None:
     except FetchError as error:
         return error.message
     return None if 200 <= status < 300 else f"it answered with status {status}"
+
+
+# One POST to a public host, on a connection of its own, with the same guard as requests for feeds.
+# No redirect is followed, and no body of an answer is read.
+
+
+async def post(policy: FetchPolicy, url: RequestUrl, body: bytes, *, content_type: str) -> int:
+    """The status of the answer. The caller limits the time. Raises `FetchError` if no answer comes."""
+    allowed = AddressPolicy(
+        allow_private=False,
+        is_own_host=False,
+        named=(),
+        networks=policy.allow_networks,
+        ports=policy.allow_ports,
+        machine=policy.machine,
+    )
+    is_tls = url.scheme == "https"
+    headers = {"User-Agent": policy.user_agent, "Content-Type": content_type, "Connection": "close"}
+    timeout = {"connect": policy.connect_timeout, "read": None, "write": None, "pool": None}
+    request = httpx.Request(
+        "POST", url.address, headers=headers, content=body, extensions={"timeout": timeout}
+    )
+    request.url = ExactURL(url)
+    try:
+        async with guarded_transport(
+            allowed,
+            policy.network,
+            trust=tls_context(policy.ca_file) if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=0),
+            proxy=policy.proxy,
+        ) as transport:
+            response = await transport.handle_async_request(request)
+            with suppress(httpx.HTTPError, OSError):
+                await response.aclose()
+            return response.status_code
+    # The libraries parse bytes of any server: every error they raise on them is that server's.
+    except Exception as error:
+        raise request_error(error, url.host, connect_timeout=policy.connect_timeout) from error

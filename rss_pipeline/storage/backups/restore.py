@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.storage.accounts.users import note_change_of_items

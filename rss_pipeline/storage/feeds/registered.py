@@ -20,8 +20,7 @@ from rss_pipeline.storage.feeds.claimable import SUSPECT, UNLEASED
 from rss_pipeline.storage.feeds.feed_row import NUMBER_COLUMNS
 from rss_pipeline.storage.feeds.holds import leave_address, release_listed
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
-from rss_pipeline.storage.feeds.stream_rows import register_streams
-from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, take_out
+from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, register_streams, take_out
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number, seconds
 from rss_pipeline.storage.topics.stale import mark_stale
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant, whole_second
 from rss_pipeline.collector.models.failure import FailureKind
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable

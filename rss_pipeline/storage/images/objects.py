@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.sql import compact, number
 

@@ -107,3 +107,18 @@ _CHANGES = """WITH wanted(feed_id, stream, since) AS MATERIALIZED (
   FROM wanted CROSS JOIN streams AS s ON s.feed_id = wanted.feed_id AND s.name = wanted.stream
   LEFT JOIN news ON news.feed_id = s.feed_id AND news.stream = s.name
   WHERE news.items_new > 0 OR ? = 1 ORDER BY s.feed_id, s.name"""
+
+
+# The members of a feed's streams, all at once.
+
+
+def stored_members(database: Database, feed_id: str) -> dict[str, frozenset[str]]:
+    """The ids of the items of each stream of a feed, as they are stored."""
+    found: dict[str, set[str]] = {}
+    for row in database.query(
+        "SELECT stream, item_id FROM item_streams WHERE feed_id = ?",
+        [feed_id],
+        name="read members of streams",
+    ).rows:
+        found.setdefault(row["stream"], set()).add(row["item_id"])
+    return {name: frozenset(ids) for name, ids in found.items()}

@@ -7,14 +7,13 @@ transaction, so two processes at once do the work twice but write it once.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from rss_pipeline.batched import batched
 from rss_pipeline.storage.search.index_file import SLOTS, IndexFile, add_generation, drop_generation
-from rss_pipeline.storage.search.slots import first_slot
 
 WORN_SHARE = 0.25
 """Share of dead slots: with more, the index is built anew."""
@@ -302,3 +301,26 @@ def _row(connection: sqlite3.Connection, sql: str, *params: object) -> tuple[Any
 
 def _json(values: Sequence[str] | Sequence[int]) -> str:
     return json.dumps(values)
+
+
+# Slots by arrival numbers: both grow together, so one is searched by halves and needs no index of its own.
+# An index would be a tenth of the whole for short items.
+
+Look = Callable[[int], tuple[int, int] | None]
+"""The first row at or behind a slot: its slot and its arrival number; None where there is none."""
+
+
+def first_slot(look: Look, highest: int | None, arrived: int) -> int:
+    """A slot such that all rows from it on have at least this arrival number, and those before it have less.
+
+    `highest` is the last slot there is; None for no rows.
+    """
+    low, high = 0, -1 if highest is None else highest + 1
+    while low < high:
+        middle = (low + high) // 2
+        row = look(middle)
+        if row is None or row[1] >= arrived:
+            high = middle
+        else:
+            low = row[0] + 1
+    return low

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Route
 
 from rss_pipeline.api.auth import COOKIE
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.sanitize import body as sanitized
 from rss_pipeline.pipeline.reading import bodies
 from rss_pipeline_tests.api.browser.attacks import ATTACKS, DRAWINGS, FAR, MUTATIONS, PAGES, SCRIPTS

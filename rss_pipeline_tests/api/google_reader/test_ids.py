@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.ids import item_number, item_numbers, long_id
-from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.storage.database import MAX_INTEGER
 
 NUMBER = 1_763_822_000_123_456

@@ -2,9 +2,9 @@
 
 import pytest
 
+from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import query_fields
 from rss_pipeline.api.google_reader.pages import Page, read_page
-from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.streams import FeedStream, Label, read_stream
 
 ALL = "user/-/state/com.google/reading-list"

@@ -1,6 +1,6 @@
 """What a session has been shown."""
 
-from rss_pipeline.api.google_reader.seen import Seen
+from rss_pipeline.api.google_reader.call import Seen
 
 
 def test_the_newest_of_the_streams_that_were_listed_counts() -> None:

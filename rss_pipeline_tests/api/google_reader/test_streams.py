@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.api.google_reader.refused import Refused
+from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.streams import (
     READING_LIST,
     FeedAddress,

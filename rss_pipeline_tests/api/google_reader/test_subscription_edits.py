@@ -2,8 +2,8 @@
 
 import pytest
 
+from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import query_fields
-from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.streams import FeedAddress, FeedStream
 from rss_pipeline.api.google_reader.subscriptions.edits import (
     FeedEdit,

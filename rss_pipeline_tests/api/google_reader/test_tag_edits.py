@@ -2,8 +2,8 @@
 
 import pytest
 
+from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.marks import TagEdit, read_edit
-from rss_pipeline.api.google_reader.refused import Refused
 
 STATE = "user/-/state/com.google/"
 

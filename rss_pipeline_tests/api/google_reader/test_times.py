@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rss_pipeline.api.google_reader.refused import Refused
+from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.times import (
     COMMIT_MICROSECONDS,
     arrivals_since,

@@ -20,7 +20,7 @@ from rss_pipeline.collector.fetch.image_types import (
     ImageType,
     image_type,
 )
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.cost import costs_less_than
 

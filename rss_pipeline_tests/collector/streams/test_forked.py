@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rss_pipeline.collector.models.item_tree import ItemTree
+from rss_pipeline.collector.models.item import ItemTree
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.collector.streams.forked import selected_items
 from rss_pipeline.collector.streams.xpath import SelectableItems

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.collector.streams.names import names_of
+from rss_pipeline.collector.streams.fields import names_of
 from rss_pipeline_tests.support.cost import costs_less_than
 
 

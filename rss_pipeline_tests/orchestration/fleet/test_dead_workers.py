@@ -12,12 +12,12 @@ import pytest
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.errors import JoinRefused
 from rss_pipeline.orchestration.fleet.dead_workers import end_lost_runs
+from rss_pipeline.orchestration.fleet.execute_run import run_place
 from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
-from rss_pipeline.orchestration.fleet.place import run_place
 from rss_pipeline.orchestration.fleet.watch import build_watch
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
-from rss_pipeline.pipeline.fleet.code_version import code_version
+from rss_pipeline.pipeline.fleet.joining import code_version
 from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
 from rss_pipeline.server_settings import FleetSettings
 from rss_pipeline.settings import Settings

@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.pipeline.reading.advice import PRIVATE
-from rss_pipeline.pipeline.reading.failures import failing_feeds
+from rss_pipeline.pipeline.reading.failures import PRIVATE, failing_feeds
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted

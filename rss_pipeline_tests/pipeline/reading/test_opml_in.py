@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.registry.feed_url import same_as
-from rss_pipeline.collector.registry.printable import printable
+from rss_pipeline.collector.registry.values import printable
 from rss_pipeline.pipeline.reading.opml_in import OpmlRefused, UploadedList, read_upload
 from rss_pipeline.pipeline.reading.opml_out import Subscribed, export_opml
 from rss_pipeline_tests.support.cost import costs_less_than

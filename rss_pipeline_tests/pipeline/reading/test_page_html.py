@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.sanitize.body import LINK_REL
 from rss_pipeline.collector.sanitize.html import safe_html, with_link_rel
 from rss_pipeline.pipeline.reading.page_html import PlacedImage, page_html

@@ -9,8 +9,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
-from rss_pipeline.pipeline.reading.advice import what_to_do
-from rss_pipeline.pipeline.reading.mark import read_mark
+from rss_pipeline.pipeline.reading.failures import what_to_do
 from rss_pipeline.pipeline.reading.refresh import (
     Held,
     NotPolled,
@@ -19,6 +18,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     RefreshAnswer,
     Task,
     VisitRunning,
+    read_mark,
 )
 from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search

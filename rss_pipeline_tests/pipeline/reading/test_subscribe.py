@@ -12,7 +12,7 @@ import pytest
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.reading.addresses import Address, AddressRefused, read_address
-from rss_pipeline.pipeline.reading.advice import PRIVATE
+from rss_pipeline.pipeline.reading.failures import PRIVATE
 from rss_pipeline.pipeline.reading.refresh import Queued, Task
 from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search

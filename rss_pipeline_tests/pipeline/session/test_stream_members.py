@@ -139,4 +139,4 @@ def test_a_feed_without_streams_loads_nothing_of_them_and_one_without_xpath_noth
     finally:
         alone.close()
     assert unneeded == []
-    assert sorted(name.rpartition(".")[2] for name in needed) == ["fields", "names", "patterns"]
+    assert sorted(name.rpartition(".")[2] for name in needed) == ["fields", "patterns"]

@@ -10,8 +10,7 @@ from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.collector.models.stream import StreamSpec
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.collector.streams.fields import FieldMatcher
-from rss_pipeline.pipeline.streams.proposal import MOST, as_yaml, proposed_streams
-from rss_pipeline.pipeline.streams.tally import Counted, Tally
+from rss_pipeline.pipeline.streams.proposal import MOST, Counted, Tally, as_yaml, proposed_streams
 
 FEED = "feeds:\n  - url: https://a.example/feed\n    id: a\n"
 

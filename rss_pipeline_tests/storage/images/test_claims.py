@@ -9,8 +9,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
-from rss_pipeline.collector.models.image_size import ImageSize
-from rss_pipeline.collector.models.item import image_task_id, item_id
+from rss_pipeline.collector.models.item import ImageSize, image_task_id, item_id
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.claimable import Named

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.images.objects import (

@@ -2,8 +2,7 @@
 
 import pytest
 
-from rss_pipeline.collector.models.image_size import ImageSize
-from rss_pipeline.collector.models.item import item_id
+from rss_pipeline.collector.models.item import ImageSize, item_id
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.sql import compact

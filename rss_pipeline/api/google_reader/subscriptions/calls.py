@@ -9,9 +9,8 @@ from starlette.responses import Response
 
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import PRIVATE, as_json, ok
+from rss_pipeline.api.google_reader.answers import PRIVATE, Refused, as_json, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.refused import Refused, not_understood
 from rss_pipeline.api.google_reader.streams import (
     READING_LIST,
     STARRED,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rss_pipeline.api.fields import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
+from rss_pipeline.api.google_reader.answers import not_understood
 from rss_pipeline.api.google_reader.forms import Fields
-from rss_pipeline.api.google_reader.refused import not_understood
 from rss_pipeline.api.google_reader.streams import Feed, FeedAddress, FeedStream, Label, read_tag
 
 Action = Literal["subscribe", "edit", "unsubscribe"]

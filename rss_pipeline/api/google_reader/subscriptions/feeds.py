@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.call import SignedIn
-from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.streams import Feed, FeedAddress, FeedStream
 from rss_pipeline.collector.registry.feed_url import completed, same_as
 from rss_pipeline.storage.subscriptions.listing import FeedName, feed_names, list_names

@@ -13,9 +13,8 @@ from starlette.responses import Response
 from rss_pipeline.api.direct import is_direct
 from rss_pipeline.api.hosts import client_address, is_of_own_page
 from rss_pipeline.api.pages.account.login import begin_session
-from rss_pipeline.api.pages.forms import form_fields
+from rss_pipeline.api.pages.forms import form_fields, sentence
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.api.pages.sentences import sentence
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.environment import MOST_CONTACT_CHARACTERS
 from rss_pipeline.errors import CodeRefused, ContactRefused, HashingBusy, PasswordRefused, UserRefused

@@ -8,10 +8,9 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn, device_cookie
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.hosts import client_address
-from rss_pipeline.api.pages.forms import form_fields
+from rss_pipeline.api.pages.forms import form_fields, sentence
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.api.pages.sentences import sentence
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.errors import HashingBusy, PasswordRefused

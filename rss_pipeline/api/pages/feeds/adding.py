@@ -8,7 +8,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.addresses import edit_url, task_url
-from rss_pipeline.api.pages.feeds.wishes import INTERVALS, FormMistake, read_wishes
+from rss_pipeline.api.pages.feeds.feed_edit import INTERVALS, FormMistake, read_wishes
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.pages.feeds.owner import partition_url
+from rss_pipeline.api.pages.feeds.feed_edit import partition_url
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.pipeline.reading.failures import failing_feeds

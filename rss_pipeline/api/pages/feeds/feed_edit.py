@@ -1,17 +1,25 @@
 """The changes that a user can make to a subscription (title, folder, interval, end) and to its address."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from rss_pipeline.api.asgi import Scope, header
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.fields import (
+    LONGEST_INTERVAL,
+    MAX_FOLDER_CHARACTERS,
+    MAX_TITLE_CHARACTERS,
+    SHORTEST_INTERVAL,
+)
+from rss_pipeline.api.hosts import EVERY_ADDRESS, is_https
 from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, task_url
-from rss_pipeline.api.pages.feeds.owner import partition_url
 from rss_pipeline.api.pages.feeds.tasks import no_feed
-from rss_pipeline.api.pages.feeds.wishes import FormMistake, offered_intervals, read_wishes
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
@@ -25,10 +33,13 @@ from rss_pipeline.pipeline.reading.change_address import (
 )
 from rss_pipeline.pipeline.reading.failures import failing_feeds
 from rss_pipeline.pipeline.reading.refresh import Held, NotSubscribed, Queued, VisitRunning
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.address import look_at_address
 from rss_pipeline.storage.subscriptions.counts import count_starred
 from rss_pipeline.storage.subscriptions.listing import FeedRow, list_visits, with_visits
+from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(include_in_schema=False)
 
@@ -148,3 +159,70 @@ def _feed(feeds: Sequence[FeedRow], id: str) -> FeedRow:
     if found is None:
         raise no_feed()
     return found
+
+
+# The parts of a feed that only the owner sees: its partition in Dagster's UI, and its backups.
+
+
+def partition_url(settings: Settings, scope: Scope, feed_id: str) -> str | None:
+    """The address of a feed's partition in Dagster's UI, as the browser of this request reaches it.
+
+    On the machine itself, and through a tunnel to it, the UI is beside the reader. Elsewhere it has a name of
+    its own (RSS_UI_HOSTS), or an address that it listens on; None where it has neither.
+    """
+    ui = _ui_url(settings, scope)
+    return ui and f"{ui}/assets/feed_items?view=partitions&partition={quote(feed_id, safe='')}"
+
+
+def _ui_url(settings: Settings, scope: Scope) -> str | None:
+    host = read_authority(header(scope, b"host") or "")
+    if host is not None and host in own_authorities(settings.reader_port, ()):
+        return f"http://{host.host}:{settings.port}"
+    if settings.ui_hosts:
+        return f"{'https' if is_https(scope) else 'http'}://{settings.ui_hosts[0]}"
+    if settings.ui_address != EVERY_ADDRESS and not settings.ui_address.startswith("127."):
+        return f"http://{settings.ui_address}:{settings.port}"
+    return None
+
+
+# A user's preferences for a subscription, as the forms have them: own title, folder, interval.
+
+INTERVALS: Mapping[int, str] = {
+    900: "every 15 minutes",
+    1_800: "every 30 minutes",
+    3_600: "every hour",
+    7_200: "every 2 hours",
+    14_400: "every 4 hours",
+    28_800: "every 8 hours",
+    43_200: "every 12 hours",
+    86_400: "once a day",
+}
+"""Seconds between visits that the forms offer. Programs may wish others."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormMistake:
+    """A value of a form that cannot be used; the sentence is for the user."""
+
+    message: str
+
+
+def read_wishes(fields: Mapping[str, str]) -> Wishes | FormMistake:
+    """The wishes of the fields `title`, `folder` and `interval`; one that is empty is none."""
+    title, folder = (fields.get(name, "").strip() or None for name in ("title", "folder"))
+    if title is not None and len(title) > MAX_TITLE_CHARACTERS:
+        return FormMistake(f"The title has more than {MAX_TITLE_CHARACTERS} characters.")
+    if folder is not None and len(folder) > MAX_FOLDER_CHARACTERS:
+        return FormMistake(f"The name of the folder has more than {MAX_FOLDER_CHARACTERS} characters.")
+    text = fields.get("interval", "")
+    interval = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
+    if text and (interval is None or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL):
+        return FormMistake("The interval is between 15 minutes and a day.")
+    return Wishes(title=title, folder=folder, wished_interval=interval)
+
+
+def offered_intervals(chosen: int | None) -> Mapping[int, str]:
+    """The intervals to choose from, the chosen one among them."""
+    if chosen is None or chosen in INTERVALS:
+        return INTERVALS
+    return dict(sorted({**INTERVALS, chosen: f"every {chosen // 60} minutes"}.items()))

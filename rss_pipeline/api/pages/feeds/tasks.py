@@ -13,7 +13,6 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.pipeline.reading.mark import set_mark
 from rss_pipeline.pipeline.reading.refresh import (
     Held,
     NotPolled,
@@ -23,6 +22,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     VisitRunning,
     answer_to,
     new_request,
+    set_mark,
     task_of,
 )
 from rss_pipeline.storage.database import one
