@@ -4,10 +4,9 @@ Which feeds a claim may take is claimable.py's; releasing them is leases.py's.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed
@@ -201,26 +200,23 @@ class _Claiming:
 
     def _choose(
         self,
-        name: str,
-        *,
-        candidates: str,
+        free: str,
         params: Sequence[Value],
-        if_found: str,
-        if_params: Sequence[Value] = (),
-        columns: Mapping[str, str] = MappingProxyType({"seen": "", "most": ""}),
-        planned_once: bool = False,
+        *,
+        of: str = "",
+        if_found: str = "n > 0",
         returning: str = "",
+        planned_once: bool = False,
     ) -> Statement:
-        """Make the lease, from these candidates: in turns, so that no user and no host has to wait for all
-        feeds of another; in one turn the oldest first. `if_found` is a condition on `n`, how many were
-        chosen, and, with the columns _SEEN, on `seen`, from how many."""
+        """Make the lease, of feeds of the query `free`, which reads the common tables `of`."""
         return Statement(
-            f"{_LEASE.format(candidates=candidates, **columns)} WHERE {if_found}{returning}",
+            f"{_LEASE.format(of=of, free=free, if_found=if_found)}{returning}",
             [
+                *params,
                 *(self.token, self.run_id, self.clock, self.lease_seconds, self.lease_seconds),
-                *(*params, self._per_host, self.limit, *if_params),
+                *(self._per_host, self._per_host, self.limit),
             ],
-            name=name,
+            name="choose feeds",
             planned_once=planned_once,
         )
 
@@ -233,25 +229,37 @@ class _Claiming:
         )
 
     def statements(self) -> list[Statement]:
-        """The claim in one batch; the rows are those of the last but one."""
-        oldest, params = self._free(f" ORDER BY next_fetch_at LIMIT {RANKED_FIRST}")
-        unless_chosen, _ = self._free(" AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)")
+        """The claim in one batch; the rows are those of the last but one.
+
+        Nearly always the oldest few thousand have enough hosts among them, and ranking all of a hundred
+        thousand due takes ten times as long. Where a crowd of one host comes first, the oldest behind it are
+        ranked as well; where these are not enough either, all are.
+        """
+        first = f" ORDER BY next_fetch_at LIMIT {RANKED_FIRST}"
+        oldest, params = self._free(first)
+        oldest_unless, _ = self._free(first, of=_UNLESS_CHOSEN)
+        behind, _ = self._free(
+            f""" AND next_fetch_at >= (SELECT next_fetch_at FROM oldest LIMIT 1 OFFSET {RANKED_FIRST - 1})
+            AND id NOT IN (SELECT id FROM oldest)
+            AND (host, brought_by) NOT IN (SELECT host, brought_by FROM crowds)
+            ORDER BY next_fetch_at LIMIT {RANKED_FIRST // 2}"""
+        )
+        every, _ = self._free(of=_UNLESS_CHOSEN)
         return [
-            # Nearly always the oldest few thousand have enough hosts among them, and ranking all of a
-            # hundred thousand due takes ten times as long; where they have not, all are ranked.
             self._choose(
-                "choose feeds among the oldest",
-                candidates=oldest,
-                params=params,
-                if_found="n = max(?, 1)",
-                if_params=[self.limit],
+                oldest,
+                params,
+                if_found=f"""n > 0 AND (n = {self.limit} OR (SELECT count(*) FROM free) < {RANKED_FIRST})""",
             ),
             self._choose(
-                "choose feeds among all",
-                candidates=unless_chosen,
-                params=[*params, self.token],
-                if_found="n > 0",
+                f"SELECT * FROM oldest UNION ALL SELECT * FROM ({behind})",
+                [self.token, *params, *params],
+                of=f"""oldest AS MATERIALIZED ({oldest_unless}), crowds AS (
+                  SELECT host, brought_by FROM oldest GROUP BY host, brought_by
+                  HAVING count(*) > {self._per_host}), """,
+                if_found=f"n = {max(self.limit, 1)}",
             ),
+            self._choose(every, [self.token, *params]),
             Statement(
                 f"""UPDATE feeds SET lease_token = ?, {_COUNTED} WHERE id IN {_OF_LEASE}
                 RETURNING {FEED_COLUMNS}""",
@@ -279,14 +287,11 @@ class _Claiming:
             # Fewer than these are all that there are. So few may all be of one user, though others wait.
             enough = "(SELECT count(*) FROM users) < 2" if each is _LADDER[0] else "true"
             yield self._choose(
-                "choose feeds among the oldest",
-                candidates=candidates,
-                params=params,
-                if_found=f"(n = ? AND {enough} OR seen < {first})",
-                if_params=[self.limit],
-                columns=_SEEN,
-                planned_once=self._has_one_plan,
+                candidates,
+                params,
+                if_found=f"(n = {self.limit} AND {enough} OR (SELECT count(*) FROM free) < {first})",
                 returning=_FOUND,
+                planned_once=self._has_one_plan,
             )
         # Feeds that are named are looked up first, for the reason that `take` gives.
         named = self.wanted.ids
@@ -297,10 +302,8 @@ class _Claiming:
         )
         candidates, params = self._free(of=of)
         yield self._choose(
-            "choose feeds among all",
-            candidates=candidates,
-            params=[*([] if named is None else [compact(list(named))]), *params],
-            if_found="n > 0",
+            candidates,
+            [*([] if named is None else [compact(list(named))]), *params],
             returning=_FOUND,
         )
 
@@ -381,22 +384,33 @@ _COUNTED = """unclosed_claims = unclosed_claims + 1,
 _HELD_HOSTS = f"""(
     SELECT jsonb_array_elements_text(CAST(hosts AS jsonb)) FROM leases WHERE expires_at > {DB_NOW})"""
 """For Postgres, which parses a list so in a third of the time."""
-_LEASE = f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts, unbegun)
+_LEASE = f"""WITH {{of}}free AS MATERIALIZED ({{free}}), whose(is_one) AS (
+    SELECT (SELECT count(*) FROM users) < 2 OR NOT EXISTS (SELECT 1 FROM free WHERE brought_by <> ''))
+  INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts, unbegun)
     SELECT ?, ?, {EXPIRY}, ?, feeds, hosts, CASE WHEN n > {BEGUN_TOGETHER} THEN feeds ELSE '[]' END FROM (
-      SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n{{most}}
-      FROM (
-        SELECT *, row_number() OVER (
+      SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n FROM (
+        SELECT id, host, next_fetch_at, (turn - 1) / {_OF_HOST_FIRST} AS share FROM (
+          SELECT *, row_number() OVER (PARTITION BY host ORDER BY next_fetch_at, id) AS turn
+          FROM free WHERE (SELECT is_one FROM whose)
+        ) WHERE turn <= ?
+        UNION ALL
+        SELECT id, host, next_fetch_at, row_number() OVER (
           PARTITION BY brought_by ORDER BY (turn - 1) / {_OF_HOST_FIRST}, next_fetch_at, id) AS share
         FROM (
           SELECT *, row_number() OVER (PARTITION BY host ORDER BY share_of_host, next_fetch_at, id) AS turn
           FROM (
             SELECT *, row_number() OVER (PARTITION BY host, brought_by ORDER BY next_fetch_at, id)
-              AS share_of_host{{seen}}
-            FROM ({{candidates}})
+              AS share_of_host FROM free WHERE NOT (SELECT is_one FROM whose)
           )
-        ) WHERE turn <= ? ORDER BY share, next_fetch_at, id LIMIT ?
+        ) WHERE turn <= ?
+        ORDER BY share, next_fetch_at, id LIMIT ?
       )
-    )"""
+    ) WHERE {{if_found}}"""
+"""In turns of hosts, so that none waits for all feeds of another; where they are of several users, these are
+served in turns as well. `free` is the query for the feeds to choose from, `n` how many were chosen."""
+_UNLESS_CHOSEN = (
+    """(SELECT 1 AS it WHERE NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)) CROSS JOIN feeds"""
+)
+"""Each feed, or none: as a condition on feeds it would be looked at with each of them."""
 _RANKED = f"id, host, next_fetch_at, {BROUGHT_BY}"
-_SEEN = {"seen": ", count(*) OVER () AS seen", "most": ", coalesce(max(seen), 0) AS seen"}
 _FOUND = " RETURNING CAST(feeds <> '[]' AS INTEGER) AS found"

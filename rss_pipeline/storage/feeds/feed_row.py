@@ -168,12 +168,13 @@ _AUTO_IS_WISHED = """(wished_interval IS NOT NULL AND (listed = 1 OR EXISTS (
   SELECT 1 FROM subscriptions AS s WHERE s.feed_id = feeds.id AND s.wished_interval IS NULL
 ))) AS auto_is_wished"""
 _MOST_USERS = 3
-BROUGHT_BY = f"""CASE WHEN listed = 1 THEN '' ELSE coalesce((
+BROUGHT_BY = f"""CASE WHEN listed = 1 OR (SELECT count(*) FROM users) < 2 THEN '' ELSE coalesce((
   SELECT CAST(json_group_array(user_id) AS TEXT) FROM (
   SELECT s.user_id FROM subscriptions AS s WHERE s.feed_id = feeds.id ORDER BY s.wished_interval, s.user_id
   LIMIT {_MOST_USERS}) AS few), '') END AS brought_by"""
 """The users of a feed that feeds.yaml does not list, a few of them as one value: a feed of two users does not
-wait for all that one of them has besides. In the order of an index, so that no row is read for the rest."""
+wait for all that one of them has besides. Where there is one user, all feeds are that user's. In the order of
+an index, so that no row is read for the rest."""
 _READ = {"auto_is_wished": _AUTO_IS_WISHED, "brought_by": BROUGHT_BY}
 FEED_COLUMNS = ", ".join(
     _READ.get(name, name)

@@ -3,17 +3,23 @@
 `lease_now` stands in for the database's clock where a lease has to lapse.
 """
 
+import contextlib
+import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.feeds import due, leases
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.database import Database, Result, Statement
+from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
 from rss_pipeline.storage.feeds.registered import registry_rows
+from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.storage.values import (
     DAY,
@@ -110,6 +116,57 @@ def test_users_and_hosts_share_a_claim(database: Database) -> None:
     found = ids(claim(database, limit=41))
     assert sum(id < "ann30" for id in found) == 24
     assert {f"ann{n}" for n in range(30, 40)} < set(found)
+
+
+class _Keeping(SqliteDatabase):
+    """It keeps the statements of its last batch."""
+
+    kept: Sequence[Statement] = ()
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        self.kept = statements
+        return super().batch(statements)
+
+
+def test_a_crowd_of_one_host_is_passed_over_and_the_rest_is_not_ranked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim behind a crowd takes little more work than one without a crowd, however many are due."""
+    monkeypatch.setattr(claims, "RANKED_FIRST", 200)
+    path = tmp_path / "rss.sqlite"
+    steps = []
+
+    def work(statements: Sequence[Statement]) -> int:
+        """Thousands of the engine's steps, for all statements of the claim once more."""
+        found = 0
+
+        def step() -> None:
+            nonlocal found
+            found += 1
+
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as again:
+            again.set_progress_handler(step, 1000)
+            again.execute("BEGIN")
+            for each in statements:
+                again.execute(each.sql, each.params).fetchall()
+            again.execute("ROLLBACK")
+        return found
+
+    with contextlib.closing(_Keeping(path)) as database:
+        migrate(database)
+        register(database, *(spec(f"f{n:04}") for n in range(3_000)))
+        for crowd, of_crowd, others in ((0, 0, 80), (300, 8, 72), (3_000, 60, 0)):
+            change(database, "UPDATE feeds SET host = id || '.example', next_fetch_at = ?", instant(NOW))
+            if crowd:
+                come_first = "UPDATE feeds SET host = 'crowd', next_fetch_at = ? WHERE rowid <= ?"
+                change(database, come_first, instant(NOW - HOUR), crowd)
+            taken, kept = claim(database, limit=80), database.kept
+            assert sum(feed.address.host == "crowd" for feed in taken.feeds) == of_crowd
+            assert len(taken.feeds) == of_crowd + others
+            leases.end(database, taken.token, forgive=True)
+            steps.append(work(kept))
+    alone, behind, _ = steps
+    assert behind < 6 * alone, steps
 
 
 def test_named_feeds_are_claimed_all_however_many_of_a_host(database: Database) -> None:
