@@ -208,8 +208,10 @@ def decide_poll(
         return _decide_polls(database, instance, now, count=shards)
     runs = recent_runs(instance, POLL_FEEDS)
     since = polling_all_since(runs)
-    if since is not None and due.is_claimable(database, NotVisitedSince(since=since, now=now)):
-        return poll_the_rest(since)
+    if since is not None:
+        rest = NotVisitedSince(since=since, now=now)
+        if due.is_claimable(database, rest, to_begin=True):
+            return poll_the_rest(since)
     return decide(due.due_summary(database, now), runs, now=now)
 
 

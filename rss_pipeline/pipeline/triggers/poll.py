@@ -25,7 +25,7 @@ NOTHING_REACHED_TAG = "rss_pipeline/nothing_reached"
 def decide(due: DueSummary, runs: Sequence[JobRun], *, now: datetime) -> Start | Wait:
     """Start a poll or wait. `runs` are the newest poll runs, newest first."""
     if due.due == 0:
-        return Wait(reason="No feed is due.", is_idle=not due.live_run_ids)
+        return Wait(reason="No feed is due.", is_idle=not (due.live_run_ids or due.waits_for_turn))
     if (wait := reason_to_wait(runs, due.live_run_ids, now=now)) is not None:
         return wait
     if due.never_fetched:

@@ -54,7 +54,7 @@ def decide_by_shard(
         return starts
     more = f" {len(waits) - _SHARDS_NAMED} more shards wait." if len(waits) > _SHARDS_NAMED else ""
     if not waits:
-        is_idle = not any(counts.live_run_ids for counts in due.values())
+        is_idle = not any(counts.live_run_ids or counts.waits_for_turn for counts in due.values())
         return Wait(reason="No feed is due.", is_idle=is_idle)
     return Wait(reason=" ".join(waits[:_SHARDS_NAMED]) + more)
 

@@ -30,6 +30,17 @@ FREE = f"""{POLLED} AND {UNLEASED}
 _NOT_AWAITED = f"""host NOT IN (
     SELECT j.value FROM leases, json_each(leases.awaited) AS j WHERE expires_at > {DB_NOW})"""
 """No refresh by hand waits for its host. Binds the leases' clock."""
+_ROUND = timedelta(minutes=2)
+"""The time that a poll has for its requests."""
+_SPENT = """kept = 'hosts' AND asked_at <= ?
+      AND strftime('%Y-%m-%dT%H:%M:%SZ', asked_at, '+' || seconds || ' seconds') > ?"""
+HAS_TURN = f"""host NOT IN (SELECT host FROM host_gaps WHERE {_SPENT})
+    AND (NOT EXISTS (SELECT 1 FROM host_gaps WHERE kept = 'hosts' AND host < '/')
+      OR NOT EXISTS (SELECT 1 FROM host_gaps AS g WHERE {_SPENT} AND g.host < '/'
+        AND instr('.' || feeds.host || '/', g.host || '/') > 0))"""
+"""A poll can begin with it, so that it is worth a run: within the round the gap is over that its host needs,
+or its domain, for which a name that begins with a point stands. A last request in the future is of a wrong
+clock, and none. Binds `turn_params`."""
 DUE = f"{_NOT_AWAITED} AND next_fetch_at <= ?"
 UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ? OR last_visited_at > ?)"
 """Not visited since an instant. A visit that ended in the future was a wrong clock's, and is none. Binds that
@@ -93,6 +104,20 @@ Wanted = Due | NotVisitedSince | Named
 def rested_params(now: datetime) -> list[Value]:
     """The parameters of `RESTED`."""
     return [instant(now), instant(now - AFTER_ANSWER), instant(now)]
+
+
+def turn_params(now: datetime) -> list[Value]:
+    """The parameters of `HAS_TURN`."""
+    return [instant(now), instant(now + _ROUND), instant(now), instant(now + _ROUND)]
+
+
+def without_turn(now: datetime) -> Statement:
+    """A query for a host of which no visit can begin within a round."""
+    return Statement(
+        f"SELECT host FROM host_gaps WHERE {_SPENT} LIMIT 1",
+        [instant(now), instant(now + _ROUND)],
+        name="find a host without a turn",
+    )
 
 
 def free_params(now: datetime, clock: str | None) -> list[Value]:

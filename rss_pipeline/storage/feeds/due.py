@@ -1,7 +1,7 @@
 """Feeds that are due, and the reasons why a feed cannot be claimed now. Reads only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
@@ -11,6 +11,7 @@ from rss_pipeline.storage.feeds.claimable import (
     BUCKET,
     DUE,
     FREE,
+    HAS_TURN,
     OF_SHARD,
     RESTED,
     UNVISITED,
@@ -20,6 +21,8 @@ from rss_pipeline.storage.feeds.claimable import (
     healing_first,
     rested_params,
     selection,
+    turn_params,
+    without_turn,
 )
 from rss_pipeline.storage.feeds.holds import (
     DUE_NOW,
@@ -38,23 +41,28 @@ class DueSummary:
     never_fetched: int
     oldest_due_at: str | None
     live_run_ids: tuple[str, ...]
+    waits_for_turn: bool = False
+    """A host lets no visit begin within a round yet: what is due there is counted later, at no instant that a
+    look for what waits would see."""
 
 
 def due_summary(database: Database, now: datetime, *, lease_now: datetime | None = None) -> DueSummary:
-    """Return the counts that start a poll, by the claim's own conditions."""
+    """Return the counts that start a poll, by the claim's own conditions. A feed that a run would claim and
+    could not begin with is worth none, and not counted."""
     clock = None if lease_now is None else instant(lease_now)
-    *_, counts, live = database.batch(
+    *_, counts, live, spent = database.batch(
         [
             *healing_first(database, now, clock),
             Statement(
                 f"""SELECT count(*) AS due, sum(CAST(last_visited_at IS NULL AS INTEGER)) AS never_fetched,
                 min(next_fetch_at) AS oldest FROM (
-                  SELECT last_visited_at, next_fetch_at FROM feeds WHERE {DUE} AND {FREE}
+                  SELECT last_visited_at, next_fetch_at FROM feeds WHERE {DUE} AND {HAS_TURN} AND {FREE}
                   ORDER BY next_fetch_at LIMIT 100)""",
-                [clock, instant(now), *free_params(now, clock)],
+                [clock, instant(now), *turn_params(now), *free_params(now, clock)],
                 name="count due feeds",
             ),
             Statement(LIVE_RUNS, [clock], name="read live runs"),
+            without_turn(now),
         ]
     )
     row = one(counts) or {}
@@ -63,6 +71,7 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
         never_fetched=int(row["never_fetched"] or 0),
         oldest_due_at=row["oldest"],
         live_run_ids=tuple(lease["run_id"] for lease in live.rows),
+        waits_for_turn=bool(spent.rows),
     )
 
 
@@ -87,11 +96,12 @@ def due_by_shard(
     more, has its own counted.
     """
     clock = None if lease_now is None else instant(lease_now)
-    *_, counts, live = database.batch(
+    *_, counts, live, spent = database.batch(
         [
             *healing_first(database, now, clock),
             _count_by_bucket(now, clock, among=f"ORDER BY next_fetch_at LIMIT {_LOOKED_AT}"),
             Statement(LIVE_RUNS, [clock], name="read live runs"),
+            without_turn(now),
         ]
     )
     rows = counts.rows
@@ -99,10 +109,11 @@ def due_by_shard(
         seen = {shard_of(int(row["bucket"]), count) for row in rows}
         unseen = [bucket for shard in shards(count) if shard.number not in seen for bucket in shard.buckets]
         if unseen:
-            found = database.batch([_count_by_bucket(now, clock, buckets=unseen)])
-            rows = [*rows, *found[0].rows]
+            [more] = database.batch([_count_by_bucket(now, clock, buckets=unseen)])
+            rows = [*rows, *more.rows]
     live_run_ids = tuple(lease["run_id"] for lease in live.rows)
-    return _by_shard(rows, live_run_ids, count)
+    found = _by_shard(rows, live_run_ids, count)
+    return {shard: replace(each, waits_for_turn=bool(spent.rows)) for shard, each in found.items()}
 
 
 def backlog_by_shard(database: Database, now: datetime, *, count: int) -> Mapping[Shard, DueSummary]:
@@ -119,11 +130,11 @@ def _by_shard(rows: Sequence[Row], live_run_ids: tuple[str, ...], count: int) ->
 
 
 def claimable_shards(database: Database, wanted: Wanted, *, count: int) -> set[Shard]:
-    """The shards, of so many, in which a claim would find a feed now."""
+    """The shards, of so many, in which a claim would find a feed now, and a run could begin with it."""
     wanting, params = selection(wanted, None)
     rows = database.query(
-        f"SELECT DISTINCT {BUCKET} AS bucket FROM feeds WHERE {wanting} AND {FREE}",
-        [*params, *free_params(wanted.now, None)],
+        f"SELECT DISTINCT {BUCKET} AS bucket FROM feeds WHERE {wanting} AND {HAS_TURN} AND {FREE}",
+        [*params, *turn_params(wanted.now), *free_params(wanted.now, None)],
         name="find shards with claimable feeds",
     ).rows
     return {Shard(number=shard_of(int(row["bucket"]), count), of=count) for row in rows}
@@ -132,7 +143,10 @@ def claimable_shards(database: Database, wanted: Wanted, *, count: int) -> set[S
 def _count_by_bucket(
     now: datetime, clock: str | None, *, among: str = "", buckets: Sequence[int] | None = None
 ) -> Statement:
-    condition, params = f"{DUE} AND {FREE}", [clock, instant(now), *free_params(now, clock)]
+    condition, params = (
+        f"{DUE} AND {HAS_TURN} AND {FREE}",
+        [clock, instant(now), *turn_params(now), *free_params(now, clock)],
+    )
     if buckets is not None:
         condition, params = f"{condition} AND {OF_SHARD}", [*params, compact(buckets)]
     return Statement(
@@ -195,9 +209,11 @@ def on_hold(database: Database, *, since: datetime, now: datetime) -> list[str]:
     return [row["id"] for row in rows]
 
 
-def is_claimable(database: Database, wanted: Wanted) -> bool:
-    """Return True if a claim would find a feed now."""
+def is_claimable(database: Database, wanted: Wanted, *, to_begin: bool = False) -> bool:
+    """Return True if a claim would find a feed now; with `to_begin` one that a run could begin with."""
     wanting, params = selection(wanted, None)
+    if to_begin:
+        wanting, params = f"{wanting} AND {HAS_TURN}", [*params, *turn_params(wanted.now)]
     # In the order of the index: by what it guesses, Postgres would go through a million feeds for one.
     first = " ORDER BY next_fetch_at LIMIT 1" if isinstance(wanted, Due) else " LIMIT 1"
     count = Statement(

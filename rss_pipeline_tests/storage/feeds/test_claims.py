@@ -14,10 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.hold import HostGap
+from rss_pipeline.pipeline.triggers.poll import decide
+from rss_pipeline.pipeline.triggers.runs import Wait
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
+from rss_pipeline.storage.feeds.holds import keep_holds
 from rss_pipeline.storage.feeds.registered import registry_rows
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.sql import compact
@@ -183,6 +187,34 @@ def test_a_held_host_is_left_alone_until_its_pause_is_over(database: Database) -
     assert ids(claim(database)) == ["b"]
     assert due.is_claimable(database, Named(ids=["a"], now=NOW + HOUR))
     assert ids(claim(database, now=NOW + HOUR)) == ["a"]
+
+
+def test_feeds_whose_host_lets_no_visit_begin_within_a_round_start_no_run(database: Database) -> None:
+    """Each run would claim them, begin nothing, and leave them due for the next one."""
+    register(database, *(spec(id, host=host) for id, host in (("a", "slow"), ("b", "x.slow.org"))))
+    one, domain = (
+        HostGap(host=host, gap=10 * MINUTE, since=NOW, asked_at=NOW) for host in ("slow", ".slow.org")
+    )
+    keep_holds(database, "hosts", gaps=[one, domain], now=NOW)
+    every = NotVisitedSince(since=NOW, now=NOW + MINUTE)
+    assert not due.is_claimable(database, every, to_begin=True)
+    assert due.claimable_shards(database, every, count=2) == set()
+    # Nor does the sensor stop looking until something else is due: nothing tells it of the end of a gap.
+    summaries = due.due_by_shard(database, NOW + MINUTE, count=2).values()
+    for counts in (due.due_summary(database, NOW + MINUTE), *summaries):
+        assert (counts.due, counts.waits_for_turn) == (0, True)
+        assert decide(counts, (), now=NOW + MINUTE) == Wait(reason="No feed is due.", is_idle=False)
+    # A poll that a person starts says of them that their turn did not come.
+    assert due.is_claimable(database, every)
+    # Another host is free, and in the last two minutes a round can wait.
+    register(database, *(spec(id, host=host) for id, host in (("b", "x.slow.org"), ("c", "notslow.org"))))
+    assert due.due_summary(database, NOW + 2 * MINUTE).due == 1
+    assert ids(claim(database, Named(ids=["c"], now=NOW), limit=1)) == ["c"]
+    later = due.due_summary(database, NOW + 8 * MINUTE)
+    assert (later.due, later.waits_for_turn) == (1, False)
+    # What a clock that was put back since has noted is no reason to wait.
+    change(database, "UPDATE host_gaps SET asked_at = ?", instant(NOW + DAY))
+    assert due.due_summary(database, NOW + 2 * MINUTE).due == 1
 
 
 def test_feeds_whose_claim_was_never_closed_are_claimed_apart(database: Database) -> None:
