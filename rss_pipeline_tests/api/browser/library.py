@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page, expect
 from starlette.types import ASGIApp
 
 from rss_pipeline.api.auth import COOKIE
@@ -75,6 +75,12 @@ class Library:
             yield found
             assert found.errors == []
             assert found.elsewhere == []
+
+
+def shows(page: Page, *titles: str) -> None:
+    """Wait until the list has items with these titles and no others: a page that was clicked to is read while
+    it still comes in."""
+    expect(page.locator("#entries .title")).to_have_text(list(titles), use_inner_text=True)
 
 
 def add(reader: Reader, id: str) -> None:

@@ -90,6 +90,7 @@ def test_axe_finds_nothing_serious_on_any_view(books: Library) -> None:
         page.locator(".opened .body").wait_for()
         assert found_on(page) == []
         page.keyboard.press("?")
+        page.get_by_role("dialog").wait_for()
         assert found_on(page) == []
         bad = {}
         for path in PATHS:

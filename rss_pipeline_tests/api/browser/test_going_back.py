@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rss_pipeline_tests.api.browser.library import Library, library
+from rss_pipeline_tests.api.browser.library import Library, library, shows
 from rss_pipeline_tests.api.test_search import index
 from rss_pipeline_tests.storage.subscriptions.readers import unread
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, CHROMIUM_ARGUMENTS
@@ -49,8 +49,8 @@ def test_a_list_that_was_extended_is_as_long_and_at_the_same_place(books: Librar
         soon(lambda: unread(books.reader.database, user.id) == {feed: 43})
         page.go_back()
         expect(page.locator("#entries .entry")).to_have_count(30)
-        assert titles(page) == before
-        assert abs(page.evaluate(TOP, id) - place) <= 2
+        shows(page, *before)
+        soon(lambda: abs(page.evaluate(TOP, id) - place) <= 2)
         # What was read meanwhile is read, and stays in its place.
         expect(page.locator(".entry.read")).to_have_attribute("id", id)
         expect(page).to_have_title(title_of(path, 43))
@@ -79,7 +79,7 @@ def test_what_came_in_meanwhile_is_at_the_top_after_going_back(books: Library) -
         books.arrive(feed, "new")
         page.go_back()
         expect(page.locator("#entries .entry")).to_have_count(21)
-        assert titles(page) == ["new", *before]
+        shows(page, "new", *before)
 
 
 def test_the_last_unread_item_is_still_there_after_going_back(books: Library) -> None:
@@ -124,7 +124,7 @@ def test_a_search_that_was_extended_is_as_long(books: Library) -> None:
         page.goto("/settings")
         page.go_back()
         expect(page.locator("#entries .entry")).to_have_count(20)
-        assert titles(page) == before
+        shows(page, *before)
 
 
 def test_without_scripts_a_list_says_what_is_read_now(books: Library) -> None:
@@ -135,8 +135,8 @@ def test_without_scripts_a_list_says_what_is_read_now(books: Library) -> None:
         page.goto("/all")
         page.get_by_role("link", name="two").click()
         page.go_back()
-        assert page.locator(".entry.read .title").all_inner_texts() == ["two"]
-        assert page.locator(".entry.unread .title").all_inner_texts() == ["one"]
+        expect(page.locator(".entry.read .title")).to_have_text(["two"])
+        expect(page.locator(".entry.unread .title")).to_have_text(["one"])
 
 
 @pytest.fixture(scope="module")

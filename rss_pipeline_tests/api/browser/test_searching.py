@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from rss_pipeline_tests.api.browser.library import Library
+from rss_pipeline_tests.api.browser.library import Library, shows
 from rss_pipeline_tests.api.test_search import index
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -21,10 +21,6 @@ def search(page: Page, text: str) -> None:
     box.fill(text)
     box.press("Enter")
     expect(page.get_by_role("searchbox", name="Words in title, author or content")).to_have_value(text)
-
-
-def shows(page: Page, *titles: str) -> None:
-    assert page.locator("#entries .title").all_inner_texts() == list(titles)
 
 
 def test_items_are_found_in_three_languages_opened_and_come_back_to(books: Library) -> None:
