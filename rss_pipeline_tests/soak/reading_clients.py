@@ -17,7 +17,7 @@ import jwt
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.pipeline.accounts.tokens import sign_jwt
-from rss_pipeline_tests.support.waiting import PATIENCE
+from rss_pipeline_tests.support.waiting import PATIENCE, times_as_long
 
 OTHER_SECRET = b"another key, of thirty-two bytes and more"
 _PAUSE = 0.2
@@ -266,7 +266,7 @@ class Client:
         """The answer; the request is repeated until there is one."""
         token = self._tokens[-1] if token is None else token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + PATIENCE * times_as_long()
         while True:
             try:
                 return self._client.request(method, path, json=given, headers=headers, params=params)

@@ -23,7 +23,7 @@ from rss_pipeline_tests.soak.reading_clients import Client
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.up import PROGRAM, Up, members
-from rss_pipeline_tests.support.waiting import PATIENCE, soon, two_minutes
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 USERS = ("ann", "bob", "cleo")
 PASSWORD = "correct horse battery staple"
@@ -169,7 +169,7 @@ def nothing_is_lost(killed: Killed, clients: list[Client], publishers: Publisher
             client.look_at_tasks()
         return not any(client.tasks for client in clients)
 
-    soon(are_done, seconds=two_minutes())
+    soon(are_done, seconds=120)
     waited = time.monotonic() - killed.last_at
     open_ones = killed.up.rows("SELECT id, state FROM refresh_requests WHERE state <> 'done'")
     assert open_ones == [], "nobody waits for these"

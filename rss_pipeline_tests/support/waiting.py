@@ -1,7 +1,8 @@
 """Waiting for what another thread or process does: for a state, with one generous limit for all tests.
 
 A limit here only ends a test that would wait for ever. None measures speed, so it is far above what a quiet
-machine takes: the suite has to hold with two busy loops beside it.
+machine takes, and it is longer where others use the processors, too: the suite has to hold with two busy
+loops beside it.
 """
 
 import os
@@ -24,20 +25,20 @@ def soon(ask: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
     """Return the result of `ask` once it is true.
 
     Raises:
-        AssertionError: it was not within these seconds.
+        AssertionError: it was not within these seconds of a quiet machine.
     """
     began = time.monotonic()
     while not (found := ask()):
         waited = time.monotonic() - began
-        assert waited < seconds, f"not within {seconds:g} s: {ask.__qualname__}"
+        assert waited < seconds * times_as_long(), f"not within {seconds:g} s: {ask.__qualname__}"
         # A twentieth later at most than with a look at every moment.
         time.sleep(min(max(_FIRST_PAUSE, waited / 20), _LONGEST_PAUSE))
     return found
 
 
-def two_minutes() -> float:
-    """Seconds that two minutes of this machine take now, when others use its processors, too."""
-    return 120 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+def times_as_long() -> float:
+    """How many times as long as on a quiet machine something takes now."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def cpu_seconds_of_children() -> float:

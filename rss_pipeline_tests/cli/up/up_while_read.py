@@ -27,7 +27,7 @@ from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.readers import subscribe
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.up import Up, members
-from rss_pipeline_tests.support.waiting import soon, two_minutes
+from rss_pipeline_tests.support.waiting import soon
 
 FEEDS = [f"click-{n}" for n in range(50)]
 NETWORK = "127.0.1."
@@ -170,5 +170,5 @@ def killed_services_lose_no_click(killed: Killed, reader: Reader, server: FeedSe
 
 
 def is_done_within_two_minutes(reader: Reader, task: str) -> None:
-    soon(lambda: reader.items_of(task) is not None, seconds=two_minutes())
+    soon(lambda: reader.items_of(task) is not None, seconds=120)
     assert reader.items_of(task) == 1
