@@ -17,7 +17,7 @@ from rss_pipeline.collector.http.metered_stream import MAX_HEAD_BYTES
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline_tests.collector.fetch.rounds import LOOPBACK, POLICY, RSS, InstantPace, feed, fetch, now
-from rss_pipeline_tests.collector.http.attacks import FLOODS, OK, SLOW
+from rss_pipeline_tests.collector.http.attacks import CHUNKED, FLOODS, OK, SLOW
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.cost import costs_less_than
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -54,6 +54,23 @@ def test_whatever_floods_us_is_not_read_beyond_its_cap(
     assert outcome.message.endswith(".")
     assert server.bytes_sent < POLICY.max_wire_bytes + MAX_HEAD_BYTES + BUFFERED
     assert list(tmp_path.iterdir()) == []
+
+
+BLANKS = b" " * 60_000
+
+
+@pytest.mark.parametrize(
+    "framing", [b"1\r\nx\r\n0\r\nX-A:" + BLANKS + b"\0\r\n\r\n", b"1;" + BLANKS + b"\n;\r\nx\r\n"],
+    ids=["trailer", "extension of a chunk"],
+)  # fmt: skip
+def test_a_line_of_blanks_is_refused_as_soon_as_another_one(
+    framing: bytes, server: FeedServer, tmp_path: Path
+) -> None:
+    answer = Answer(raw=CHUNKED + framing)
+    with costs_less_than(seconds=1.0):
+        outcome = fetch(feed(server.route(HOST, "/feed", answer)), tmp_path, deadline=PATIENCE)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == "truncated", outcome
 
 
 @pytest.mark.parametrize(
