@@ -112,7 +112,7 @@ def takes_gzip(scope: Scope) -> bool:
         for part in value.lower().split(","):
             coding, _, weight = part.partition(";")
             if coding.strip() in ("gzip", "x-gzip"):
-                return re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", weight) is None
+                return re.fullmatch(r"\A\s*q\s*=\s*0(\.0*)?\s*", weight) is None
     return False
 
 

@@ -9,7 +9,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import ModuleType
@@ -68,14 +68,26 @@ def collected(*packages: str) -> list[Collected]:
     ]
 
 
-def unseen(*packages: str) -> set[str]:
-    """The modules that compile a pattern whose text is known when they run only, or in a comprehension."""
-    return {
-        module.__name__
-        for module in _modules(packages)
-        for method, call in _calls(module)
-        if re in _owners(call, module) and _written(method, call, module) is None
-    }
+def unseen(*packages: str) -> Counter[str]:
+    """How many patterns each module compiles whose text is known when it runs only, or in a comprehension;
+    and how many times it imports `re` so that calls of it are not known as such."""
+    found: Counter[str] = Counter()
+    for module in _modules(packages):
+        compiled = [
+            call
+            for method, call in _calls(module)
+            if re in _owners(call, module) and _written(method, call, module) is None
+        ]
+        found[module.__name__] += len(compiled) + sum(map(_hides_calls, _tree(module)))
+    return +found
+
+
+def _hides_calls(node: ast.AST) -> bool:
+    """`from re import search`, and `import re` within a function."""
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "re"
+    inner = ast.walk(node) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else ()
+    return any(isinstance(each, ast.Import) and "re" in [name.name for name in each.names] for each in inner)
 
 
 def _modules(packages: Sequence[str]) -> Iterator[ModuleType]:
@@ -96,15 +108,21 @@ def _way(method: str) -> str:
 
 
 @cache
-def _calls(module: ModuleType) -> list[tuple[str, ast.Call]]:
-    """The calls of a method that patterns have, and of `re.compile`."""
+def _tree(module: ModuleType) -> list[ast.AST]:
+    """All that is in the module's source, in and out of functions."""
     try:
         source = inspect.getsource(module)
     except OSError:  # It is empty, or compiled.
         return []
+    return [*ast.walk(ast.parse(source))]
+
+
+@cache
+def _calls(module: ModuleType) -> list[tuple[str, ast.Call]]:
+    """The calls of a method that patterns have, and of `re.compile`."""
     return [
         (node.func.attr, node)
-        for node in ast.walk(ast.parse(source))
+        for node in _tree(module)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _METHODS | {"compile"}

@@ -19,7 +19,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9_-]{1,63}+(?:\.[a-z0-9_-]{1,63}+)*+\.?|[0-9a-f:.]+")
 """Labels of a name (RFC 1035 2.3.4; underscores occur in practice), or an IPv6 address."""
 
-_NUMERIC = re.compile(r"[0-9a-fx.]*[0-9a-f]\.?", re.IGNORECASE)
+_NUMERIC = re.compile(r"\A[0-9a-fx.]*[0-9a-f]\.?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class ExactURL(httpx.URL):
 def request_url(url: str) -> RequestUrl:
     """Split a URL. Raises `FetchError` (bad_url) with a message that repeats at most the host."""
     match = re.fullmatch(
-        r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?#\\]*)((?:[/?][^#]*)?)(?:#.*)?)?", url, re.DOTALL
+        r"\A([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?#\\]*)((?:[/?][^#]*)?)(?:#.*)?)?", url, re.DOTALL
     )
     if match is None:
         raise FetchError(

@@ -12,7 +12,7 @@ from rss_pipeline.collector.parse.image_references import NOT_FETCHED
 from rss_pipeline.collector.parse.links import MAX_LINK_CHARACTERS, absolute, web_base
 
 _PLAIN = re.compile(
-    r"(?P<start>(?:[^#\s]*(?<!/)/)?|[^#\s?]*\?)"
+    r"\A(?P<start>(?:[^#\s]*(?<!/)/)?|[^#\s?]*\?)"
     r"[\w-][\w.~%!$&'()*+,=@-]*(?:\?[\w.~%!$&'()*+,=@:?-]+)?"
 )
 """A last path segment other than `..`, after a folder other than a bare host; or a query."""

@@ -162,8 +162,8 @@ _ITEM_BASE = re.compile(rf"<(?:\w+:)?(?:item|entry){_BASE_VALUE}[^<>]*+(?<!/)>")
 _TEXT_BASE = re.compile(rf"<(?:\w+:)?(?:content|summary|encoded|description){_BASE_VALUE}")
 _ITEM_IMAGE = re.compile(r"<image\s*>(\s*[^<\s][^<]*)</image\s*>")
 """An item's image that is only its URL."""
-_CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
-_ROOT = re.compile(r"<[A-Za-z_][^>]*>")
+_CDF = re.compile(r"\A<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
+_ROOT = re.compile(r"\A<[A-Za-z_][^>]*>")
 _FIRST_TAG = re.compile(r"<\w", re.ASCII)
 # A tag ends where feedparser ends it: a quoted value may have `>` in it, a lone quote is a character.
 _TAG = re.compile(

@@ -29,8 +29,8 @@ LAZY_SRC = (
     "lazyload",
 )
 LAZY_SRCSET = ("data-srcset", "data-lazy-srcset", "data-original-set")
-NOT_FETCHED = re.compile(r"\s*(?:data|cid|javascript|about|blob|file|mailto):", re.IGNORECASE)
-DESCRIPTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?)[wx]")
+NOT_FETCHED = re.compile(r"\A\s*(?:data|cid|javascript|about|blob|file|mailto):", re.IGNORECASE)
+DESCRIPTOR = re.compile(r"\A([0-9]+(?:\.[0-9]+)?)[wx]")
 
 _EMPTY_NAMES = frozenset(
     ("placeholder", "blank", "spacer", "transparent", "pixel", "1x1", "loading", "lazy", "lazyload")
@@ -65,7 +65,7 @@ _KNOWN_COUNTER = re.compile(
     re.IGNORECASE,
 )
 _STYLE_LENGTH = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([0-9.]+)\s*px", re.IGNORECASE)
-_LEADING_NUMBER = re.compile(r"\s*+([0-9]++)\s*+(?:px\s*+)?", re.IGNORECASE)
+_LEADING_NUMBER = re.compile(r"\A\s*+([0-9]++)\s*+(?:px\s*+)?", re.IGNORECASE)
 _IMAGE_TAG = re.compile(
     r"""<(img|amp-img|source)(?=[\s/"'])((?:[^>"']++|"[^"]*+"|'[^']*+'|["'])*+)""", re.IGNORECASE
 )

@@ -20,13 +20,13 @@ _REPLIES = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?replies"
 """The relation of a link to what others say of the item (RFC 4685, 4): a page, or a feed."""
 _FEED_TYPE = re.compile(r"application/(?:(?:atom|rss|rdf)\+xml|xml|(?:feed\+)?json)|text/xml", re.IGNORECASE)
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_SCHEME = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]*):")
 _WEB = ("http", "https")
 _SCHEMES = frozenset(("http", "https", "ftp", "gemini", "gopher", "ipfs", "news", "mailto", "magnet", "ed2k"))
 """The schemes of links. Of the others, some run code where a reader shows them (javascript:, data:), some
 lead into the reader's own machine (file:, blob:), and some start its programs (ms-msdt:, search-ms:)."""
 _ROOTED_PATH = re.compile(r"/\S+")
-_STATED_PATH = re.compile(r"(?!(?:[A-Za-z][A-Za-z0-9+.-]*:|[0-9.]+\Z))[^\s./?]*[./?]\S+")
+_STATED_PATH = re.compile(r"\A(?!(?:[A-Za-z][A-Za-z0-9+.-]*:|[0-9.]+\Z))[^\s./?]*[./?]\S+")
 _UNSEEN = re.compile(r"[\t\r\n]")
 
 

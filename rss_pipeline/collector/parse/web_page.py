@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 _LONGEST = 500
 # One comment, which may have others in it: of several in a row, each division would be tried.
 _START = re.compile(
-    r"\s*+(?:<!--.*?-->\s*+)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+    r"\A\s*+(?:<!--.*?-->\s*+)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
 _OF_A_PART = re.compile(

@@ -18,10 +18,10 @@ from rss_pipeline.collector.registry.variables import expand, shown
 
 MAX_SLUG_CHARACTERS = 60
 
-_USERINFO = re.compile(r"([^:/?#]+://)([^/?#]*)@")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_USERINFO = re.compile(r"\A([^:/?#]+://)([^/?#]*)@")
+_SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:")
 _HOST_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_ORIGIN = re.compile(r"[A-Za-z]+://[^/?#]*")
+_ORIGIN = re.compile(r"\A[A-Za-z]+://[^/?#]*")
 _ENCODED_BY_BROWSERS = re.compile(r'[ "<>]')
 _NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\\<>\"]")
 

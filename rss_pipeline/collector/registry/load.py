@@ -231,7 +231,7 @@ MOST = 20
 MAX_CHARACTERS = 1_000_000
 """A longer text is not read again: 20 times 32 MB take minutes."""
 
-_ENTRY = re.compile(r"( *)- ?")
+_ENTRY = re.compile(r"\A( *)- ?")
 
 
 def without_entry(text: str, line: int) -> tuple[str, range] | None:

@@ -94,7 +94,7 @@ class _Field(dict[str, int]):
 # The names that the text of an author counts for, where items are selected by author.
 # Stored authors stay as published (collector.parse.authors).
 
-_ADDRESS_AND_NAME = re.compile(r"[^\s@()<>]+@[^\s@()<>]+\s*\((.*)\)", re.DOTALL)
+_ADDRESS_AND_NAME = re.compile(r"\A[^\s@()<>]+@[^\s@()<>]+\s*\((.*)\)", re.DOTALL)
 
 
 def names_of(author: str) -> tuple[str, ...]:

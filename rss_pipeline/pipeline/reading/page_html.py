@@ -23,7 +23,7 @@ _TAG = re.compile(
 _HREF = re.compile(r' href="([^"]*+)"')
 _ATTRIBUTE = re.compile(r' ([^ "=<>]++)="([^"]*+)"')
 _HEADING = re.compile(r"<h([1-6])[ >]")
-_LENGTH = re.compile(r"\s*([0-9]{1,5})(?:\.[0-9]*)?(?:px)?\s*")
+_LENGTH = re.compile(r"\A\s*([0-9]{1,5})(?:\.[0-9]*)?(?:px)?\s*")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}+(?:-[A-Za-z0-9]{2,8}+)*+")
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _MOST_PIXELS = 10_000

@@ -23,7 +23,7 @@ _SUMMARY_CHARACTERS = 1_000
 _NAME_CHARACTERS = 200
 _MOST_OF_A_KIND = 20
 """Authors, categories and enclosures of one entry."""
-_MAIL_AND_NAME = re.compile(r"[^\s@()]++@[^\s@()]++\s*+\((\s*+[^()\s][^()]*+)\)")
+_MAIL_AND_NAME = re.compile(r"\A[^\s@()]++@[^\s@()]++\s*+\((\s*+[^()\s][^()]*+)\)")
 """An author of RSS 2.0: `mail (Name)`."""
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _LARGEST_LENGTH = 2**53 - 1

@@ -15,7 +15,7 @@ _PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
 _PATH = rf"A-Za-z0-9._~!$&'()*+,;=:@/{_UCS}\-"
 _ESCAPE = "%[0-9A-Fa-f]{2}"
 _IRI = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):"
+    r"\A(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):"
     rf"(?://(?P<host>(?:(?:[{_PATH}]|{_ESCAPE})*?@)?(?:\[[0-9A-Fa-f:.]+\](?::[0-9]*)?|(?:(?![/@])[{_PATH}]|{_ESCAPE})*))"
     r"(?=[/?#]|\Z))?"
     rf"(?P<path>(?:[{_PATH}]|{_ESCAPE})*)"
@@ -23,7 +23,7 @@ _IRI = re.compile(
 )
 _URN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,30}[A-Za-z0-9]:[^\s#?]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_TAG = re.compile(r"(?:[a-z0-9._-]+@)?[a-z0-9.-]+,[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?:[\x21-\x7e]*")
+_TAG = re.compile(r"\A(?:[a-z0-9._-]+@)?[a-z0-9.-]+,[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?:[\x21-\x7e]*")
 _WEB = ("http", "https")
 _USUAL = re.compile(r"https?://[a-z0-9][a-z0-9.-]*(?:/[A-Za-z0-9._~/-]{0,2000})?")
 """Most URLs: for these, all below changes nothing."""
@@ -63,7 +63,7 @@ def published_url(url: str | None) -> str | None:
 
 
 def _encoded(text: str) -> str:
-    start = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", text)
+    start = re.match(r"\A[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", text)
     at = start.end() if start else 0
     return text[:at] + _ILLEGAL.sub(_escaped, text[at:])
 

@@ -20,7 +20,7 @@ _FEED_START = re.compile(
 # Nothing but the frame of a web page between the beginning and the feed: a server's template, a saved view.
 _PAGE_AROUND = re.compile(
     # Possessive: without it, a long run of white space would be tried in every division.
-    r"(?:\s++|\ufeff|<\?.*?\?>|<!--.*?-->|<!DOCTYPE\s+html\b[^>]*+>|</?(?:html|head|meta|body|pre|div)\b[^>]*+>)++"
+    r"\A(?:\s++|\ufeff|<\?.*?\?>|<!--.*?-->|<!DOCTYPE\s+html\b[^>]*+>|</?(?:html|head|meta|body|pre|div)\b[^>]*+>)++"
     r"(?=<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>])",
     re.DOTALL | re.IGNORECASE,
 )
