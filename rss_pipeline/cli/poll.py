@@ -159,7 +159,7 @@ def poll(
     failed, feeds.yaml has mistakes; and if a FEED that was named failed or was not visited. Other feeds that
     fail are tried again by themselves; with --strict they count, too.
     """
-    from rss_pipeline.pipeline.health.unreached import nothing_reached_yet
+    from rss_pipeline.pipeline.health.unreached import none_reached
     from rss_pipeline.pipeline.visits.pending_work import has_pending_work, has_registry_news
 
     is_requested = bool(feed) or all_feeds
@@ -178,9 +178,10 @@ def poll(
         else:
             result = replace(
                 PollResult.of([]),
-                nothing_reached=nothing_reached_yet(database),
                 claimed=due_now(database, utc_now()),
             )
+        if not result.errors:
+            result = replace(result, nothing_reached=none_reached(database))
     result = replace(result, registry_error=refused)
     if as_json:
         terminal.say_json(result.as_json())

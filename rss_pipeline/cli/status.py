@@ -47,7 +47,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
     Exit code 1 if a feed has failed ten times in a row, or no feed could ever be reached.
     """
     from rss_pipeline.pipeline.health.feed_notes import feed_notes
-    from rss_pipeline.pipeline.health.unreached import nothing_reached_yet
+    from rss_pipeline.pipeline.health.unreached import none_reached
 
     now = utc_now()
     if limit is None and not as_json:
@@ -56,7 +56,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         whole = overview.overview(database, now=now)
         wanted = None if feed is None else one_feed(database, feed)["id"]
         rows = overview.feed_health(database, feed_id=wanted, limit=limit or None)
-        offline = nothing_reached_yet(database)
+        offline = none_reached(database)
         problems, kinds = overview.problems(
             database, limit=output.PROBLEMS_LISTED, feeds=output.FEEDS_OF_A_PROBLEM
         )

@@ -62,3 +62,27 @@ def test_after_the_first_answer_neither_says_it(
     pipeline.database.query("UPDATE feeds SET schedule_kind = 'our_outage'")
     status = invoke("status")
     assert (status.exit_code, status.stderr) == (0, "")
+
+
+def test_where_no_feed_has_an_answer_poll_and_status_end_with_1_until_one_has(
+    tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
+) -> None:
+    """Each address is one that a person has to change; none of them gets better by itself."""
+    feeds = tmp_path / "feeds.yaml"
+    fine = server.route("127.0.0.2", "/feed", Answer(body=rss("1")))
+    inside = "- {url: 'http://10.0.0.1/feed', id: inside}\n"
+    feeds.write_text(f"{inside}- {{url: '{fine}', id: closed}}\n", "utf-8")
+    said = "No feed could be reached at its last visit: blocked_address (2)."
+    assert (first := invoke("poll")).exit_code == 1
+    assert "2 feeds visited" in first.stdout
+    assert said in first.stdout
+    assert (again := invoke("poll")).exit_code == 1, "nothing is due, and nothing is better"
+    assert again.stdout.startswith(said)
+    assert json.loads(invoke("poll", "--json").stdout)["nothing_reached"].startswith(said)
+    assert (status := invoke("status")).exit_code == 1
+    assert said in status.stderr
+
+    feeds.write_text(f"{inside}- {{url: '{fine}', id: closed, allow_private: true}}\n", "utf-8")
+    assert (fixed := invoke("poll")).exit_code == 0, "the other feed fails as any feed may"
+    assert "1 with a new document" in fixed.stdout
+    assert invoke("status").exit_code == 0

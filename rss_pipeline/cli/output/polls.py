@@ -33,7 +33,7 @@ class PollResult:
     publication_error: str | None = None
     """Why topics were not published. A warning: the next poll tries again."""
     nothing_reached: str | None = None
-    """Nothing was due, because no feed could be reached a short time ago and none ever was."""
+    """No feed could be reached: now, or a short time ago if nothing was due."""
     claimed: int = 0
     """Feeds that are due, where nothing was visited: other runs have claimed them, or their hosts."""
     registry_error: str | None = None
@@ -96,7 +96,7 @@ class PollResult:
         if visited == 0 and self.errors:
             pass  # The error says it all.
         elif visited == 0 and self.nothing_reached is not None:
-            console.print(Text(self.nothing_reached, style="red"), soft_wrap=True)
+            pass  # As below.
         elif visited == 0:
             has_reason = self.left or self.registry_error
             console.print("No feed was visited." if has_reason else self._nothing_due())
@@ -124,5 +124,7 @@ class PollResult:
             console.print(table)
             if len(self.failures) > ROWS_SHOWN:
                 console.print(f"... and {len(self.failures) - ROWS_SHOWN} more; --json has them all")
+        if self.nothing_reached is not None:
+            console.print(Text(self.nothing_reached, style="red"), soft_wrap=True)
         for error in self.errors:
             console.print(Text(f"The run failed: {plain(error)}", style="red"), soft_wrap=True)

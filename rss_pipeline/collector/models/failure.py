@@ -46,6 +46,10 @@ UNREQUESTED_KINDS: frozenset[str] = frozenset({"blocked_address", "bad_url"})
 """Kinds found before a connection is made: they prove nothing about the network."""
 
 
+UNREACHED_KINDS: frozenset[str] = NETWORK_KINDS | UNREQUESTED_KINDS | {"tls"}
+"""Kinds of a visit to which no server answered."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """A failure: its kind for programs, its sentence for a person."""
