@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from datetime import time
 from importlib.metadata import version
+from io import StringIO
 from ipaddress import IPv4Address, ip_network
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from dotenv import load_dotenv
+from dotenv.parser import parse_stream
 
 from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened
 from rss_pipeline.errors import SettingMistake, SettingsError, file_error
@@ -28,13 +30,19 @@ def load_env_file(folder: Path) -> None:
     """Put the variables of the file .env in this folder into the environment; those that are set stay.
 
     Raises:
-        SettingsError: it cannot be read, or is not UTF-8.
+        SettingsError: it cannot be read, is not UTF-8, or has lines that are no variables.
     """
     path = folder / ".env"
+    raw = b""
     try:
-        load_dotenv(path)
+        if path.exists() and not path.is_dir():
+            raw = path.read_bytes()
+        text = raw.decode("utf-8-sig")
+        if "\0" in text:
+            # Text in UTF-16 without its mark; a variable cannot have such a character.
+            raise UnicodeDecodeError("utf-8", raw, raw.index(0), raw.index(0) + 1, "it is null")
     except UnicodeDecodeError as error:
-        kind = "UTF-16" if path.read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
+        kind = "UTF-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or 0 in raw else "not UTF-8"
         sentence = (
             f"{path} is {kind}; save it as UTF-8 (PowerShell: `Set-Content -Encoding utf8`, Notepad: Save as)"
         )
@@ -43,10 +51,17 @@ def load_env_file(folder: Path) -> None:
         raise SettingsError(
             SettingMistake((".env",), file_error(f"{path} cannot be read", error, folder))
         ) from error
+    lines = [str(each.original.line) for each in parse_stream(StringIO(text)) if each.error]
+    if lines:
+        # The library would leave them out, and what they should set would have its default.
+        sentence = f"{path}, line {', '.join(lines)}: not a variable; write NAME=value, and close quotes"
+        raise SettingsError(SettingMistake((".env",), sentence))
+    load_dotenv(stream=StringIO(text))
 
 
 _Number = TypeVar("_Number", int, float)
 
+_ESCAPES = "and in the password %40 for @, %2F for /, %3A for :, %23 for # and %25 for %"
 _PRODUCT = f"rss_pipeline/{version('rss_pipeline')}"
 """The beginning of the User-Agent."""
 _SECRET_BYTES = 32
@@ -147,12 +162,19 @@ class EnvironmentReader:
                 parts.scheme in ("postgresql", "postgres", *more)
                 and parts.path.strip("/") != ""
                 and parts.port != 0
+                # libpq would take what follows the first of two for the host, and print it.
+                and parts.netloc.count("@") < 2
+                and not parts.fragment
+                and re.search("%(?![0-9A-Fa-f]{2})", parts.netloc) is None
             )
         except ValueError:
             usable = False
         if not usable:
             # The value may hold a password.
-            self.add("not the URL of a database; write postgresql://user:password@host:5432/database", name)
+            self.add(
+                f"not the URL of a database; write postgresql://user:password@host:5432/database, {_ESCAPES}",
+                name,
+            )
             return None
         return text
 
@@ -172,7 +194,7 @@ class EnvironmentReader:
             usable = False
         if not usable:
             # The value may hold a password.
-            self.add("not the URL of a Redis; write redis://[:password@]host:6379/0", name)
+            self.add(f"not the URL of a Redis; write redis://[:password@]host:6379/0, {_ESCAPES}", name)
             return None
         return text
 

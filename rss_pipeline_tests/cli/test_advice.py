@@ -79,12 +79,33 @@ def test_an_endpoint_that_only_resembles_the_bucket_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "kind"), [("utf-16", "is UTF-16; save it as UTF-8"), ("latin-1", "is not UTF-8; save it")]
+    ("encoding", "kind"),
+    [
+        ("utf-16", "is UTF-16; save it as UTF-8"),
+        ("utf-16-le", "is UTF-16; save it as UTF-8"),
+        ("latin-1", "is not UTF-8; save it"),
+    ],
 )
 def test_a_file_of_variables_that_is_not_utf_8_is_named(tmp_path: Path, encoding: str, kind: str) -> None:
     tmp_path.joinpath(".env").write_bytes("RSS_TIMEZONE=Europe/Z\u00fcrich\r\n".encode(encoding))
     with pytest.raises(SettingsError, match=kind):
         load_env_file(tmp_path)
+
+
+def test_a_file_of_variables_with_a_line_that_is_none_is_refused_by_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`RSS_KEEP_DAYS: 400` would be left out, and items of half a year ago removed."""
+    file = tmp_path / ".env"
+    file.write_text("RSS_PORT=3000\nRSS_KEEP_DAYS: 400\nRSS_PROXY='hunter2\n", "utf-8")
+    monkeypatch.setattr(os, "environ", before := dict(os.environ))
+    with pytest.raises(SettingsError, match="line 2, 3: not a variable; write NAME=value") as refused_:
+        load_env_file(tmp_path)
+    assert "hunter2" not in str(refused_.value)
+    assert os.environ == before
+    file.write_text("\ufeff# 50 %\n\nexport RSS_ONE = 'a b' # c\nRSS_TWO\nRSS_THREE=${RSS_ONE}!\n", "utf-8")
+    load_env_file(tmp_path)
+    assert (os.environ["RSS_ONE"], os.environ["RSS_THREE"]) == ("a b", "a b!")
 
 
 def test_a_pooler_that_mixes_up_statements_is_not_a_schema_to_migrate() -> None:
