@@ -5,6 +5,7 @@ Each parser process imports the module that started the program once more, so th
 
 import ctypes
 import gc
+import signal
 
 _M_ARENA_MAX = -8
 """mallopt(3)"""
@@ -16,9 +17,17 @@ def main() -> None:
     # again and again, for a sixth of the import's time.
     gc.set_threshold(50_000, 20, 20)
     share_heaps()
+    end_with_the_terminal()
     from rss_pipeline.cli.main import main as command
 
     command()
+
+
+def end_with_the_terminal() -> None:
+    """Let a terminal that closes end a command as SIGTERM does: a poll releases its feeds. SIGHUP would just
+    kill it. Where `nohup` has set that to be ignored, it stays so."""
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def share_heaps() -> None:

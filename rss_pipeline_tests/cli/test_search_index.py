@@ -100,7 +100,8 @@ def test_it_follows_the_database_until_it_is_stopped(home: Path, database: Sqlit
         for name in ("search.sqlite", "search.sqlite-wal", "search.sqlite-shm"):
             (home / name).unlink(missing_ok=True)
         soon(lambda: indexed(home) == 2)
-        process.send_signal(signal.SIGTERM)
+        # A terminal that closes ends each command as the others do.
+        process.send_signal(signal.SIGHUP)
         assert process.wait(PATIENCE) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
