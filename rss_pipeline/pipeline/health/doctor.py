@@ -6,7 +6,7 @@ moment. The failure of one check stops no other.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -40,12 +40,13 @@ from rss_pipeline.pipeline.health.store_checks import (
 from rss_pipeline.pipeline.health.topic_checks import topic_checks
 from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_objects
+from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.backups.orphans import find_orphans
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.installation import read_contact
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
+from rss_pipeline.storage.schema import schema_version
 
 BACKUPS_LOOKED_AT = 50
 ORPHANS_SECONDS = 5.0
@@ -120,18 +121,16 @@ def examine(
                     copy = copy_of_objects(settings, loss.lost_keys)
                     checks.append(check_backups(loss, copy=copy))
                 with _noting(checks, "stores"):
-                    moved = check_stores(
-                        has_items=diagnostics.has_items(database),
-                        has_objects=next(iter(store.list("backups/")), None) is not None,
-                        copy=copy_of_home(settings),
-                    )
-                    checks += [] if moved is None else [moved]
+                    checks += _check_stores(settings, store, has_items=diagnostics.has_items(database))
                 with _noting(checks, "orphans"):
                     until = time.monotonic() + ORPHANS_SECONDS
                     found = find_orphans(
                         database, store, now=clock(), is_over=lambda: time.monotonic() > until
                     )
                     checks += check_orphans(found, copy=copy)
+        elif store is not None and _is_lost_or_new(settings):
+            with _noting(checks, "stores"):
+                checks += _check_stores(settings, store, has_items=False)
     if settings.fleet is not None:
         with _noting(checks, "broker"):
             check_broker(settings.fleet, ca_file=settings.ca_file)
@@ -152,6 +151,23 @@ def examine(
     checks += check_proxies(settings)
     checks.append(check_alerts(settings))
     return [_without_secrets(check, environ) for check in checks]
+
+
+def _check_stores(settings: Settings, store: ObjectStore, *, has_items: bool) -> list[Check]:
+    has_objects = next(iter(store.list("backups/")), None) is not None
+    found = check_stores(has_items=has_items, has_objects=has_objects, copy=copy_of_home(settings))
+    return [] if found is None else [found]
+
+
+def _is_lost_or_new(settings: Settings) -> bool:
+    """True for a database file that is not there, or without any table."""
+    if not settings.has_embedded_database or not settings.database_path.exists():
+        return settings.has_embedded_database
+    try:
+        with closing(connect(settings)) as database:
+            return schema_version(database) == 0
+    except RssPipelineError:
+        return False
 
 
 def try_alert(environ: Mapping[str, str], *, cwd: Path) -> Check:

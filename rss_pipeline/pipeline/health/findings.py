@@ -206,10 +206,11 @@ def check_stores(*, has_items: bool, has_objects: bool, copy: str | None) -> Che
     if has_items or not (has_objects or copy is not None):
         return None
     what = "the database has no items, but the object store has backups" if has_objects else "they are empty"
+    state: State = "failure" if has_objects else "warning"
     fix = fix_of_copy(copy)
     if has_objects and copy is None:
         fix += " If that database is lost, `rss-pipeline restore` makes the items from the backups."
-    return Check("stores", "warning", what, fix)
+    return Check("stores", state, what, fix)
 
 
 def check_orphans(found: Orphans, *, copy: str | None = None) -> Iterator[Check]:

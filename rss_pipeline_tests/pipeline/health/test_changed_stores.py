@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.pipeline.health.doctor import examine
 from rss_pipeline.pipeline.health.feed_checks import feed_checks
 from rss_pipeline.pipeline.health.findings import check_backups, check_orphans, check_stores
 from rss_pipeline.pipeline.health.store_checks import copy_of_home, copy_of_objects
@@ -70,9 +71,28 @@ def test_a_database_that_was_changed_is_filled_by_a_copy(tmp_path: Path) -> None
     assert f"`{both}` brings" in check.fix
     lost = check_stores(has_items=False, has_objects=True, copy=None)
     assert lost is not None
+    assert lost.state == "failure"
     assert "`rss-pipeline restore`" in lost.fix
     assert check_stores(has_items=True, has_objects=True, copy=both) is None
     assert check_stores(has_items=False, has_objects=False, copy=None) is None, "a new installation"
+
+
+def test_a_database_file_that_is_lost_beside_its_backups_is_no_new_installation(tmp_path: Path) -> None:
+    """Its users come back by a restore; a poll would begin without them."""
+    home = healthy_home(tmp_path)
+
+    def stores() -> list[tuple[str, bool]]:
+        checks = examine({"RSS_PIPELINE_HOME": str(home)}, cwd=tmp_path, clock=lambda: NOON)
+        return [
+            (each.state, "`rss-pipeline restore`" in each.fix) for each in checks if each.name == "stores"
+        ]
+
+    assert stores() == []
+    for file in home.glob("rss.sqlite*"):
+        file.unlink()
+    assert stores() == [("failure", True)]
+    (home / "rss.sqlite").touch()
+    assert stores() == [("failure", True)], "a copy that broke off"
 
 
 @pytest.mark.parametrize(("listed", "names_the_file"), [(1, True), (0, False)])
