@@ -7,8 +7,12 @@ from rss_pipeline_tests.support.reader import Reader, User
 
 def ann(reader: Reader, **feeds: int) -> User:
     """Ann, who subscribes these feeds with so many items each: their guids are 1, 2, ..."""
+    return subscribed(reader, reader.user("ann"), **feeds)
+
+
+def subscribed(reader: Reader, user: User, **feeds: int) -> User:
+    """A user who now subscribes these feeds, as Ann does."""
     register(reader.database, *map(spec, feeds))
-    user = reader.user("ann")
     for feed, items in feeds.items():
         # A document a guid: the order of arrival is that of the guids.
         for guid in range(1, items + 1):
