@@ -219,7 +219,9 @@ class Client:
             await self._give_back(line, stay=False)
             # As in `HttpResponse.chunks`: h11, anyio and httpcore parse bytes of any server.
             if isinstance(error, Exception) and not isinstance(error, NotSent):
-                raise request_error(error, url.host, connect_timeout=self._policy.connect_timeout) from error
+                raise request_error(
+                    error, url.host, connect_timeout=self._policy.connect_timeout, proxy=self._policy.proxy
+                ) from error
             raise
 
     def _request(

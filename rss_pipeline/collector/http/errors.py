@@ -7,6 +7,7 @@ A message names hosts only: a path or a query may hold a secret.
 import socket
 import ssl
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -63,8 +64,25 @@ _FROM_SOMEBODY = (ConnectionRefusedError, ConnectionResetError, ConnectionAborte
 """Errors that an answer on the network causes (TCP RST), not its absence."""
 
 
-def request_error(error: Exception, host: str, *, connect_timeout: float) -> FetchError:
-    """The `FetchError` for any exception that a request to `host` raised before its response."""
+def request_error(
+    error: Exception, host: str, *, connect_timeout: float, proxy: str | None = None
+) -> FetchError:
+    """The `FetchError` for any exception that a request to `host` raised before its response. Through a
+    `proxy` (its URL) that is the only one to which a connection is made."""
+    if proxy is not None and isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        causes = list(_causes(error))
+        if not any(isinstance(cause, FetchError | ssl.SSLError) for cause in causes):
+            parts = urlsplit(proxy)
+            where = f"{parts.hostname}" if parts.port is None else f"{parts.hostname}:{parts.port}"
+            found = (
+                "its name does not resolve"
+                if any(isinstance(cause, socket.gaierror) for cause in causes)
+                else f"no answer within {connect_timeout:g} s"
+                if isinstance(error, httpx.ConnectTimeout)
+                else _system(error)
+            )
+            sentence = f"No connection to the outbound proxy {where}: {found}."
+            return FetchError("connect", sentence, advice="Start it, or correct RSS_PROXY.")
     for cause in _causes(error):
         # Raised by the address policy within a connection attempt.
         if isinstance(cause, FetchError):

@@ -1,6 +1,7 @@
 """The network as `doctor` checks it: names of feeds' own hosts are resolved, and nothing is sent to them.
 
-A datagram socket that is connected sends nothing, but shows if there is a route.
+A datagram socket that is connected sends nothing, but shows if there is a route. A proxy has to accept a
+connection.
 """
 
 import queue
@@ -35,6 +36,8 @@ _ANYWHERE = ("192.0.2.1", "2001:db8::1")
 Resolve = Callable[[str], Iterable[str]]
 """The addresses of a host, as text. Raises OSError."""
 HasRoute = Callable[[str], bool]
+Connects = Callable[[str, int], str | None]
+"""The reason why a server takes no connection, or None."""
 
 
 def look_up(host: str) -> list[str]:
@@ -51,12 +54,22 @@ def has_route(address: str) -> bool:
     return False
 
 
+def no_connection(host: str, port: int) -> str | None:
+    """The system's reason, or None. The connection is closed at once."""
+    try:
+        socket.create_connection((host, port), SECONDS).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
 def check_network(
     specs: Sequence[FeedSpec],
     settings: Settings,
     *,
     resolve: Resolve = look_up,
     has_route: HasRoute = has_route,
+    no_connection: Connects = no_connection,
     seconds: float = SECONDS,
 ) -> Check:
     """Check that this machine is online, as far as hosts of its feeds show, or its proxy if it has one."""
@@ -82,6 +95,12 @@ def check_network(
     host, addresses = found
     if not any(map(has_route, addresses)):
         return Check("network", "failure", f"{host} resolves, but this machine has no route to it", _FIX)
+    if settings.proxy is not None:
+        parts = urlsplit(settings.proxy)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        if (reason := no_connection(host, port)) is not None:
+            sentence = f"the proxy {host}:{port} takes no connection: {reason}"
+            return Check("network", "failure", sentence, "Start it, or correct RSS_PROXY.")
     return Check("network", "ok", f"{host} resolves, and there is a route to it")
 
 

@@ -118,4 +118,6 @@ async def post(policy: FetchPolicy, url: RequestUrl, body: bytes, *, content_typ
             return response.status_code
     # The libraries parse bytes of any server: every error they raise on them is that server's.
     except Exception as error:
-        raise request_error(error, url.host, connect_timeout=policy.connect_timeout) from error
+        raise request_error(
+            error, url.host, connect_timeout=policy.connect_timeout, proxy=policy.proxy
+        ) from error

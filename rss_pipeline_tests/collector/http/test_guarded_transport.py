@@ -470,6 +470,20 @@ class TestSettings:
             blocked(image(f"{scheme}://{host}/", tmp_path, proxy=proxy))
         assert server.most_open == {}
 
+    def test_a_proxy_that_is_down_is_named_and_not_the_publisher(self, tmp_path: Path) -> None:
+        found = feed("http://a.example/feed", allow_private=False)
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            port = closed.getsockname()[1]
+            failed = fetch(found, tmp_path, proxy=f"http://me:secret@127.0.0.1:{port}")
+        assert isinstance(failed, Failure)
+        assert (failed.kind, failed.reached) == ("connect", False)
+        assert failed.message.startswith(
+            f"No connection to the outbound proxy 127.0.0.1:{port}: connection ref"
+        )
+        assert "RSS_PROXY" in failed.message
+        assert "secret" not in failed.message
+
     def test_through_a_proxy_names_are_the_proxys(self, server: FeedServer, tmp_path: Path) -> None:
         server.route("127.0.0.9", "http://a.example/feed", Answer(body=RSS))
         proxy = server.url("127.0.0.9", "")

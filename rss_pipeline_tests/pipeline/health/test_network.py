@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,19 @@ def test_with_a_proxy_only_the_proxy_is_looked_up() -> None:
         user_agent="tests",
         proxy="http://me:secret@proxy.example:3128",
     )
-    assert check_network(specs("a.example"), settings, resolve=names).state == "ok"
+    found = check_network(specs("a.example"), settings, resolve=names, no_connection=lambda *_: None)
+    assert found.state == "ok"
     assert names.asked == ["proxy.example"]
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        here = replace(settings, proxy=f"http://me:secret@127.0.0.1:{port}")
+        down = check_network(specs("a.example"), here)
+    assert (down.state, down.found) == (
+        "failure",
+        f"the proxy 127.0.0.1:{port} takes no connection: Connection refused",
+    )
+    assert "RSS_PROXY" in down.fix
 
 
 def test_doctor_has_the_check(tmp_path: Path) -> None:
