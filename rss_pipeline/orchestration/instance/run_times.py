@@ -37,7 +37,9 @@ RUNNING = frozenset(
         "check_health_hourly",
     }
 )
-"""The sensors and schedules that are on from the start."""
+"""The sensors and schedules that are on from the start, wherever this runs."""
+_ALERTING = frozenset({"alert_run_failed", "alert_check_failed"})
+_OF_A_FLEET = frozenset({"watch_workers"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,7 @@ class DaemonState:
     seen_at: datetime | None
     """The last sign of life of what evaluates sensors; None where there was none."""
     switched_off: tuple[str, ...]
-    """The members of `RUNNING` that a person has switched off."""
+    """The members of `on_from_the_start` that a person has switched off."""
 
 
 def last_runs(settings: Settings) -> dict[str, JobRuns]:
@@ -74,7 +76,14 @@ def daemon_state(settings: Settings) -> DaemonState:
     """The state of the daemon of this installation, as far as it can be read."""
     seen = [_at(row[0]) for row in _read(settings, "history/runs.db", _SEEN)]
     stopped = {_name(row[0]) for row in _read(settings, "schedules/schedules.db", _STOPPED)}
-    return DaemonState(seen_at=seen[0] if seen else None, switched_off=tuple(sorted(RUNNING & stopped)))
+    switched_off = tuple(sorted(on_from_the_start(settings) & stopped))
+    return DaemonState(seen_at=seen[0] if seen else None, switched_off=switched_off)
+
+
+def on_from_the_start(settings: Settings) -> frozenset[str]:
+    """The sensors and schedules that are on by themselves with these settings."""
+    alerting = _ALERTING if settings.alert_webhook is not None else frozenset[str]()
+    return RUNNING | alerting | (_OF_A_FLEET if settings.fleet is not None else frozenset[str]())
 
 
 def _name(body: str) -> str:

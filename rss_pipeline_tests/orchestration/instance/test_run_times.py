@@ -1,5 +1,6 @@
 """The ends of a job's last runs, as Dagster itself has written them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -12,7 +13,14 @@ from dagster._core.remote_origin import (
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, InstigatorType
 from dagster._daemon.types import DaemonHeartbeat
 
-from rss_pipeline.orchestration.instance.run_times import RUNNING, daemon_state, last_runs
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.alerts import build_alerts
+from rss_pipeline.orchestration.instance.run_times import (
+    RUNNING,
+    daemon_state,
+    last_runs,
+    on_from_the_start,
+)
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 
@@ -53,12 +61,16 @@ def test_the_daemon_s_last_sign_of_life_and_what_a_person_switched_off(
         if each.default_status.value == "RUNNING"
     }
     assert daemon_state(settings).switched_off == ()
-    origin = RemoteInstigatorOrigin(
-        RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("rss_pipeline"), "__repository__"),
-        "poll_feeds_when_due",
-    )
-    instance.add_instigator_state(InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.STOPPED))
+    location = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("rss_pipeline"), "__repository__")
+    for name in ("poll_feeds_when_due", "alert_run_failed"):
+        origin = RemoteInstigatorOrigin(location, name)
+        state = InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.STOPPED)
+        instance.add_instigator_state(state)
     seen = datetime(2026, 3, 2, 12, 0, 30, tzinfo=UTC)
     instance.add_daemon_heartbeat(DaemonHeartbeat(seen.timestamp(), "SENSOR", "x", []))
-    state = daemon_state(settings)
-    assert (state.seen_at, state.switched_off) == (seen, ("poll_feeds_when_due",))
+    found = daemon_state(settings)
+    assert (found.seen_at, found.switched_off) == (seen, ("poll_feeds_when_due",))
+    heard = replace(settings, alert_webhook="https://hooks.example.org/x")
+    alerting = {each.name for each in build_alerts(heard, clock=utc_now)}
+    assert on_from_the_start(heard) == RUNNING | alerting
+    assert daemon_state(heard).switched_off == ("alert_run_failed", "poll_feeds_when_due")
