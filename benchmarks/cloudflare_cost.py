@@ -170,7 +170,7 @@ def _archive(pipeline: DagsterPipeline) -> None:
     hashes = {task.id: url_hash(task.url) for task in claimed.tasks}
     assert earlier_requests(database, list(hashes.values()), now=now) == {}
     archived = [
-        Archived(task_id=id, key=f"images/{id}", bytes=40_000, asked=Asked(url_hash=hashed))
+        Archived(task_id=id, key=f"images/{id}", bytes=40_000, asked=(Asked(url_hash=hashed),))
         for id, hashed in hashes.items()
     ]
     assert len(record_archived(database, claimed.token, archived, now=now)) == len(archived) > 0

@@ -1,6 +1,7 @@
 """The kinds of publishers that the score is made of. What they have in common is publishers.py's."""
 
 from datetime import timedelta
+from typing import Literal
 
 from rss_pipeline_tests.politeness.behaviours import (
     asks,
@@ -62,11 +63,20 @@ PICTURES = ("logo", *map(str, range(PHOTOS)))
 
 
 def _gallery(
-    name: str, serve: Page, *, gives: bool = True, moves: bool = False, is_limited: bool = False
+    name: str,
+    serve: Page,
+    *,
+    gives: bool = True,
+    moves: Literal["each", "to one"] | None = None,
+    is_limited: bool = False,
 ) -> Kind:
     """Two feeds on two hosts whose items show the same images, which a third one serves so."""
     served = {f"{'j' if moves else 'i'}/{each}.png": serve for each in PICTURES}
-    led = {f"i/{each}.png": leads(301, f"j/{each}.png") for each in PICTURES if moves}
+    led = {
+        f"i/{each}.png": leads(301, f"j/{each if moves == 'each' else 'logo'}.png")
+        for each in PICTURES
+        if moves
+    }
     return Kind(
         name=name,
         pages={"a/feed": pictured, "b/feed": pictured, **served, **led},
@@ -187,7 +197,8 @@ IMAGES = (
     _gallery("images, 410 after a week", between(7, 99, says(410), IMAGE), gives=False),
     _gallery("images, 500 now and then", every(3, says(500), IMAGE)),
     _gallery("images, 503 with a time", every(3, says(503, Retry_After="1800"), IMAGE)),
-    _gallery("images that moved", IMAGE, moves=True),
+    _gallery("images that moved", IMAGE, moves="each"),
+    _gallery("images that lead to one", IMAGE, moves="to one"),
     _gallery("images, reset from day 2", between(2, 99, fixed(Answer(raw=b"")), IMAGE), gives=False),
     _gallery(
         "images, six in ten minutes",

@@ -25,7 +25,7 @@ from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import IMAGE_MESSAGES, status_error, status_name
 from rss_pipeline.collector.models.clock import whole_second
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, OnHold
+from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, OnHold, url_hash
 from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.errors import StorageRejected
 
@@ -51,6 +51,18 @@ class ImageRequest:
     image host may know it."""
     private: PrivateHosts = field(default_factory=PrivateHosts)
     """The private hosts that the feed opens."""
+    shares: bool = False
+    """What its redirects lead to is requested once for all that lead there."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedTo:
+    """A redirect has led to a URL that is requested for another image, or was on this day."""
+
+    target: str
+    """Its `url_hash`."""
+    targets: tuple[str, ...] = ()
+    """`url_hash` of the URLs between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,8 @@ class KeptImage(Generic[T]):
     """The result of `keep`."""
     inside: frozenset[str] = field(default=frozenset(), compare=False)
     """The private hosts, opened by the feed, that it came from or over."""
+    targets: tuple[str, ...] = field(default=(), compare=False)
+    """`url_hash` of the URLs to which redirects have led, if others may share them."""
 
 
 class Referers:
@@ -95,7 +109,7 @@ class Referers:
         return changed
 
 
-ImageOutcome = KeptImage[T] | Failure | NotBegun | OnHold
+ImageOutcome = KeptImage[T] | Failure | NotBegun | OnHold | LedTo
 KeepImage = Callable[[ImageRequest, Image], T]
 
 
@@ -117,20 +131,25 @@ class ImageVisit(Generic[T]):
     is_last: Callable[[str], bool]
     """True if no other download waits for this host."""
     referers: Referers = field(default_factory=Referers)
+    requested: set[str] = field(default_factory=set)
+    """`url_hash` of each URL that the round requests for images that share."""
+    was_requested: Callable[[str], bool] = lambda _: False
+    """True if the URL with this hash was requested before, on this day. Called in a thread."""
     _inside: frozenset[str] = field(default=frozenset(), init=False)
+    _targets: tuple[str, ...] = field(default=(), init=False)
 
     async def run(self) -> ImageOutcome[T]:
         """The outcome. Raises `InfrastructureError` if the spool cannot be written, and every exception of
         `keep` except `StorageRejected`."""
         outcome = await self.requests.outcome(self._downloaded(), lambda error: error.message)
         if isinstance(outcome, Failure):
-            return replace(outcome, inside=self._inside)
+            return replace(outcome, inside=self._inside, targets=self._targets)
         if self.requests.has_begun and isinstance(outcome, NotBegun | OnHold):
             # A redirect has been answered: its URL is not requested again today.
             return replace(outcome, not_before=whole_second(self.requests.clock() + IMAGE_AGAIN_AFTER))
         return outcome
 
-    async def _downloaded(self) -> KeptImage[T]:
+    async def _downloaded(self) -> KeptImage[T] | LedTo:
         here = first = request_url(self.image.url)
         chain = RedirectChain(here, most=self.requests.policy.max_redirects)
         names_page, refused = False, ""
@@ -147,10 +166,16 @@ class ImageVisit(Generic[T]):
                 if isinstance(answer, Image):
                     if refused:
                         self.referers.learn({first.host, refused}, needed=referer is not None)
-                    return KeptImage(await self._keep(answer), self._inside)
+                    return KeptImage(await self._keep(answer), self._inside, self._targets)
             match answer:
                 case Redirect() as redirect:
                     here = chain.follow(here, redirect, now=self.requests.clock())
+                    # What cookies change is for this visit alone.
+                    if self.image.shares and not chain.cookies(here):
+                        target = url_hash(here.url)
+                        if await self._is_requested(target):
+                            return LedTo(target, self._targets)
+                        self._targets += (target,)
                 case _Refused(error):
                     if refused:
                         self.referers.refused(here.host)
@@ -158,6 +183,12 @@ class ImageVisit(Generic[T]):
                         ways = [_WITHOUT, _WITH] if refused else [_WITHOUT if referer is None else _WITH]
                         raise _refusal(error, here, " and ".join(ways))
                     refused, names_page = here.host, not names_page
+
+    async def _is_requested(self, target: str) -> bool:
+        if target in self.requested:
+            return True
+        self.requested.add(target)
+        return await asyncio.to_thread(self.was_requested, target)
 
     async def _allowed(
         self, here: RequestUrl, headers: list[tuple[bytes, bytes]]

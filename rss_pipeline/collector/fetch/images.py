@@ -28,6 +28,7 @@ from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.collector.models.hold import url_hash
 from rss_pipeline.collector.models.outcome import NotBegun
 
 ACCEPT_IMAGES = "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
@@ -47,6 +48,7 @@ def fetch_images(
     is_leased: Callable[[], bool] = lambda: True,
     leases: HostLeases | None = None,
     referers: Referers | None = None,
+    was_requested: Callable[[str], bool] = lambda _: False,
 ) -> list[ImageOutcome[T]]:
     """Download each image once, within the policy (`image_policy`); outcomes in the order of `requests`.
 
@@ -56,7 +58,8 @@ def fetch_images(
     arrive. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`. An
     image that `is_wanted` refuses when its turn comes is `NotBegun`; so is one that has no turn before
     `is_leased` says that the lease of the round has lapsed. `leases` hold the hosts that redirects lead to.
-    `referers` knows the hosts that need a Referer, and learns others.
+    `referers` knows the hosts that need a Referer, and learns others. `was_requested` gets the `url_hash` of
+    a URL, in a thread, and is True if that was requested before, on this day.
 
     An error of an image is a `Failure`, never an exception; so is `StorageRejected` from `keep`. Raises
     `InfrastructureError` if `keep` does or the spool cannot be written: the round ends, and images without an
@@ -66,6 +69,7 @@ def fetch_images(
     queues = _by_host(requests)
     known = holds or Holds(clock)
     needed = referers or Referers()
+    requested = {url for url in (_hash(each) for each in requests if each.shares) if url}
 
     async def work(report: Report[ImageOutcome[T]]) -> None:
         turns = Turns(
@@ -88,6 +92,8 @@ def fetch_images(
                         private=PrivateHosts(own=image.private.own),
                     ),
                     referers=needed,
+                    requested=requested,
+                    was_requested=was_requested,
                     holds=known,
                     spool=spool,
                     keep=keep,
@@ -139,6 +145,13 @@ def image_policy(
         allow_ports=allow_ports,
         machine=machine or OwnMachine(),
     )
+
+
+def _hash(image: ImageRequest) -> str | None:
+    try:
+        return url_hash(request_url(image.url).url)
+    except FetchError:
+        return None
 
 
 def _by_host(requests: Sequence[ImageRequest]) -> dict[str, deque[int]]:

@@ -69,6 +69,8 @@ class Failure:
     """The network of the feed's host, if that answered (`network_of`)."""
     inside: frozenset[str] = frozenset()
     """The private hosts, opened by the feed, that were requested for an image."""
+    targets: tuple[str, ...] = ()
+    """`url_hash` of the URLs to which redirects have led an image, if others may share them."""
     host: str | None = None
     """Host of the hop that failed: a redirect may have led away from the feed's own."""
     document_hash: str | None = None

@@ -5,19 +5,20 @@ How one image is requested is collector.fetch.image's; which rounds there are is
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage, Referers
+from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage, LedTo, Referers
 from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.images import fetch_images
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.http.request_url import request_url
+from rss_pipeline.collector.models.clock import whole_second
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, OnHold, url_hash
 from rss_pipeline.collector.models.outcome import NotBegun
@@ -84,7 +85,7 @@ class _Failed:
     failure: Failure
     at: datetime | None = None
     """Time of the request, where it was an earlier one, for another task."""
-    asked: Asked | None = None
+    asked: tuple[Asked, ...] = ()
 
 
 class ImageRound:
@@ -114,6 +115,10 @@ class ImageRound:
         """By the task that is requested: the others with its URL."""
         self._to_copy: dict[str, list[ImageTask]] = {}
         """By key of an image: the tasks that show it as well."""
+        self._led: list[tuple[list[ImageTask], LedTo]] = []
+        """Tasks of one URL whose redirects lead to one that is requested for another task."""
+        self._led_by: dict[str, tuple[Asked, ...]] = {}
+        """By task: the requests that led there."""
         self._referers = Referers(claim.referers)
         self._unbegun: list[ImageRelease] = []
         self._unturned: list[list[ImageTask]] = []
@@ -143,6 +148,7 @@ class ImageRound:
                 pace=self._politeness.pace,
                 holds=self._politeness.holds,
                 referers=self._referers,
+                was_requested=self._was_requested,
             )
             self._copy()
         except BaseException:
@@ -153,6 +159,7 @@ class ImageRound:
         self._space_out()
         self._end_if_our_network_is_down()
         self._record_failed()
+        self._share_targets()
         self._release(self._unbegun)
 
     def _by_url(self) -> dict[str, list[ImageTask]]:
@@ -171,7 +178,9 @@ class ImageRound:
             id=tasks[0].id,
             url=tasks[0].url,
             item_link=next((task.item_link for task in tasks if task.item_link is not None), None),
-            private=_private(tasks[0].feed),
+            private=(opened := _private(tasks[0].feed)),
+            # Nothing that a feed opens is shared, and a user who waits for the image gets a request.
+            shares=not (opened.hosts or opened.networks) and not any(task.is_requested for task in tasks),
         )
 
     def _share_earlier(self) -> None:
@@ -196,6 +205,42 @@ class ImageRound:
         self._copy()
         self._record_failed()
 
+    def _was_requested(self, target: str) -> bool:
+        """Runs in threads of the round."""
+        found = earlier_requests(self._run.database, [target], now=self._run.clock())
+        return any(not each.inside for each in found.values())
+
+    def _share_targets(self) -> None:
+        """Give tasks the result of the request of this day for what their redirects lead to. Where there is
+        none, for its turn did not come, their own URL is requested on the next day."""
+        if not self._led:
+            return
+        now = self._run.clock()
+        leads = {each: led.target for tasks, led in self._led for each in (_hash(tasks[0]), *led.targets)}
+        ends = [(tasks, _end_of(led.target, leads)) for tasks, led in self._led]
+        known = earlier_requests(self._run.database, sorted({end for _, end in ends if end}), now=now)
+        for tasks, end in ends:
+            earlier = known.get(end) if end else None
+            if earlier is not None and earlier.inside:
+                earlier = None
+            failure = earlier.failure if earlier else None
+            if end is None:
+                failure = Failure(kind="redirect", message=f"{tasks[0].host} redirects in a loop.")
+            if failure is not None:
+                for task in tasks:
+                    asked = tuple(replace(each, failed=failure.kind) for each in self._led_by[task.id])
+                    self._failed.append(_Failed(task, failure, asked=asked))
+            elif earlier is not None and earlier.key is not None:
+                self._to_copy.setdefault(earlier.key, []).extend(tasks)
+            else:
+                self._unbegun += [self._tomorrow(task) for task in tasks]
+        self._copy()
+        self._record_archived()
+        self._record_failed()
+
+    def _tomorrow(self, task: ImageTask) -> ImageRelease:
+        return ImageRelease(task_id=task.id, due_at=whole_second(self._run.clock() + IMAGE_AGAIN_AFTER))
+
     def _copy(self) -> None:
         """Put the image of another item's task into the place of each task that shows it as well."""
         copies, self._to_copy = self._to_copy, {}
@@ -203,13 +248,15 @@ class ImageRound:
             for results in threads.map(self._copies, copies, copies.values()):
                 for task, result in results:
                     if isinstance(result, StoredImage):
-                        self._add(task.id, result)
+                        self._add(task.id, result, self._led_by.get(task.id, ()))
                     elif isinstance(result, Failure):
                         self._failed.append(_Failed(task, result))
                     elif result == "gone" and task.id not in self._tasks:
                         # The image of an earlier round is not there any more: this task is requested.
                         self._tasks[task.id] = task
                         continue
+                    elif task.id in self._led_by:
+                        self._unbegun.append(self._tomorrow(task))
                     else:
                         self._unbegun.append(ImageRelease(task_id=task.id))
                     self._run.progress.advance("download_images")
@@ -254,7 +301,7 @@ class ImageRound:
                     self._done.adopted += 1
                     # Nobody knows any more which of the private hosts that the feed opens were requested.
                     is_known = not task.feed.allow_private
-                    self._add(task.id, there, Asked(url_hash=_hash(task)) if is_known else None)
+                    self._add(task.id, there, (Asked(url_hash=_hash(task)),) if is_known else ())
                     self._run.progress.advance("download_images")
 
     def _keep(self, request: ImageRequest, image: Image) -> StoredImage:
@@ -314,11 +361,7 @@ class ImageRound:
         self._politeness.keep_holds()
         task, others = self._tasks[request.id], self._others[request.id]
         self._run.progress.advance("download_images")
-        asked = Asked(
-            url_hash=_hash(task),
-            failed=_kind(outcome) if isinstance(outcome, Failure) else None,
-            inside=outcome.inside if isinstance(outcome, KeptImage | Failure) else frozenset(),
-        )
+        asked = _asked(task, outcome)
         shared, apart = self._shared(task, others, outcome)
         match outcome:
             case KeptImage(value=stored):
@@ -329,13 +372,17 @@ class ImageRound:
             case Failure() as failure:
                 self._network_is_up |= failure.kind not in NETWORK_KINDS | UNREQUESTED_KINDS
                 self._network_is_up |= failure.reached
-                was_asked = None if failure.kind in UNREQUESTED_KINDS else asked
+                was_asked = () if failure.kind in UNREQUESTED_KINDS else asked
                 self._failed.append(_Failed(task, failure, asked=was_asked))
                 self._failed += [_Failed(other, failure) for other in shared]
                 self._run.progress.advance("download_images", len(shared))
                 # Only the round's end shows whether a failure in the network is ours: none counts before.
                 if self._network_is_up and len(self._failed) >= _RECORDED_AT_ONCE:
                     self._record_failed()
+            case LedTo():
+                self._network_is_up = True
+                self._led.append(([task, *shared], outcome))
+                self._led_by |= {each.id: asked if each is task else () for each in [task, *shared]}
             case OnHold(hold=hold, not_before=not_before):
                 due_at = max(hold.until, not_before or hold.until)
                 self._unbegun += [ImageRelease(task_id=each.id, due_at=due_at) for each in [task, *shared]]
@@ -373,7 +420,7 @@ class ImageRound:
             shared = [other for other in others if _may_share(other, inside, task.feed)]
         return shared, [other for other in others if other not in shared]
 
-    def _add(self, task_id: str, stored: StoredImage, asked: Asked | None = None) -> None:
+    def _add(self, task_id: str, stored: StoredImage, asked: tuple[Asked, ...] = ()) -> None:
         self._archived.append(
             Archived(task_id=task_id, key=stored.key, bytes=stored.size, pixels=stored.pixels, asked=asked)
         )
@@ -497,6 +544,25 @@ class ImageRound:
             position=task.position,
             is_private=task.is_private and self._has_public_place,
         )
+
+
+def _asked(task: ImageTask, outcome: ImageOutcome[StoredImage]) -> tuple[Asked, ...]:
+    """The requests for a task: that of its URL, and of what redirects led to, if others may share it."""
+    failed = _kind(outcome) if isinstance(outcome, Failure) else None
+    inside = outcome.inside if isinstance(outcome, KeptImage | Failure) else frozenset()
+    targets = outcome.targets if isinstance(outcome, KeptImage | Failure | LedTo) else ()
+    return tuple(Asked(url_hash=each, failed=failed, inside=inside) for each in (_hash(task), *targets))
+
+
+def _end_of(target: str, leads: Mapping[str, str]) -> str | None:
+    """The URL to which a URL leads by other tasks' redirects; None if these lead in a loop."""
+    passed: set[str] = set()
+    while target in leads:
+        if target in passed:
+            return None
+        passed.add(target)
+        target = leads[target]
+    return target
 
 
 def _kind(failure: Failure) -> FailureKind:

@@ -42,8 +42,8 @@ class Archived:
     key: str
     bytes: int
     pixels: ImageSize | None = None
-    asked: Asked | None = None
-    """None for an image that was requested for another task."""
+    asked: tuple[Asked, ...] = ()
+    """Empty for an image that was requested for another task; several where redirects led to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ class Attempted:
     task_id: str
     message: str
     next_attempt_at: datetime
-    asked: Asked | None = None
-    """None where the failure is that of a request for another task."""
+    asked: tuple[Asked, ...] = ()
+    """Empty where the failure is that of a request for another task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ class ImageRelease:
     kind: Literal["our_outage", "day_full", "host_on_hold"] | None = None
     reason: str | None = None
     """For people, stored with `kind` as the task's last error; None: that stays as it was."""
-    asked: Asked | None = None
-    """Its URL was requested, and the answer says nothing about the image."""
+    asked: tuple[Asked, ...] = ()
+    """Not empty where its URL was requested, and the answer says nothing about the image."""
 
 
 def record_archived(
@@ -97,14 +97,16 @@ def record_archived(
 def _asked_statements(tasks: Sequence[Archived | Attempted | ImageRelease], now: datetime) -> list[Statement]:
     """Note for a day that these URLs were requested. No lease guards that."""
     day = instant(now)[:10]
-    rows = (
-        compact([each.asked.url_hash, each.task_id, each.asked.failed, _inside(each.asked)])
-        for each in tasks
-        if each.asked is not None
-    )
+    requests = [(each.task_id, asked) for each in tasks for asked in each.asked]
+    # One row for a URL, to which redirects may have led as well: of what everybody may have, if it came.
+    requests.sort(key=lambda request: bool(request[1].inside), reverse=True)
+    rows = {
+        asked.url_hash: compact([asked.url_hash, task_id, asked.failed, _inside(asked)])
+        for task_id, asked in requests
+    }
     statements = [
         Statement(_ASKED, [day, instant(whole_second(now)), chunk], name="keep requests of images")
-        for chunk in chunked(rows)
+        for chunk in chunked(rows.values())
     ]
     if statements:
         # Those of yesterday may count until this time of today.

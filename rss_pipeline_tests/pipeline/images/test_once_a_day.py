@@ -230,3 +230,61 @@ def test_what_a_host_needed_is_its_first_request_the_next_day_and_for_a_month(
     show(home, server, "a", {"3": img(urls[2])})
     assert referers() == [None, page]
     assert {row["status"] for row in tasks(home).values()} == {"success"}
+
+
+def test_what_redirects_of_several_images_lead_to_is_requested_once_a_day(
+    home: Pipeline, server: FeedServer
+) -> None:
+    open_loopback(home, server)
+    found = server.route(OTHERS, "/found", Answer(body=png(3)))
+    gone = server.route(OTHERS, "/gone", Answer(status=404))
+    between = server.route(OTHERS, "/between", Answer(status=302, headers={"Location": found}))
+    places = {"f": found, "g": gone, "b": between}
+    urls = {
+        f"{letter}{n}": server.route(
+            IMAGES, f"/{letter}{n}", Answer(status=302, headers={"Location": places[letter]})
+        )
+        for letter in places
+        for n in range(4)
+    }
+    first = [urls[name] for name in urls if name[1] < "2"]
+    show(home, server, "a", {"1": img(*first), "2": img(urls["f2"], found)}, allow_private=False)
+    home.download()
+    assert sorted(requested(server, OTHERS)) == ["/between", "/found", "/gone"]
+    assert sorted(requested(server, IMAGES)) == ["/b0", "/b1", "/f0", "/f1", "/f2", "/g0", "/g1"]
+    rows = tasks(home)
+    assert len(home.rows("SELECT 1 FROM image_tasks WHERE status = 'success'")) == 6
+    assert {row["attempts"] for row in home.rows(f"{TASKS} WHERE original_url LIKE '%/g%'")} == {1}
+    assert all(home.objects.get(row["r2_key"]) for row in rows.values() if row["r2_key"])
+
+    home.clock.turn(hours=23)
+    later = [urls[name] for name in ("f2", "f3", "g3", "b3")]
+    show(home, server, "b", {"1": img(*later)}, host="127.0.0.3", allow_private=False)
+    assert home.download().archived == 3
+    assert len(requested(server, OTHERS)) == 3
+    assert sorted(requested(server, IMAGES)[7:]) == ["/b3", "/f3", "/g3"]
+    home.clock.turn(hours=2)
+    show(home, server, "b", {"2": img(urls["f0"], urls["f1"])}, host="127.0.0.3")
+    assert home.download().archived == 2
+    assert sorted(requested(server, OTHERS)[3:]) == ["/found", "/gone"], "it may have changed"
+
+
+def test_images_that_lead_to_each_other_fail_and_a_private_feed_s_neighbours_wait_for_nothing(
+    home: Pipeline, server: FeedServer
+) -> None:
+    open_loopback(home, server)
+    plan = server.route(OTHERS, "/plan", Answer(body=png()))
+    round_and = server.route(IMAGES, "/round", Answer(status=302, headers={"Location": "/about"}))
+    about = server.route(IMAGES, "/about", Answer(status=302, headers={"Location": "/round"}))
+    led = [
+        server.route(IMAGES, f"/{name}", Answer(status=302, headers={"Location": plan}))
+        for name in ("inside", "world")
+    ]
+    show(home, server, "a", {"1": img(round_and, about), "2": img(led[1])}, allow_private=False)
+    show(home, server, "in", {"1": img(led[0])}, host="127.0.0.3", allow_private=["10.0.0.0/8"])
+    home.download()
+    assert {row["last_error"] for row in home.rows(f"{TASKS} WHERE guid = '1' AND feed_id = 'a'")} == {
+        f"{IMAGES} redirects in a loop."
+    }
+    assert {row["attempts"] for row in home.rows(f"{TASKS} WHERE t.original_url LIKE '%ou%'")} == {1}
+    assert tasks(home, "/world")["a/2"]["status"] == tasks(home, "/inside")["in/1"]["status"] == "success"

@@ -192,12 +192,14 @@ def test_success_is_recorded_with_key_and_size(known: Database) -> None:
 def test_a_request_is_known_for_a_day_with_what_it_came_to(known: Database) -> None:
     wait_for(known, "1", "https://x.example/1", "https://y.example/2")
     claimed = claim(known)
-    done = Archived(task_id=ONE, key="k", bytes=1, asked=Asked(url_hash="x1", inside=frozenset({"nas.lan"})))
+    done = Archived(
+        task_id=ONE, key="k", bytes=1, asked=(Asked(url_hash="x1", inside=frozenset({"nas.lan"})),)
+    )
     failed = Attempted(
         task_id=claimed.tasks[1].id,
         message="no",
         next_attempt_at=NOW + 24 * HOUR,
-        asked=Asked(url_hash="y2", failed="gone"),
+        asked=(Asked(url_hash="y2", failed="gone"),),
     )
     closings.record_archived(known, claimed.token, [done], now=NOW)
     closings.record_attempted(known, claimed.token, [failed], now=NOW + timedelta(seconds=0.5))
@@ -213,7 +215,7 @@ def test_a_request_is_known_for_a_day_with_what_it_came_to(known: Database) -> N
     assert (failure.key, failure.failure) == (None, Failure(kind="gone", message="no"))
     assert set(claims.earlier_requests(known, ["x1", "y2"], now=NOW + 24 * HOUR)) == {"y2"}
     assert claims.earlier_requests(known, ["x1", "y2"], now=NOW + timedelta(hours=24, seconds=1)) == {}
-    again = Attempted(task_id="t", message="no", next_attempt_at=NOW, asked=Asked(url_hash="z3"))
+    again = Attempted(task_id="t", message="no", next_attempt_at=NOW, asked=(Asked(url_hash="z3"),))
     closings.record_attempted(known, "no token", [again], now=NOW + 48 * HOUR)
     assert [row["url_hash"] for row in known.query("SELECT url_hash FROM image_urls").rows] == ["z3"]
 
