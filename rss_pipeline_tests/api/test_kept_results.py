@@ -16,8 +16,11 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import image_task_id, item_id
+from rss_pipeline.errors import NoSession
+from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.accounts.kept_results import KeptResults
 from rss_pipeline.server_settings import D1Settings
+from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.database import Database, Result, Statement
@@ -31,6 +34,7 @@ from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
 from rss_pipeline_tests.orchestration.test_looks import counting
+from rss_pipeline_tests.pipeline.accounts.signed_in import begin
 from rss_pipeline_tests.pipeline.topics.stored import add_feeds, add_items
 from rss_pipeline_tests.pipeline.topics.stored import item as row_of
 from rss_pipeline_tests.storage.values import (
@@ -124,6 +128,10 @@ class App:
         found = [self.get("subscription/list")]
         return found + [self.get(f"stream/contents/feed/{feed}", n=20) for feed in feeds]
 
+    def ids_by_feed(self, *feeds: str) -> list[httpx.Response]:
+        """It requests the unread items of each feed by itself."""
+        return [self.get("stream/items/ids", s=f"feed/{feed}", xt=READ, n=1_000) for feed in feeds]
+
     def json_api(self) -> list[httpx.Response]:
         client = self.phone.reader.client(authorization=f"Bearer {self.phone.jwt()}")
         return [
@@ -189,11 +197,12 @@ def test_an_app_that_syncs_reads_few_rows_in_d1_while_nothing_changes(
             syncs(app)[name]()
         assert spent["rows"] <= 200
         assert '"in an hour"' in app.json_api()[0].text
-        # Feed by feed, it is so many for each.
-        app.newsboat(*ids)
-        spent.clear()
-        app.newsboat(*ids)
-        assert spent["rows"] <= 3 * 51
+        # Feed by feed, one row shows for each that nothing has changed.
+        for sync in (app.newsboat, app.ids_by_feed):
+            sync(*ids)
+            spent.clear()
+            assert {answer.status_code for answer in sync(*ids)} == {200}
+            assert spent["rows"] <= 60
 
 
 @dataclass
@@ -338,6 +347,21 @@ def test_whatever_changes_by_any_door_is_seen_at_once(world: World) -> None:
     assert bob.get("subscription/list").json() == {"subscriptions": []}
     world.ann.revoke()
     assert world.ann.get("subscription/list").status_code == 401
+    # Nothing is shown to a session that another process has ended, or that has ended by its time.
+    clock, names = world.keeping.clock, listing.list_names(bob.user_id)
+    ended, over = (
+        Caller(begin(world.database, bob.user_id, clock=clock), world.database, clock, KeptResults())
+        for _ in range(2)
+    )
+    for caller in (ended, over):
+        assert caller.read(names)[0].rows == caller.read(names)[0].rows == []
+    world.database.batch([sessions.end(ended.key.session_id)])
+    with pytest.raises(NoSession):
+        ended.read(names)
+    assert over.read(names)[0].rows == []
+    clock.pass_(days=31)
+    with pytest.raises(NoSession):
+        over.read(names)
 
 
 def test_what_a_kept_result_reads_of_feeds_is_watched_by_the_schema(tmp_path: Path) -> None:

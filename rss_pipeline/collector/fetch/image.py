@@ -52,7 +52,7 @@ class ImageRequest:
     private: PrivateHosts = field(default_factory=PrivateHosts)
     """The private hosts that the feed opens."""
     shares: bool = False
-    """What its redirects lead to is requested once for all that lead there."""
+    """True if the URLs to which it redirects are requested once for all images that lead there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rss_pipeline.collector.models.clock import Clock, from_instant
+from rss_pipeline.collector.models.clock import Clock, from_instant, instant
 from rss_pipeline.errors import NoSession, StorageRejected
-from rss_pipeline.pipeline.accounts.kept_results import KeptResults
+from rss_pipeline.pipeline.accounts.kept_results import KeptResults, Look, Version
 from rss_pipeline.storage.accounts import sessions, users
 from rss_pipeline.storage.database import Database, Result, Statement
 
@@ -39,6 +39,7 @@ class Caller:
     kept: KeptResults | None = None
     """Results of earlier requests; None where nothing is kept."""
     _last_used_at: datetime | None = field(default=None, init=False)
+    _expires_at: str = field(default="", init=False)
 
     @property
     def user_id(self) -> str:
@@ -56,24 +57,57 @@ class Caller:
         if not alive.rows:
             raise NoSession
         self._last_used_at = from_instant(alive.rows[0]["last_used_at"])
+        self._expires_at = alive.rows[0]["expires_at"]
         return results
 
     def _kept_or_read(self, kept: KeptResults, statements: Sequence[Statement]) -> list[Result]:
-        """The kept results of the version that the user sees at this moment, with what is not kept; or, in a
-        second batch, all anew."""
+        """The kept results of the version that the user sees at this moment, with what is not kept; or, in
+        another batch, all anew."""
         user_id = self.user_id
         found = [kept.known(user_id, one) if one.is_kept else None for one in statements]
         if all(known is not None or not one.is_kept for one, known in zip(statements, found, strict=True)):
             others = [one for one in statements if not one.is_kept]
-            read, *rest = self._read([users.read_version(user_id), *others])
-            version, left = tuple(read.values), iter(rest)
+            if not others and (known := [each for each in found if each is not None]):
+                versions = {version for version, _ in known}
+                if len(versions) == 1 and self._is_unchanged(kept, versions.pop()):
+                    return [result for _, result in known]
+            version, rest = self._read_version(kept, others)
+            left = iter(rest)
             if all(known is None or known[0] == version for known in found):
                 return [next(left) if known is None else known[1] for known in found]
-        read, *results = self._read([users.read_version(user_id), *statements])
+        version, results = self._read_version(kept, statements)
         for one, result in zip(statements, results, strict=True):
             if one.is_kept:
-                kept.keep(user_id, one, tuple(read.values), result)
+                kept.keep(user_id, one, version, result)
         return results
+
+    def _read_version(
+        self, kept: KeptResults, statements: Sequence[Statement]
+    ) -> tuple[Version, list[Result]]:
+        """The version of what the user sees, and the results of statements, of one moment."""
+        read, *results = self._read([users.read_version(self.user_id), *statements])
+        state_version, number, changes = read.values[0]
+        version = (state_version, number)
+        if changes is not None and self._last_used_at is not None:
+            look = Look(
+                changes=(number, changes),
+                version=version,
+                expires_at=self._expires_at,
+                last_used_at=self._last_used_at,
+            )
+            kept.keep_look(self.key, look)
+        return version, results
+
+    def _is_unchanged(self, kept: KeptResults, version: Version) -> bool:
+        """True if one row shows that the session is alive and the user still sees this version."""
+        look = kept.last_look(self.key)
+        if look is None or look.version != version or look.expires_at <= instant(self.clock()):
+            return False
+        [read] = self.database.batch([users.read_changes()])
+        if read.values != [look.changes]:
+            return False
+        self._last_used_at = look.last_used_at
+        return True
 
     def write(self, *statements: Statement) -> list[Result]:
         """The results of statements that write, all applied or none; they raise `state_version` by one."""
@@ -98,6 +132,8 @@ class Caller:
         """Write that the session was used, and let it live on. Unlike a read it needs the database's lock."""
         self.database.batch(sessions.touch(self.key.session_id, now=self.clock()))
         self._last_used_at = None
+        if self.kept is not None:
+            self.kept.keep_look(self.key, None)
 
     def _alive(self) -> Statement:
         key = self.key

@@ -1,19 +1,23 @@
 """Results of what users read, kept while nothing of it changes: for stores where reads are paid by the row.
 
 A result is kept with the version of what its user sees (storage.accounts.users.read_version), which is read
-again, in the same batch as the session, each time that the result is used. So whatever changed by another
+again, in the same batch as the session, each time that the result is used; or one row is, which shows that
+neither can be another (`read_changes`), for apps that request feed by feed. So whatever changed by another
 process, on another machine or by another door is seen at once, and a result is never another user's.
 """
 
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rss_pipeline.storage.database import Result, Statement, Value
 
 MOST_KEPT_BYTES = 16_000_000
 """The size of all results of a process; those that were not used for the longest time go first."""
+_MOST_LOOKS = 1_000
 _VALUE_BYTES = 40
 _RESULT_BYTES = 1_000
 """Sizes of a value beside its text, and of a result beside its values."""
@@ -21,6 +25,17 @@ _RESULT_BYTES = 1_000
 Version = tuple[Any, ...]
 """Equal ones are of the same moment, as far as the user can see."""
 _Key = tuple[str, str, tuple[Value, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A look at a session that was alive, and at the version of what its user sees."""
+
+    changes: tuple[Any, ...]
+    """The row of `read_changes` at that moment."""
+    version: Version
+    expires_at: str
+    last_used_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +52,7 @@ class KeptResults:
         self._most = most_bytes
         self._size = 0
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._looks: OrderedDict[Hashable, Look] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -69,6 +85,20 @@ class KeptResults:
             while self._size > self._most:
                 _, gone = self._kept.popitem(last=False)
                 self._size -= gone.size
+
+    def last_look(self, session: Hashable) -> Look | None:
+        """The last look at this session."""
+        with self._lock:
+            return self._looks.get(session)
+
+    def keep_look(self, session: Hashable, look: Look | None) -> None:
+        """Keep a look at a session, or forget it."""
+        with self._lock:
+            self._looks.pop(session, None)
+            if look is not None:
+                self._looks[session] = look
+            while len(self._looks) > _MOST_LOOKS:
+                self._looks.popitem(last=False)
 
 
 def _key(user_id: str, statement: Statement) -> _Key:

@@ -30,9 +30,12 @@ _ALIVE = "SELECT {} FROM sessions WHERE id = ? AND user_id = ? AND kind = ? AND 
 
 
 def alive(session_id: str, user_id: str, kind: Kind, *, now: datetime) -> Statement:
-    """One row with `last_used_at` while this session is that user's, of that kind, and has not ended."""
+    """One row with `last_used_at` and `expires_at` while this session is that user's, of that kind, and has
+    not ended."""
     return Statement(
-        _ALIVE.format("last_used_at"), [session_id, user_id, kind, instant(now)], name="look for a session"
+        _ALIVE.format("last_used_at, expires_at"),
+        [session_id, user_id, kind, instant(now)],
+        name="look for a session",
     )
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
-from rss_pipeline.storage.sql import HIGHEST, compact
+from rss_pipeline.storage.sql import compact
 
 NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
 """A user's name."""
@@ -138,16 +138,25 @@ def preferences(user_id: str) -> Statement:
 
 
 def read_version(user_id: str) -> Statement:
-    """A query for the version of all that this user sees of feeds and items, but for the times of visits:
-    two rows are read.
+    """A query for the version of all that this user sees of feeds and items, but for the times of visits
+    (`state_version`, `number`), and for what `read_changes` reads (`number`, `changes`): two rows are read.
 
     `state_version` grows with all that is the user's own, the number of arrival with new items and with what
     `note_change_of_items` notes; a trigger does the same for the rows of feeds (0052).
     """
     return Statement(
-        f"SELECT state_version, {HIGHEST} AS number FROM users WHERE id = ?",
+        """SELECT u.state_version, coalesce(s.value, 0) AS number, s.changes
+        FROM users AS u LEFT JOIN sequences AS s ON s.name = 'items' WHERE u.id = ?""",
         [user_id],
         name="read version of what a user sees",
+    )
+
+
+def read_changes() -> Statement:
+    """A query for `number` and `changes`. While they are the same, no user sees anything else, but for the
+    times of visits, and no session has ended before its time: one row is read, or none in a new database."""
+    return Statement(
+        "SELECT value AS number, changes FROM sequences WHERE name = 'items'", name="read what has changed"
     )
 
 
