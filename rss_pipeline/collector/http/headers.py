@@ -6,6 +6,7 @@ Request headers are sent in `client.py`.
 import math
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -52,17 +53,25 @@ def http_date(text: str | None) -> datetime | None:
 
 
 def parse_retry_after(text: str | None, *, now: datetime) -> int | None:
-    """Seconds to stay away, 0 to 86,400, from seconds or an HTTP-date (RFC 9110 10.2.3), or None."""
-    if text is None:
-        return None
-    text = text.strip()
-    if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
-        # A number of any length is legal: compare it as a float before it is converted.
-        return math.ceil(min(float(text), DAY_SECONDS))
+    """Seconds to stay away, 0 to 86,400, from seconds or an HTTP-date (RFC 9110 10.2.3), or None.
+
+    Some servers send a unit, parameters, several numbers (the longest wait counts), a Unix time, or a date in
+    ISO 8601.
+    """
+    text = (text or "").strip()
+    if number := _SECONDS.fullmatch(text):
+        return _wait(number[1], now=now)
+    if _NUMBERS.fullmatch(text):
+        return max(_wait(number, now=now) for number in text.split(","))
     date = http_date(text)
-    if date is None:
-        return None
-    return min(max(math.ceil((date - now).total_seconds()), 0), DAY_SECONDS)
+    if date is None and re.match(r"[0-9]{4}-", text):
+        with suppress(ValueError):
+            date = datetime.fromisoformat(text)
+    return None if date is None else _until(date, now=now)
+
+
+_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*(?:s|sec|secs|seconds?)?(?:;.*)?", re.IGNORECASE)
+_NUMBERS = re.compile(r"[0-9]+(?:, ?[0-9]+)+")
 
 
 def requested_wait(status: int, head: Head, *, now: datetime) -> int | None:
@@ -71,7 +80,8 @@ def requested_wait(status: int, head: Head, *, now: datetime) -> int | None:
     By Retry-After, or of a refusal without a useful one (0 is no invitation to ask at once) by the end of its
     rate limit: x-ratelimit-reset has seconds (Reddit, the IETF's draft) or a Unix time (GitHub).
     """
-    wait = parse_retry_after(head.first("retry-after"), now=now)
+    waits = [parse_retry_after(text, now=now) for text in head.all("retry-after")]
+    wait = max((each for each in waits if each is not None), default=None)
     is_used_up = (head.first("x-ratelimit-remaining") or "?").strip().strip("0") in {"", "."}
     if wait or not (status == 429 or (status in _REFUSALS and is_used_up)):
         return wait
@@ -82,18 +92,31 @@ def requested_wait(status: int, head: Head, *, now: datetime) -> int | None:
 _REFUSALS = frozenset({403, 503})
 _RESETS = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset")
 _UNIX_TIME = 1_000_000_000
-"""A larger number of a rate limit is an instant; in seconds it would be 31 years."""
+"""A larger number is an instant; in seconds it would be 31 years."""
+_LATEST = 100_000_000_000_000
+"""No instant in milliseconds is beyond the year 5138: such a number is a long time."""
 
 
 def _reset_seconds(text: str | None, *, now: datetime) -> int | None:
     number = re.match(r"[0-9]+(?:\.[0-9]*)?", (text or "").strip())
     if number is None:
         date = http_date(text)
-        return None if date is None else min(max(math.ceil((date - now).total_seconds()), 0), DAY_SECONDS)
-    seconds = float(number[0])
-    if seconds >= _UNIX_TIME:
+        return None if date is None else _until(date, now=now)
+    return _wait(number[0], now=now)
+
+
+def _wait(number: str, *, now: datetime) -> int:
+    """Of seconds, of a Unix time, or of one in milliseconds."""
+    # A number of any length is legal: compare it as a float before it is converted.
+    seconds = float(number)
+    if _UNIX_TIME <= seconds < _LATEST:
         seconds = (seconds / 1000 if seconds >= _UNIX_TIME * 1000 else seconds) - now.timestamp()
     return math.ceil(min(max(seconds, 0.0), DAY_SECONDS))
+
+
+def _until(date: datetime, *, now: datetime) -> int:
+    date = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+    return min(max(math.ceil((date - now).total_seconds()), 0), DAY_SECONDS)
 
 
 def cache_directives(text: str | None) -> dict[str, str | None]:
