@@ -40,12 +40,17 @@ _CATEGORIES = frozenset(
 )
 """Second-level labels under which countries register names (co.uk, com.au, ne.jp)."""
 
+_NAT64 = ip_network("64:ff9b::/96")
+
 
 def network_of(address: str) -> str | None:
-    """The /24 of an IPv4 address, the /48 of an IPv6 one: what one provider announces at least; None if it is
-    no address."""
+    """The /24 of an IPv4 address, also of one within an IPv6 address, the /48 of another IPv6 one: what one
+    provider announces at least; None if it is no address."""
     with suppress(ValueError):
         found = ip_address(address.strip("[]").partition("%")[0])
+        # A machine without IPv4 reaches all of it within one network (RFC 6052).
+        if found.version == 6 and (found.ipv4_mapped or found in _NAT64):
+            found = ip_address(found.packed[-4:])
         return str(ip_network((found.packed, 24 if found.version == 4 else 48), strict=False))
     return None
 

@@ -8,6 +8,7 @@ import pytest
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
+from rss_pipeline.collector.models.network import network_of
 from rss_pipeline.collector.models.outcome import FetchOutcome, NotBegun, NotModified, Response
 from rss_pipeline.collector.schedule.our_outage import MISSPELT_AFTER, never_reached, outage
 from rss_pipeline_tests.support.feeds import amend, make_feed
@@ -95,6 +96,21 @@ HELD = OnHold(hold=FeedHold(feed_id="d", host="e", until=NOW, reason="429"))
             "addresses of three networks",
             [(on(h), failed("timeout")) for h in ("192.0.2.1", "198.51.100.1", "[2001:db8::1]")],
             True,
+        ),
+        (
+            "networks of IPv4 as a machine with IPv6 alone reaches them (NAT64)",
+            [
+                (on(h, network=network_of(f"64:ff9b::{h}")), failed("timeout"))
+                for h in ("1.0.0.1", "2.0.0.1", "3.0.0.1")
+            ],
+            True,
+        ),
+        (
+            "one network of IPv4, by IPv4 and within IPv6",
+            [(on(f"[::ffff:192.0.2.{n}]"), failed("timeout")) for n in range(4)]
+            + [(on(f"192.0.2.{n}"), failed("timeout")) for n in range(4)]
+            + [(on(f"[64:ff9b::c000:20{n}]"), failed("timeout")) for n in range(4)],
+            False,
         ),
         (
             "names of one domain that do not resolve",
