@@ -303,11 +303,11 @@ def named_items(result: Result) -> list[ItemRow]:
     return item_rows(result)
 
 
-# An item that is dated ahead is as new as the time at which it was found. One without a date was published
-# when it was found; but where a first document lists it, it was there before: today's news is newer.
+# An item that is dated ahead is as new as the time at which it was found, and so is one without a date; but
+# where a first document lists them, they were there before: today's news is newer.
 _PUBLISHED = "CASE WHEN i.pub_date < i.created_at THEN i.pub_date ELSE i.created_at END"
 """As the index `items_published` has it."""
-_DATE = f"""CASE WHEN i.pub_date = i.created_at AND i.created_at = f.first_stored_at
+_DATE = f"""CASE WHEN i.pub_date >= i.created_at AND i.created_at = f.first_stored_at
   THEN strftime('%Y-%m-%dT%H:%M:%SZ', i.created_at, '-1 day') ELSE {_PUBLISHED} END"""
 _AT: Mapping[Order, str] = {
     "arrived": "i.arrived",

@@ -73,12 +73,15 @@ def test_a_first_document_never_buries_today_s_news(news: Database) -> None:
     assert set(listed(news, "arrived")[:4]) == {"b1", "b2", "b3", "b4"}
 
 
-def test_undated_items_of_a_first_document_are_older_than_today_s_news(two: Database) -> None:
+def test_items_of_a_first_document_without_a_date_or_dated_ahead_are_older_than_today_s_news(
+    two: Database,
+) -> None:
     readers.subscribe(two, "ann", "a", "b")
     visit(two, [item("old", pub_date=NOW - 3 * DAY)], id="a", at=NOW - DAY)
     visit(two, [item("noon", pub_date=NOW - 3 * HOUR)], id="a")
-    visit(two, [item("u1"), item("u2")], id="b", at=NOW + MINUTE)
-    visit(two, [item("u1"), item("u2"), item("u3")], id="b", at=NOW + HOUR)
+    first = [item("u1"), item("u2", pub_date=NOW + 300 * DAY)]
+    visit(two, first, id="b", at=NOW + MINUTE)
+    visit(two, [*first, item("u3")], id="b", at=NOW + HOUR)
     for order in ("published", "placed"):
         found = listed(two, order)
         assert found[:2] == ["u3", "noon"]
@@ -116,7 +119,8 @@ def test_every_list_is_exact_in_pages_of_any_size(two: Database, order: Order) -
         visit(two, [item(guid, pub_date=date) for guid, date in fresh.items()], id=feed, at=at)
         for guid, date in fresh.items():
             known = readers.numbers(two, feed)[guid]
-            when = at - DAY if date is None and is_first else min(date or at, at)
+            date = date or at
+            when = at - DAY if date >= at and is_first else min(date, at)
             second = int(when.timestamp())
             place = second if order == "published" else second * 1_000_000 if is_first else known
             items[guid] = ((place, known), feed, False)
