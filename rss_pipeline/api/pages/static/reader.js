@@ -538,7 +538,8 @@ const keys = {
 // keyboard. Caps lock makes no other key of one; Shift does.
 function keyOf(event) {
   const { key, code, shiftKey } = event;
-  const isPrinted = key.length === 1;
+  // Some keys of Khmer and Arabic have two characters; names of keys are ASCII.
+  const isPrinted = key.length === 1 || /[^ -~]/.test(key);
   if (!isPrinted && key !== "Process" && key !== "Unidentified") return key;
   const place = /^Key([A-Z])$/.exec(code);
   const isForeign = !isPrinted || (key > "~" && !/\p{Script=Latin}/u.test(key));
@@ -559,6 +560,8 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const key = keyOf(event);
+  // A key that is held goes through the list, and does everything else once.
+  if (event.repeat && key !== "j" && key !== "k") return;
   if (key === "g") { goAt = Date.now(); return; }
   const went = Date.now() - goAt < 1500;
   goAt = 0;
