@@ -22,10 +22,21 @@ from rss_pipeline.collector.parse.image_references import (
 )
 from rss_pipeline.collector.parse.pictures import has_picture_name, is_picture, picture_key
 
-_SIGNS = ("<img", "srcset", "<picture", "<noscript", "<amp-img", "<object", "<embed", "<video", "<amp-video")
+_SIGNS = (
+    "<img",
+    "srcset",
+    "<picture",
+    "<noscript",
+    "<amp-img",
+    "<amp-anim",
+    "<object",
+    "<embed",
+    "<video",
+    "<amp-video",
+)
 _OBJECTS = {"object": "data", "embed": "src"}
 """The elements that may be images, and the attributes that name them."""
-_ELEMENTS = ("img", "amp-img", "picture", "source", *_OBJECTS)
+_ELEMENTS = ("img", "amp-img", "amp-anim", "picture", "source", *_OBJECTS)
 MOST_IMAGES = 10_000
 """Elements of one item that are read: a page shows some hundreds, a hostile one could fill a table."""
 
@@ -104,8 +115,8 @@ def tree(html: str) -> etree._Element | None:
 
 @dataclass(slots=True, eq=False)
 class ShownImage:
-    """An `<img>`, `<amp-img>`, `<picture>`, a `<source>` of a picture, or an object that is an image; and the
-    URL of the image it shows.
+    """An `<img>`, `<amp-img>`, `<amp-anim>`, `<picture>`, a `<source>` of a picture, or an object that is an
+    image; and the URL of the image it shows.
 
     A `<picture>` shows one image. The `url` of an `<img>` or `<source>` in one is its own; None if it names
     none, and for 1x1 trackers.

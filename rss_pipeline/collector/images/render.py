@@ -32,7 +32,7 @@ from rss_pipeline.collector.parse.image_references import (
     may_be_reference,
 )
 
-_TAG = re.compile(r"<(?:img|amp-img|source)(?=[\t\n\f\r />])", re.IGNORECASE)
+_TAG = re.compile(r"<(?:img|amp-img|amp-anim|source)(?=[\t\n\f\r />])", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
     r"""[\t\n\f\r /]*+(?P<name>[^\t\n\f\r />][^\t\n\f\r />=]*+)"""
     r"""(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"[^"]*+"|'[^']*+'|[^\t\n\f\r >"'][^\t\n\f\r >]*+|(?=>)))?+"""
@@ -130,7 +130,7 @@ def _numbers(root: etree._Element | None, mark: str) -> set[int]:
 
 
 def _elements(root: etree._Element | None) -> Iterator[etree._Element]:
-    return iter(()) if root is None else root.iter("img", "amp-img", "source")
+    return iter(()) if root is None else root.iter("img", "amp-img", "amp-anim", "source")
 
 
 def _marked(html: str, places: Sequence[int], mark: str) -> str:

@@ -67,7 +67,7 @@ _KNOWN_COUNTER = re.compile(
 _STYLE_LENGTH = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([0-9.]+)\s*px", re.IGNORECASE)
 _LEADING_NUMBER = re.compile(r"\A\s*+([0-9]++)\s*+(?:px\s*+)?", re.IGNORECASE)
 _IMAGE_TAG = re.compile(
-    r"""<(img|amp-img|source)(?=[\s/"'])((?:[^>"']++|"[^"]*+"|'[^']*+'|["'])*+)""", re.IGNORECASE
+    r"""<(img|amp-img|amp-anim|source)(?=[\s/"'])((?:[^>"']++|"[^"]*+"|'[^']*+'|["'])*+)""", re.IGNORECASE
 )
 _ATTRIBUTE = re.compile(r"""(?<![\w:-])([a-zA-Z][\w:-]*+)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""")
 

@@ -22,7 +22,7 @@ _FEED_TYPE = re.compile(r"application/(?:(?:atom|rss|rdf)\+xml|xml|(?:feed\+)?js
 
 _SCHEME = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]*):")
 _WEB = ("http", "https")
-_SCHEMES = frozenset(("http", "https", "ftp", "gemini", "gopher", "ipfs", "news", "mailto", "magnet", "ed2k"))
+SCHEMES = frozenset(("http", "https", "ftp", "gemini", "gopher", "ipfs", "news", "mailto", "magnet", "ed2k"))
 """The schemes of links. Of the others, some run code where a reader shows them (javascript:, data:), some
 lead into the reader's own machine (file:, blob:), and some start its programs (ms-msdt:, search-ms:)."""
 _ROOTED_PATH = re.compile(r"/\S+")
@@ -58,7 +58,7 @@ def web_base(url: str | None) -> str | None:
 def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
     """`reference` as an absolute URL, resolved against the first usable of `bases`.
 
-    None for an empty one, for one with a scheme that is not of `_SCHEMES`, for one of more than 8,000
+    None for an empty one, for one with a scheme that is not of `SCHEMES`, for one of more than 8,000
     characters, and for one that cannot be resolved: `urljoin` raises on some (`http://[`), and one bad URL
     must not cost an item.
     """
@@ -77,7 +77,7 @@ def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
                 return None
             text = urljoin(base, text)
         parts = urlsplit(text)
-        if parts.scheme not in _SCHEMES or (parts.scheme in _WEB and not parts.hostname):
+        if parts.scheme not in SCHEMES or (parts.scheme in _WEB and not parts.hostname):
             return None
     except ValueError:
         return None

@@ -2,15 +2,18 @@
 
 One table for all doors. Where HTML is shown, a frame is a link to its page (`replace.py`); the reader's own
 pages load the frame once somebody clicks, and name its hosts in their policy (api/pages/render.py). A site
-that is not in this table has no frame anywhere, only the link.
+that is not in this table has no frame anywhere, only the link. Posts of other sites, which scripts would
+show, are links too.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 from urllib.parse import parse_qsl, quote, urlsplit
+
+from rss_pipeline.collector.parse.links import is_web
 
 Kind = Literal["video", "audio"]
 
@@ -67,7 +70,8 @@ _SITES = (
         "YouTube",
         "video",
         (
-            _Address(_YOUTUBE, rf"/(?:embed|v|e|shorts|live)/{_VIDEO}"),
+            # The plug-in of old had its parameters behind `&`.
+            _Address(_YOUTUBE, rf"/(?:embed|v|e|shorts|live)/{_VIDEO}(?:&.*)?"),
             _Address(_YOUTUBE, "/watch", "v", _VIDEO),
             _Address(r"youtu\.be", f"/{_VIDEO}"),
         ),
@@ -237,6 +241,27 @@ _SITES = (
         frame="https://widget.deezer.com/widget/auto/{id}",
     ),
 )
+_POSTS = {
+    "amp-twitter": (("data-tweetid", "https://x.com/i/status/"),),
+    "amp-instagram": (("data-shortcode", "https://www.instagram.com/p/"),),
+    "amp-tiktok": (("data-src", ""),),
+    "amp-facebook": (("data-href", ""),),
+    "amp-reddit": (("data-src", ""),),
+    "amp-pinterest": (("data-url", ""),),
+    "amp-gist": (("data-gistid", "https://gist.github.com/"),),
+    "amp-soundcloud": (
+        ("data-trackid", "https://w.soundcloud.com/player/?url=https%3A//api.soundcloud.com/tracks/"),
+        ("data-playlistid", "https://w.soundcloud.com/player/?url=https%3A//api.soundcloud.com/playlists/"),
+    ),
+    # What scripts fill on a page.
+    "blockquote": (("data-instgrm-permalink", ""), ("cite", "")),
+    "div": (("data-href", ""),),
+}
+"""Elements that stand for a post at another site, the attributes that name it, and what is before its id."""
+POST_TAGS = frozenset(name for name in _POSTS if name.startswith("amp-"))
+"""The elements among them that stand for nothing else."""
+POST_SIGNS = ("instagram-media", "tiktok-embed", "fb-post", "fb-video")
+"""Classes of the others, which stand for no post without."""
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SECONDS = re.compile(r"([0-9]{1,6})s?")
 _MOST_CHARACTERS = 1_000
@@ -289,6 +314,17 @@ def player(url: str) -> Player | None:
                 frame=site.frame.format(id=id) + frame,
                 needs_origin=site.needs_origin,
             )
+    return None
+
+
+def post(name: str, attributes: Mapping[str, str]) -> str | None:
+    """The address of the post that an element with these attributes stands for; None if it is none."""
+    if name not in POST_TAGS and not any(sign in attributes.get("class", "") for sign in POST_SIGNS):
+        return None
+    for attribute, start in _POSTS.get(name, ()):
+        value = attributes.get(attribute, "").strip()
+        if _VALUE.fullmatch(value) if start else is_web(value):
+            return start + value
     return None
 
 

@@ -16,7 +16,7 @@ import nh3
 from rss_pipeline.collector.images.find import in_lower_case
 from rss_pipeline.collector.images.overloaded import has_overloaded_tag
 from rss_pipeline.collector.images.render import render
-from rss_pipeline.collector.parse.links import web_base
+from rss_pipeline.collector.parse.links import SCHEMES, web_base
 from rss_pipeline.collector.sanitize import mathml, svg
 from rss_pipeline.collector.sanitize.elements import ATTRIBUTES, DROPPED_WITH_CONTENT, TAGS, names
 from rss_pipeline.collector.sanitize.replace import (
@@ -25,6 +25,7 @@ from rss_pipeline.collector.sanitize.replace import (
     ID_PREFIX,
     REPLACED,
     has_anchors,
+    has_posts,
     readable,
     replaced,
 )
@@ -41,7 +42,6 @@ READ_FOR_TEXT = 20_000
 """Characters of HTML, from its beginning, that a text is made of."""
 _FEW_ATTRIBUTES_CHARACTERS = 4_000
 
-_SCHEMES = {"http", "https", "mailto"}
 _REFERENCES = ("href", "src", "poster")
 """The attributes above that hold a URL. `cite` is not among them: nh3 leaves it relative, and no reader shows
 it."""
@@ -58,7 +58,7 @@ _OWN_ID = re.compile(f"{ID_PREFIX}[0-9a-f]{{8}}-[A-Za-z0-9_.-]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?=[/?#]|\Z)")
 _MOST_CLEANERS = 64
 """Each has some 20 KB."""
-_IMAGES = frozenset(("img", "picture", "noscript", "amp-img"))
+_IMAGES = frozenset(("img", "picture", "noscript", "amp-img", "amp-anim"))
 """Elements without which, and without a `srcset`, there is no image, as `render` has it."""
 
 _IMAGE = re.compile(r'(<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src=")([^"<>]*+)')
@@ -112,7 +112,7 @@ def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
         html = render(html, archived=_EVERY_IMAGE, bases=bases)
         lowered = in_lower_case(html)
     html = readable(_encodable(html), tags)
-    is_replaced = not REPLACED.isdisjoint(tags) or has_anchors(html, lowered)
+    is_replaced = not REPLACED.isdisjoint(tags) or has_posts(lowered) or has_anchors(html, lowered)
     if is_replaced:
         html = replaced(html, bases)
         lowered = html.lower()
@@ -175,7 +175,8 @@ def in_words(html: str, bases: Sequence[str | None] = ()) -> str:
     if len(html) > MOST_HTML_CHARACTERS or not _is_safe(html, lowered, tags):
         return ""
     html = readable(html, tags)
-    return html if REPLACED.isdisjoint(tags) else replaced(html, bases, in_words=True)
+    is_replaced = not REPLACED.isdisjoint(tags) or has_posts(lowered)
+    return replaced(html, bases, in_words=True) if is_replaced else html
 
 
 def _words_of_drawing(drawing: re.Match[str]) -> str:
@@ -242,7 +243,7 @@ def _new_cleaner(base: str, has_all: bool) -> nh3.Cleaner:
         attribute_filter=_filtered if has_all else None,
         allowed_classes={"a": {EMBEDDED}} if has_all else None,
         clean_content_tags=set(DROPPED_WITH_CONTENT - further.keys()),
-        url_schemes=_SCHEMES,
+        url_schemes=set(SCHEMES),
         url_relative="deny" if base == "deny" else ("rewrite_with_base", base),
         link_rel=None,
     )

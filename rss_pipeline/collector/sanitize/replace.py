@@ -1,8 +1,9 @@
 """Elements that no feed reader shows as they are, replaced by what it can show, before HTML is sanitized.
 
-Frames and plug-ins leave a link, `<noscript>` the picture that nothing beside it shows, a video that has no
-file its poster; formulas and drawings are brought into the form of their tables. Fragments of links that lead
-to an element in the same HTML lead there. In words, formulas and drawings leave their text.
+Frames, plug-ins and posts of other sites leave a link, `<noscript>` the picture that nothing beside it shows,
+a video that has no file its poster, a checkbox its sign; formulas and drawings are brought into the form of
+their tables. Fragments of links that lead to an element in the same HTML lead there. In words, formulas and
+drawings leave their text.
 
 It is read by html5ever, and what comes out is read and cleaned by nh3 again. So nothing here decides what is
 safe.
@@ -18,10 +19,10 @@ from urllib.parse import unquote, urlsplit
 import nh3
 
 from rss_pipeline.collector.parse.image_references import LAZY_SRC, may_stand_in
-from rss_pipeline.collector.parse.links import absolute, is_web, web_base
+from rss_pipeline.collector.parse.links import SCHEMES, absolute, is_web, web_base
 from rss_pipeline.collector.sanitize import mathml, svg
 from rss_pipeline.collector.sanitize.elements import ATTRIBUTES, TAGS, names
-from rss_pipeline.collector.sanitize.embeds import player
+from rss_pipeline.collector.sanitize.embeds import POST_SIGNS, POST_TAGS, player, post
 from rss_pipeline.collector.sanitize.markup import Element, parsed, start_tag, with_attribute
 
 ID_PREFIX = "user-content-"
@@ -43,8 +44,12 @@ _MEDIA = {"video": "video", "audio": "audio", "amp-video": "video", "amp-audio":
 _DRAWN = frozenset(("svg", "math"))
 _MATHJAX = frozenset(("mjx-container", "mjx-assistive-mml", "mjx-math", "nobr"))
 _PREFIXED_ROOTS = frozenset(("svg:svg", "math:math", "mml:math", "m:math"))
-REPLACED = _FRAMES | _VIDEO_IDS.keys() | _MEDIA.keys() | _DRAWN | _PREFIXED_ROOTS | {"noscript", "amp-img"}
-"""Names of elements, in lower case, without which HTML stays as it is but for `has_anchors` and `FOREIGN`."""
+_PICTURES = frozenset(("amp-img", "amp-anim"))
+REPLACED = frozenset(("noscript", "input", *_PICTURES, *_FRAMES, *_VIDEO_IDS, *POST_TAGS, *_MEDIA)) | (
+    _DRAWN | _PREFIXED_ROOTS
+)
+"""Names of elements, in lower case, without which HTML stays as it is but for `has_anchors`, `has_posts` and
+`FOREIGN`."""
 
 FOREIGN = names(
     """abs and animate animatemotion apply approx arg bind bvar card ceiling ci circle clippath cn codomain
@@ -83,12 +88,19 @@ _SAYS_NOTHING = names(
     viewer web widget"""
 )
 _MOST_TITLE = 200
-_HOLDS_MEDIA = re.compile("<(?:img|amp-img|picture|iframe|embed|object|video|audio)", re.IGNORECASE)
+_HOLDS_MEDIA = re.compile("<(?:img|amp-img|amp-anim|picture|iframe|embed|object|video|audio)", re.IGNORECASE)
 _TAG_REST = r"""[^>"']*+(?:"[^"]*+(?:"|\Z)[^>"']*+|'[^']*+(?:'|\Z)[^>"']*+)*+(?:>|\Z)"""
 _ANY_TAG = re.compile(rf"<(/?)([a-zA-Z][a-zA-Z0-9]*+)(?=[\s/>])({_TAG_REST})")
 _IS_CLOSED = re.compile(r"""(?<![^\s"'])/>\Z""")
 _PREFIXED = re.compile("<(/?)(?:svg|math|mml|m):(?=[a-zA-Z])", re.IGNORECASE)
 _SCRIPT = re.compile(r"<script\b([^<>]*+)>(.*?)(?:</script\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
+
+_CODE_HOSTS = ("gist.github.com/", "asciinema.org/a/")
+_CODE_SOURCE = re.compile(
+    r"""\ssrc=["']?(?:https?:)?//(gist\.github\.com/[\w/-]{1,100}|asciinema\.org/a/\w{1,40})\.js(?=["'?\s]|\Z)""",
+    re.IGNORECASE,
+)
+"""A script that writes code, or a terminal, where it is."""
 
 _PARSER = nh3.Cleaner(
     tags=set(
@@ -107,14 +119,14 @@ _PARSER = nh3.Cleaner(
         "*": set(
             names(
                 """id name class style hidden title dir lang alt width height src href poster type data value
-                controls aria-hidden aria-label videoid srcdoc encoding open close separators"""
+                controls aria-hidden aria-label videoid srcdoc encoding open close separators cite checked"""
             )
         ),
         "foreignObject": {"x", "y", "transform"},
     },
     generic_attribute_prefixes={"data-"},
     clean_content_tags={"script", "style", "template", "noembed", "noframes"},
-    url_schemes={"http", "https", "mailto"},
+    url_schemes=set(SCHEMES),
     link_rel=None,
 )
 """It reads and writes HTML so that `markup` can read it, and leaves what is needed to decide."""
@@ -134,17 +146,24 @@ def has_anchors(html: str, lowered: str) -> bool:
     )
 
 
+def has_posts(lowered: str) -> bool:
+    """True if an element may stand for a post of another site that a script would show."""
+    return "-" in lowered and any(sign in lowered for sign in POST_SIGNS)
+
+
 def readable(html: str, tags: Collection[str]) -> str:
     """HTML in which html5ever and nh3 find what the publisher means. `tags` are the names of its elements, in
     lower case.
 
     Prefixes of SVG and MathML go; HTML elements with a name of these leave their content; MathJax's scripts
-    that no browser has run leave their formula.
+    that no browser has run leave their formula, those that would write code here a link to it.
     """
     if not _PREFIXED_ROOTS.isdisjoint(tags):
         html = _PREFIXED.sub(r"<\1", html)
     if not FOREIGN.isdisjoint(tags):
         html = _without_foreign_names(html)
+    if "script" in tags and any(host in html for host in _CODE_HOSTS):
+        html = _SCRIPT.sub(_link_of_script, html)
     if "script" in tags and "math/" in html and _MATHJAX.isdisjoint(tags) and "MathJax_" not in html:
         html = _SCRIPT.sub(_formula_of_script, html)
     return html
@@ -178,6 +197,14 @@ def _without_foreign_names(html: str) -> str:
         return tag[0]
 
     return _ANY_TAG.sub(renamed, html)
+
+
+def _link_of_script(script: re.Match[str]) -> str:
+    source = _CODE_SOURCE.search(script[1])
+    if source is None:
+        return script[0]
+    url, site = escape(f"https://{source[1]}"), source[1].partition("/")[0]
+    return f' <a href="{url}">Embedded page at {site}</a> '
 
 
 def _formula_of_script(script: re.Match[str]) -> str:
@@ -348,6 +375,25 @@ class _Work:
             element.start = with_attribute(element.start, "src", own)
         if poster and "poster" not in attributes:
             element.start = with_attribute(element.start, "poster", poster)
+        if "controls" not in attributes:
+            # Scripts would start it, or `autoplay`, which goes; sound alone is not seen without.
+            element.start = with_attribute(element.start, "controls", "")
+
+    def post(self, element: Element) -> None:
+        """A post of another site: what it says here, or a link to it."""
+        attributes = element.attributes()
+        url = post(element.name, attributes)
+        if url is None or element.words() or any(each.name in ("img", "a") for each in element.elements()):
+            return
+        self._link(element, attributes, url)
+
+    def input(self, element: Element) -> None:
+        """A checkbox of a list of tasks."""
+        attributes = element.attributes()
+        if attributes.get("type", "").lower() == "checkbox" and not _is_hidden(attributes):
+            element.become("\N{BALLOT BOX WITH CHECK}" if "checked" in attributes else "\N{BALLOT BOX}")
+        else:
+            element.become()
 
     def title(self, element: Element) -> None:
         """A title of a page in HTML; those of drawings are read there."""
@@ -389,7 +435,7 @@ class _Work:
         is_new = False
         for each in held.elements():
             attributes = each.attributes()
-            if each.name in ("img", "amp-img"):
+            if each.name == "img" or each.name in _PICTURES:
                 url = self._shown(attributes)
                 if url is None or url in self.sources or _is_hidden(attributes):
                     continue
@@ -480,7 +526,9 @@ _ACTS: dict[str, Callable[[_Work, Element], None]] = {
     "object": _Work.object,
     "noscript": _Work.noscript,
     "img": _Work.picture,
-    "amp-img": _Work.amp_image,
+    **dict.fromkeys(_PICTURES, _Work.amp_image),
+    **dict.fromkeys((*POST_TAGS, "blockquote", "div"), _Work.post),
+    "input": _Work.input,
     "a": _Work.link,
     "title": _Work.title,
 }

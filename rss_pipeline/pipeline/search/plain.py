@@ -10,6 +10,7 @@ import re
 from html import unescape
 
 from rss_pipeline.collector.sanitize.html import in_words
+from rss_pipeline.collector.sanitize.replace import has_posts
 
 _REST = r"""[^>"']*+(?:"[^"]*+(?:"|\Z)[^>"']*+|'[^']*+(?:'|\Z)[^>"']*+)*+(?:>|\Z)"""
 _HIDDEN = re.compile(
@@ -30,7 +31,7 @@ _HIDES = re.compile(
 def plain_text(html: str) -> str:
     """The text of HTML: without tags, scripts and comments, with its entities as characters."""
     if "<" in html:
-        if _HIDES.search(html) is not None:
+        if _HIDES.search(html) is not None or has_posts(html):
             html = _HIDDEN.sub(" ", in_words(html) or html)
         html = _TAG.sub(" ", _WITHIN_WORDS.sub("", html))
     return unescape(html) if "&" in html else html

@@ -55,12 +55,27 @@ def texts(html: str) -> list[str]:
         ('<object><param name="movie" value="https://www.youtube.com/v/abcDEF123_-">'
          '<embed src="https://www.youtube.com/v/abcDEF123_-"></object>',
          "https://www.youtube.com/watch?v=abcDEF123_-", "Video at YouTube"),
+        ('<embed src="http://www.youtube.com/v/abcDEF123_-&amp;hl=en&fs=1">',
+         "https://www.youtube.com/watch?v=abcDEF123_-", "Video at YouTube"),
         ('<amp-youtube data-videoid="abcDEF123_-" width=1 height=1></amp-youtube>',
          "https://www.youtube.com/watch?v=abcDEF123_-", "Video at YouTube"),
         ('<lite-youtube videoid="abcDEF123_-"></lite-youtube>',
          "https://www.youtube.com/watch?v=abcDEF123_-", "Video at YouTube"),
         ('<amp-iframe src="https://x.example/a"></amp-iframe>', "https://x.example/a",
          "Embedded page at x.example"),
+        ('<amp-twitter data-tweetid="88" width=9 height=9></amp-twitter>', "https://x.com/i/status/88",
+         "Embedded page at x.com"),
+        ('<amp-soundcloud data-trackid="24"></amp-soundcloud>',
+         "https://w.soundcloud.com/player/?url=https%3A%2F%2Fapi.soundcloud.com%2Ftracks%2F24",
+         "Audio at SoundCloud"),
+        ('<blockquote class="instagram-media" data-instgrm-permalink="https://www.instagram.com/p/A_b/"></blockquote>',
+         "https://www.instagram.com/p/A_b/", "Embedded page at instagram.com"),
+        ('<blockquote class="tiktok-embed" cite="https://www.tiktok.com/@a/video/1"><section></section></blockquote>',
+         "https://www.tiktok.com/@a/video/1", "Embedded page at tiktok.com"),
+        ('<div class="fb-post" data-href="https://www.facebook.com/a/posts/1"></div>',
+         "https://www.facebook.com/a/posts/1", "Embedded page at facebook.com"),
+        ('<script src="https://gist.github.com/u/0a.js?file=a.py"></script>', "https://gist.github.com/u/0a",
+         "Embedded page at gist.github.com"),
         ("<iframe srcdoc='<p>made here</p>'></iframe>", PAGE, "Embedded page at site.example"),
     ],
 )  # fmt: skip
@@ -99,6 +114,29 @@ def test_the_page_of_an_opened_item_has_the_link_of_a_frame() -> None:
 )
 def test_a_frame_that_readers_do_not_see_leaves_nothing(html: str) -> None:
     assert shown(f"a{html}b") == "ab"
+
+
+def test_a_post_that_is_written_here_stays_as_it_is() -> None:
+    said = '<blockquote class="instagram-media" data-instgrm-permalink="https://i.example/p/"><p>A post</p>'
+    assert shown(said) == "<blockquote><p>A post</p></blockquote>"
+    assert (
+        shown('<blockquote class="tiktok-embed" cite="javascript:alert(1)"></blockquote>')
+        == "<blockquote></blockquote>"
+    )
+    assert shown('<blockquote cite="https://x.example/"></blockquote>') == "<blockquote></blockquote>"
+    assert shown('<script src="https://gist.github.com.evil.example/u/0a.js"></script>') == ""
+
+
+def test_a_list_of_tasks_says_which_are_done() -> None:
+    html = '<ul><li><input type="checkbox" checked > a<li><input type=checkbox> b</ul><input type=text>'
+    assert shown(html) == "<ul><li>\u2611 a</li><li>\u2610 b</li></ul>"
+    assert texts(html) == ["\u2611 a \u2610 b", "\u2611 a \u2610 b", "a b"]
+
+
+def test_a_player_has_controls_in_every_app() -> None:
+    assert shown("<audio src=a.mp3 autoplay></audio>") == (
+        '<audio src="https://site.example/posts/a.mp3" controls=""></audio>'
+    )
 
 
 def test_a_file_that_is_embedded_is_shown_as_what_it_is() -> None:
@@ -167,6 +205,7 @@ def test_other_addresses_are_of_no_player(url: str) -> None:
         ("<img src=https://cdn.example/w_300/a.jpg><noscript><img src=https://cdn.example/w_1200/a.jpg></noscript>",
          ["https://cdn.example/w_300/a.jpg"]),
         ("<p><img src=a.jpg></p><p>words</p><noscript><img src=a.jpg></noscript>", ["a.jpg"]),
+        ("<amp-anim src=a.gif><noscript><img src=a.gif></noscript></amp-anim>", ["a.gif"]),
         ("<amp-img src=a.jpg><noscript><img src=a.jpg></noscript></amp-img>", ["a.jpg"]),
         # Others.
         ("<img src=a.jpg><noscript><img src=b.jpg></noscript>", ["a.jpg", "b.jpg"]),
@@ -206,7 +245,7 @@ def test_a_video_without_a_file_leaves_its_poster_and_one_with_a_file_has_it() -
     assert 'src="https://site.example/posts/v.mp4"' in lazy
     assert 'poster="https://site.example/posts/p.jpg"' in lazy
     assert shown("<video><source data-src=v.mp4></video>") == (
-        '<video><source src="https://site.example/posts/v.mp4"></video>'
+        '<video controls=""><source src="https://site.example/posts/v.mp4"></video>'
     )
     archived = with_images(shown("<video src=v.mp4 poster=p.jpg#x></video>"), lambda url: f"/kept?{url}&")
     assert 'poster="/kept?https://site.example/posts/p.jpg&amp;#x"' in archived

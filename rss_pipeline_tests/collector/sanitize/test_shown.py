@@ -49,7 +49,7 @@ def test_a_tracker_is_never_shown_above_the_text() -> None:
 
 
 def test_the_poster_of_a_video_is_shown_by_the_video() -> None:
-    video = '<video src="https://v.example/v.mp4" poster="https://img.example/{}"></video>'
+    video = '<video src="https://v.example/v.mp4" poster="https://img.example/{}" controls=""></video>'
     assert shown(video.format("p.jpg")) == video.format("p.jpg")
     assert shown(video.format("thumb.jpg?w=640"), THUMBNAIL) == video.format("thumb.jpg?w=640")
     assert shown(video.format("p.jpg"), THUMBNAIL) == ABOVE + video.format("p.jpg")
