@@ -61,6 +61,8 @@ class Known:
     retired_at: datetime | None = None
     alias_of: str | None = None
     """The guid that the row has, where this one was given to its item later."""
+    since: datetime | None = None
+    """The fetch time of the document that brought this guid; None for tombstones and what a dry run plans."""
 
 
 def settled(

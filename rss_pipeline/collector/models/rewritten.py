@@ -6,6 +6,7 @@ stored items are read in storage.items.identities.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS, Known
@@ -20,8 +21,28 @@ def may_be_rewritten(new: int, listed: int) -> bool:
     return new >= MIN_REWRITTEN and 5 * new >= 4 * listed
 
 
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The items of a document whose guids were first seen in this very document: it is read again."""
+
+    new: Collection[str] = ()
+    """The ones stored from it, by guid."""
+    rewritten: Collection[str] = ()
+    """The ones recognized in it, by the guid that they keep."""
+
+    @property
+    def all(self) -> set[str]:
+        """The new and the recognized ones."""
+        return {*self.new, *self.rewritten}
+
+
 def rewritten(
-    listed: Mapping[str, Known], known: Collection[str], stored: Mapping[str, Known], *, before: bool = False
+    listed: Mapping[str, Known],
+    known: Collection[str],
+    stored: Mapping[str, Known],
+    *,
+    before: bool = False,
+    brought: Brought = Brought(),
 ) -> dict[str, str]:
     """The new guids that stored items have in this document, each with the guid that its item keeps.
 
@@ -33,7 +54,10 @@ def rewritten(
     the document's items.
 
     A feed whose guids were rewritten `before` may go back, or list guids of several kinds: then a new guid is
-    that of the one stored item with the same link, title and date.
+    that of the one stored item with the same link, title and date; without dates, with the same link and
+    title, where the document has at least 80 % new guids.
+
+    A document that is read again is judged as it was: what it has `brought` was new then.
     """
     found: dict[str, str] = {}
     stored_links = {_by_link(old) for old in stored.values()}
@@ -47,14 +71,19 @@ def rewritten(
             if old not in listed and may_be(listed[guid], stored[old]):
                 found[guid] = old
 
-    if may_be_rewritten(sum(guid not in known for guid in listed), len(listed)):
+    again = sum(guid in listed for guid in brought.rewritten)
+    were_known = set(known) - brought.all
+    is_rewritten = may_be_rewritten(sum(guid not in were_known for guid in listed), len(listed))
+    if is_rewritten:
         find(_by_link, lambda _new, _old: True)
         find(_by_title_and_date, lambda new, old: not new.link or not old.link)
         find(_by_page, lambda new, _old: _by_link(new) not in stored_links)
-    if len(found) < MIN_REWRITTEN or 2 * len(found) < len(listed):
+    if len(found) + again < MIN_REWRITTEN or 2 * (len(found) + again) < len(listed):
         found.clear()
         if before:
             find(_by_all, lambda _new, _old: True)
+        if before and is_rewritten:
+            find(_by_link_and_title, lambda _new, _old: True)
     return found
 
 
@@ -86,6 +115,12 @@ def _by_page(item: Known) -> Hashable | None:
 def _by_all(item: Known) -> Hashable | None:
     titled = _by_title_and_date(item)
     return (_by_link(item), titled) if titled else None
+
+
+def _by_link_and_title(item: Known) -> Hashable | None:
+    """The key of an item without a date."""
+    is_undated = item.link and item.title and item.pub_date is None
+    return (_by_link(item), (item.title or "")[:MAX_TITLE_CHARACTERS]) if is_undated else None
 
 
 def _without_scheme(link: str) -> str:

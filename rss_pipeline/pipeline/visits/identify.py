@@ -10,6 +10,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -23,7 +24,7 @@ from rss_pipeline.collector.models.identity import (
     settled,
 )
 from rss_pipeline.collector.models.outcome import Parsed
-from rss_pipeline.collector.models.rewritten import may_be_rewritten, rewritten, same_links
+from rss_pipeline.collector.models.rewritten import Brought, may_be_rewritten, rewritten, same_links
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.errors import spooling
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
@@ -104,9 +105,11 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     now = {stored.get(guid, guid) for guid in own}
     # Those without a guid are identified by their link, title and date in any case.
     before = _alias_counts(database, feed, planned) if others and now - is_known else Counter()
-    if planned is not None or before or may_be_rewritten(len(now - is_known), len(now)):
+    brought = _brought(own, known, at=parsed.document.response.fetched_at)
+    new = len(now - is_known) and len(now - (is_known - brought.all))
+    if planned is not None or before or may_be_rewritten(new, len(now)):
         rows = _rows(parsed, changed, stored)
-        again = _rewritten(database, feed, rows, is_known, planned, before=bool(before))
+        again = _rewritten(database, feed, rows, is_known, planned, brought, before=bool(before))
         if again:
             before = before or _alias_counts(database, feed, planned)
             parsed = _with_aliases(feed, parsed, again, before)
@@ -122,6 +125,17 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
         renamed = {name: tuple(ids[old] for old in olds if old in ids) for name, olds in members}
         parsed = replace(parsed, stream_members=renamed)
     return _warned(feed, parsed, held) if held else parsed
+
+
+def _brought(own: Iterable[str], known: Mapping[str, Known], *, at: datetime) -> Brought:
+    """The items that the document fetched at this time, or a later one, has brought: new when it came."""
+    first = at.replace(microsecond=0)
+    rows = [(guid, known[guid]) for guid in own if guid in known]
+    seen = [(guid, row.alias_of) for guid, row in rows if row.since is not None and row.since >= first]
+    return Brought(
+        new=[guid for guid, alias_of in seen if alias_of is None],
+        rewritten=[alias_of for _, alias_of in seen if alias_of is not None],
+    )
 
 
 def _rows(parsed: Parsed, changed: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, Known]:
@@ -149,17 +163,19 @@ def _rewritten(
     rows: Mapping[str, Known],
     known: Set[str],
     planned: Planned | None,
+    brought: Brought,
     *,
     before: bool,
 ) -> dict[str, str]:
     """The new guids that stored items have among these rows, each with the stored one."""
-    new = len(rows.keys() - known)
-    if not (new and before) and not may_be_rewritten(new, len(rows)):
+    new = rows.keys() - known
+    were_new = rows.keys() - (known - brought.all)
+    if not new or not (before or may_be_rewritten(len(were_new), len(rows))):
         return {}
     links = chain(*(same_links(row.link) for row in rows.values() if row.link))
     found = alike(database, feed.id, links, (row.title for row in rows.values()))
     found |= {guid: row for guid, row in (planned or {}).items() if row.alias_of is None}
-    return rewritten(rows, known, found, before=before)
+    return rewritten(rows, known, found, before=before, brought=brought)
 
 
 def _alias_counts(database: Database, feed: Feed, planned: Planned | None) -> Counter[str]:

@@ -62,12 +62,14 @@ def known_identities(database: Database, feed_id: str, guids: Iterable[str]) -> 
         rows = database.query(
             f"""WITH listed AS MATERIALIZED (SELECT value AS guid FROM json_each(?)),
               own AS MATERIALIZED (
-                SELECT guid, guid AS stored FROM listed UNION ALL SELECT a.guid, a.item_guid
+                SELECT guid, guid AS stored, NULL AS since FROM listed
+                UNION ALL SELECT a.guid, a.item_guid, a.created_at
                 FROM listed CROSS JOIN item_aliases AS a ON a.feed_id = ? AND a.guid = listed.guid)
             SELECT own.guid, own.stored, {_TITLE.format("i.title")} AS title, i.link,
-              {_DATE} AS pub_date, i.pub_date_raw, i.backup_key, NULL AS expired_at
+              {_DATE} AS pub_date, i.pub_date_raw, i.backup_key, NULL AS expired_at,
+              COALESCE(own.since, i.created_at) AS since
             FROM own CROSS JOIN items AS i ON i.feed_id = ? AND i.guid = own.stored
-            UNION ALL SELECT own.guid, own.stored, NULL, NULL, NULL, NULL, NULL, e.expired_at
+            UNION ALL SELECT own.guid, own.stored, NULL, NULL, NULL, NULL, NULL, e.expired_at, own.since
             FROM own CROSS JOIN expired_items AS e ON e.feed_id = ? AND e.guid = own.stored""",
             [some, feed_id, feed_id, feed_id],
             name="find known identities",
@@ -118,4 +120,5 @@ def _known(row: Row) -> Known:
         backup_key=row.get("backup_key"),
         retired_at=from_instant(row["expired_at"]),
         alias_of=row["stored"] if row["stored"] != row["guid"] else None,
+        since=from_instant(row.get("since")),
     )

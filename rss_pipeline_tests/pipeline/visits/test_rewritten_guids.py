@@ -316,6 +316,25 @@ def test_a_window_that_moves_on_while_its_guids_change_brings_nothing_twice(feed
     assert feed.then([*back, another, undated]) == sorted([*stored, "x-12", "x-13"]), "a link alone is not it"
 
 
+def test_a_window_of_undated_items_with_new_guids_at_every_visit_brings_nothing_twice(
+    feed: Publisher,
+) -> None:
+    """Its guids are never seen again, and an item keeps the newest three of them."""
+
+    def undated(*numbers: int, visit: int) -> list[Entry]:
+        return entries(*numbers, guids=f"visit{visit}", day=None)
+
+    stored: list[str] = []
+    for visit in range(8):
+        stored = feed.then(undated(*range(1 + 2 * visit, 13 + 2 * visit), visit=visit))
+    assert len(stored) == 26
+    for dry_run in (True, False):
+        assert replayed(feed.pipeline, dry_run=dry_run)[0].items_new == 0
+    assert len(feed.then(undated(*range(23, 33), visit=8))) == 32, "four of ten are stored ones"
+    again = entries(32, guids="new", day=None)
+    assert len(feed.then([*undated(*range(23, 32), visit=8), *again])) == 33, "its other guids are known"
+
+
 def test_the_items_of_a_stream_stay_its_items(pipeline: Pipeline, server: FeedServer) -> None:
     feed = Publisher(
         pipeline,

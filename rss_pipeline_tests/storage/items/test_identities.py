@@ -26,8 +26,8 @@ def test_items_and_tombstones_of_the_feed_are_found(database: Database) -> None:
     known = known_identities(database, "a", ["1", *many, "2", "3", "4", "1"])
     key = database.query("SELECT DISTINCT backup_key FROM items WHERE feed_id = 'a'").rows[0]["backup_key"]
     assert known == {
-        "1": Known(title="Title 1", backup_key=key, **dated),
-        "2": Known(title=long[:-1], pub_date_raw="x", backup_key=key),
+        "1": Known(title="Title 1", backup_key=key, since=NOW, **dated),
+        "2": Known(title=long[:-1], pub_date_raw="x", backup_key=key, since=NOW),
         "3": Known(retired_at=later),
     }
     assert known_identities(database, "a", []) == {}
@@ -39,11 +39,11 @@ def test_an_alias_leads_to_its_item_or_tombstone(database: Database) -> None:
     visit(database, [item("1")], id="b")
     later = NOW + timedelta(days=1)
     assert retention.retire(database, [item_id("a", "2")], [], db_now=later)
-    add_aliases(database, "a", {"x": "1", "y": "2", "z": "gone"}, fetched_at=NOW)
+    add_aliases(database, "a", {"x": "1", "y": "2", "z": "gone"}, fetched_at=later)
     known = known_identities(database, "a", ["x", "y", "z", "1"])
     assert known == {
-        "x": replace(known["1"], alias_of="1"),
-        "y": Known(retired_at=later, alias_of="2"),
+        "x": replace(known["1"], alias_of="1", since=later),
+        "y": Known(retired_at=later, alias_of="2", since=later),
         "1": known["1"],
     }
     assert known_identities(database, "b", ["x", "1"]).keys() == {"1"}
