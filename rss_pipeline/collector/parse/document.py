@@ -25,6 +25,8 @@ from rss_pipeline.collector.parse.identity import (
     former_guids,
     former_items,
     identities,
+    in_short,
+    long_guid,
 )
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.pictures import with_pictures
@@ -201,8 +203,9 @@ def _identified(
     kept: list[int] = []
     duplicates: list[str] = []
     shared = 0
-    for place, (raw, identity) in enumerate(identities(raw_items, key)):
-        guid = identity.guid
+    published_as = iter(raw_items)
+    for place, (raw, identity) in enumerate(identities(in_short(raw_items), key)):
+        guid, as_published = identity.guid, next(published_as)
         if guid in items:
             duplicates.append(guid)
             shared += _shows(raw) != _shows(firsts[guid])
@@ -230,7 +233,10 @@ def _identified(
             base_url=raw.base_url,
         )
         then = [items_then[place] for items_then in former]
-        pairs = tuple(pair for each in then for pair in former_guids(raw.link, identity, each))
+        pairs = (
+            *(pair for each in then for pair in former_guids(raw.link, identity, each)),
+            *(long_guid(as_published, guid) if raw is not as_published else ()),
+        )
         known = _alternatives(raw, identity, item, then)
         if known is not None and (before := _first_readable(raw.dates, now) or updated) != published:
             known = replace(known, former_date=before)

@@ -11,6 +11,10 @@ from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.item import GuidSource
 from rss_pipeline.collector.parse.raw_feed import RawItem
 
+MOST_GUID_BYTES = 2_000
+"""Postgres has 2,704 bytes for an entry of an index, and the feed's id is in it too."""
+_MOST_STORED_BYTES = 100_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
@@ -55,6 +59,31 @@ def identities(items: Collection[RawItem], key: ItemKey) -> Iterator[tuple[RawIt
         yield item, replace(each, hash=hashed, linked_hash=linked, shares_link=shares)
 
 
+def in_short(items: Iterable[RawItem]) -> list[RawItem]:
+    """The items as they are identified: a guid or link of more than 2,000 bytes by its SHA-256."""
+    return [
+        replace(item, guid=_short(item.guid), link=_short(item.link))
+        if len(item.guid or "") > MOST_GUID_BYTES // 4 or len(item.link or "") > MOST_GUID_BYTES // 4
+        else item
+        for item in items
+    ]
+
+
+def _short(value: str | None) -> str | None:
+    if value is None or len(value) <= MOST_GUID_BYTES // 4 or len(value.encode()) <= MOST_GUID_BYTES:
+        return value
+    return f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
+
+
+def long_guid(item: RawItem, guid: str) -> Iterator[tuple[str, str]]:
+    """The guid in short with the long one, under which earlier versions stored the item; none if it is the
+    same. `item` is as it was published."""
+    for value in (item.guid, item.link):
+        if value and value != guid and len(value) <= _MOST_STORED_BYTES and _short(value) == guid:
+            yield guid, value
+            return
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerItem:
     """An item's identities and titles as a former codec of the feed read them."""
@@ -74,7 +103,7 @@ def former_items(items: Iterable[RawItem], key: ItemKey) -> list[FormerItem]:
             link=item.link,
             titles=(item.plain_title or item.title, item.title),
         )
-        for item in items
+        for item in in_short(items)
     ]
 
 

@@ -33,6 +33,21 @@ def test_without_guid_and_link_the_md5_of_raw_title_and_raw_date_identifies() ->
     assert (item.guid_source, item.pub_date, item.pub_date_raw) == ("hash", None, "someday")
 
 
+def test_a_guid_of_more_than_2000_bytes_is_identified_by_its_hash() -> None:
+    for long in ("g" * 2_001, "\u00fc" * 1_001):
+        short = f"sha256:{hashlib.sha256(long.encode()).hexdigest()}"
+        item = rss_item(f"<guid isPermaLink='false'>{long}</guid><link>https://example.com/{long}</link>")
+        assert (item.guid, item.guid_source, item.former_guids) == (short, "guid", ((short, long),))
+        assert item.link == f"https://example.com/{long}"
+        linked = rss_item(f"<link>{long}</link>")
+        assert (linked.guid, linked.guid_source, linked.link) == (
+            short,
+            "link",
+            f"https://example.com/{long}",
+        )
+    assert rss_item(f"<guid>{'g' * 2_000}</guid>").guid == "g" * 2_000
+
+
 def test_items_with_nothing_but_content_stay_apart() -> None:
     feed = parsed(rss("<item><description>a</description></item><item><description>b</description></item>"))
     assert len(feed.items) == 2
