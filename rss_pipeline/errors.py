@@ -206,7 +206,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _LITTLE_BYTES = 1_000_000
 """Less room than this explains an I/O error of SQLite: it needs some room to open a file even for reading."""
-_ROOM_OF_A_RUN = 5_000_000
+ROOM_OF_A_RUN = 5_000_000
 """A run writes its events, a spool and the database's log."""
 
 
@@ -234,7 +234,7 @@ def disk_is_full(error: BaseException, *, at: Path | None = None) -> bool:
 def disk_full(path: Path) -> str:
     """The first words about a full disk: where to make room, and how much is free there."""
     free = _free_bytes(path)
-    quota = "" if free < _ROOM_OF_A_RUN else "; a quota may be used up"
+    quota = "" if free < ROOM_OF_A_RUN else "; a quota may be used up"
     return f"the disk is full: make room below {path.absolute()} ({free:,} bytes are free{quota})"
 
 
@@ -244,7 +244,7 @@ def ensure_room(path: Path) -> None:
     Raises:
         InfrastructureError: the disk of `path` is full, or nearly.
     """
-    if _free_bytes(path) < _ROOM_OF_A_RUN:
+    if _free_bytes(path) < ROOM_OF_A_RUN:
         raise InfrastructureError(disk_full(path))
 
 

@@ -25,6 +25,7 @@ from rss_pipeline.cli.supervisor import keep_up
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import HomeNotLockable, RegistryError, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.held_folders import socket_root
+from rss_pipeline.reserve import keep_reserve
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
@@ -60,6 +61,7 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
     _check_fleet(settings, of_fleet=of_fleet)
     ui = f"http://127.0.0.1:{settings.port}"
     ensure_room(settings.home)
+    keep_reserve(settings.home)
     _shorten_tmpdir()
     # Before the port: a second one in this home may have another one.
     try:
@@ -165,6 +167,7 @@ def poll(
     is_requested = bool(feed) or all_feeds
     patience = settings.lease_seconds + 60.0 if wait is None else wait
     ensure_room(settings.home)
+    keep_reserve(settings.home)
     with open_database(settings) as database:
         synced, refused = _sync(settings, database, yes=yes)
         if synced is None or not has_registry_news(synced):

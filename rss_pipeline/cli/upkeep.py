@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,12 +22,16 @@ from rss_pipeline.cli.output import upkeep as output
 from rss_pipeline.cli.output.terminal import Bars, complain, say, say_json
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import ForgetRefused, HomeNotLockable, InfrastructureError
+from rss_pipeline.reserve import reserve_released
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
 from rss_pipeline.storage.copy.sides import SIDES, open_side
 from rss_pipeline.storage.copy.stores import copy as copy_stores
 from rss_pipeline.storage.database import Database, InFile
 from rss_pipeline.storage.schema import migrate as apply_migrations
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.registry.sync import RegistrySync
 
 
 @click.command()
@@ -42,12 +47,17 @@ def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove old items with their images, and old backups. The daemon does so each day.
 
     RSS_KEEP_DAYS, `keep` in feeds.yaml and RSS_BACKUP_DAYS set how long items and backups are kept. It works
-    in a database that is full, too. What a wrong clock would remove is refused without --yes; `restore
-    --retired` brings items back. Exit code 1 if it refused, or something could not be removed.
+    in a database that is full, and on a full disk, too. What a wrong clock would remove is refused without
+    --yes; `restore --retired` brings items back. Exit code 1 if it refused, or something could not be
+    removed.
     """
     from rss_pipeline.pipeline.retention.clean import clean as clean_stores
 
-    with open_database(settings) as database, Bars() as progress:
+    with (
+        reserve_released(settings.home),
+        open_database(settings, alone_where_full=True) as database,
+        Bars() as progress,
+    ):
         cleaned = clean_stores(
             database,
             open_objects(settings),
@@ -80,7 +90,7 @@ def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) 
     from rss_pipeline.orchestration.instance.purged import Purged
 
     before = utc_now() - timedelta(days=settings.history_days if days is None else days)
-    with open_database(settings) as database:
+    with reserve_released(settings.home), open_database(settings, alone_where_full=True) as database:
         if dry_run and nothing_to_purge(settings.dagster_home, database, before=before):
             figures = Purged(dry_run=True).figures()
         else:
@@ -118,37 +128,45 @@ def _purge_in_process(
 def forget(settings: Settings, feed: str | None, unlisted: bool, yes: bool) -> None:
     """Delete FEED's rows and partition key. Its backups and images stay in the object store.
 
-    FEED must have left feeds.yaml, and no user may subscribe to it. Exit code 1 if a feed could not be
-    forgotten.
+    FEED must have left feeds.yaml, and no user may subscribe to it. It works in a database that is
+    full, and on a full disk, too. Exit code 1 if a feed could not be forgotten.
     """
     if (feed is None) != unlisted:
         raise click.UsageError("name a FEED, or use --unlisted for all that are no longer in feeds.yaml")
     from rss_pipeline.pipeline.registry.forget import check_forgettable
 
-    with open_database(settings) as database:
+    with reserve_released(settings.home), open_database(settings, alone_where_full=True) as database:
         if feed is None:
             _forget_unlisted(settings, database, yes=yes)
             return
         found = one_feed(database, feed)
-        check_forgettable(database, found["id"], now=utc_now())
-        if not yes:
-            click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
+        # It may have been taken out a moment ago, and no poll sees that on a full disk.
+        synced = _synced(settings, database) if found["listed"] else None
+        is_gone = synced is not None and found["id"] in synced.forgotten
+        if not is_gone:
+            check_forgettable(database, found["id"], now=utc_now())
+            if not yes:
+                click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
 
         from rss_pipeline.orchestration.instance.forget_feed import forget_feed
         from rss_pipeline.orchestration.instance.home import open_instance
+        from rss_pipeline.orchestration.registry_partitions import register
 
+        gone = {"items": 0, "image_tasks": 0}
         with open_instance(settings) as instance:
-            gone = forget_feed(database, instance, found["id"])
-    say(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
+            if synced is not None:
+                register(database, instance, synced)
+            if not is_gone:
+                gone = forget_feed(database, instance, found["id"])
+        say(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
+        _shrink(database)
 
 
 def _forget_unlisted(settings: Settings, database: Database, *, yes: bool) -> None:
-    from rss_pipeline.pipeline.registry.sync import sync_registry
     from rss_pipeline.storage.feeds.unlisted import unlisted
 
     # First, so that a feed that was taken out or added a moment ago counts as what it is now.
-    synced = sync_registry(database, settings, now=utc_now())
-    say(f"{settings.feeds_file}: {synced}", err=True)
+    synced = _synced(settings, database)
     rows = unlisted(database)
     if rows and not yes:
         output.show_unlisted(rows)
@@ -171,10 +189,26 @@ def _forget_unlisted(settings: Settings, database: Database, *, yes: bool) -> No
             except ForgetRefused as error:
                 refused[str(error)] = None
     say(f"{feeds} feeds and {items} items deleted.")
+    _shrink(database)
     for sentence in refused:
         complain(sentence)
     if refused:
         sys.exit(1)
+
+
+def _synced(settings: Settings, database: Database) -> "RegistrySync":
+    from rss_pipeline.pipeline.registry.sync import sync_registry
+
+    synced = sync_registry(database, settings, now=utc_now())
+    say(f"{settings.feeds_file}: {synced}", err=True)
+    return synced
+
+
+def _shrink(database: Database) -> None:
+    """Return the room of deleted rows to the disk, where the database is a file here that can."""
+    if isinstance(database, InFile):
+        database.shrink()
+        output.show_room(database.room())
 
 
 @click.command()

@@ -22,7 +22,7 @@ from rss_pipeline.cli.output.terminal import (
 )
 from rss_pipeline.storage.copy.stores import Copied
 from rss_pipeline.storage.copy.tables import Fingerprint
-from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.database import Room, Row
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.health.findings import Check
@@ -140,13 +140,8 @@ def show_cleaned(cleaned: "CleanResult") -> None:
             f"{cleaned.items_left:,} items past their time are left: the database is full, and their feeds"
             " still list them. The next clean removes them, once there is room."
         )
-    if (room := cleaned.room) is not None and room.free and total.items and not room.shrinks:
-        console.print(
-            f"{megabytes(room.free)} of the database's {megabytes(room.bytes)} are free for new rows; its"
-            " file does not shrink yet. `rss-pipeline migrate --compact` changes that, and says first how"
-            " much room it needs.",
-            soft_wrap=True,
-        )
+    if cleaned.room is not None and total.items:
+        show_room(cleaned.room)
     if cleaned.refusal is not None:
         complain(f"Without --dry-run: {cleaned.refusal}")
     if cleaned.refused:
@@ -155,6 +150,16 @@ def show_cleaned(cleaned: "CleanResult") -> None:
         )
     for key, reason in islice(cleaned.refusals.items(), ROWS_SHOWN):
         complain(f"  {key}: {reason}")
+
+
+def show_room(room: Room) -> None:
+    """Say that what was deleted leaves room in the file, where it does not shrink."""
+    if room.free and not room.shrinks:
+        say(
+            f"{megabytes(room.free)} of the database's {megabytes(room.bytes)} are free for new rows; its"
+            " file does not shrink yet. `rss-pipeline migrate --compact` changes that, and says first how"
+            " much room it needs."
+        )
 
 
 def megabytes(size: int) -> str:

@@ -84,7 +84,7 @@ def usable_database(
         checks.append(check_disk(settings.home))
         return None
     try:
-        database = connect(settings)
+        database = connect(settings, alone_where_full=True)
         stack.callback(database.close)
         current = schema_version(database)
     except RssPipelineError as error:

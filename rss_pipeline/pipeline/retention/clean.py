@@ -8,7 +8,7 @@ The command and the job `clean_store` run it.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -51,8 +51,9 @@ USERS_SHARE = 0.6
 COPIED_AT_ONCE = 8
 
 _AT_ONCE = 1_000
-_SLICES_WHERE_FULL = ((50, False), (50, True), (retention.SLICE_ITEMS, True))
-"""Items at once in a full database, and whether with tombstones."""
+_SLICES_WHERE_FULL = ((False, (50, 5)), (True, (50, retention.SLICE_ITEMS, 5)))
+"""Whether with tombstones, and items at once in a full database, until one size goes through: the more, the
+more room for each tombstone; the fewer, the less room is needed for the log of SQLite."""
 
 _Retire = Callable[[Sequence[str], Sequence[retention.Task]], tuple[str, ...]]
 
@@ -98,22 +99,25 @@ def clean(
     # Backups come first: one that is not put again in time is lost.
     cleaning.backups(after=backups_after)
     cleaning.users()
+    cleaning.leftovers()
     cleaning.items()
     cleaning.unused_feeds()
-    if not dry_run:
-        # Sanitizers need some MB, which the daemon has no use for.
-        from rss_pipeline.pipeline.session.kept_html import renew
-
-        renew(database, is_over=cleaning.allowance.is_spent)
-    cleaning.leftovers()
-    if not dry_run:
-        # A feed may have become a private one.
-        move_private(database, objects)
     if not dry_run and (confirmed or cleaning.cleaned.total.items):
         after = removals.Removals(confirmed=now) if confirmed else before
         removed = 0 if confirmed else cleaning.cleaned.total.items
-        removals.write_removals(database, after.and_now(removed, now))
+        with _left_where_full("what was removed is not written down"):
+            removals.write_removals(database, after.and_now(removed, now))
+    if not dry_run:
+        # A feed may have become a private one.
+        with _left_where_full("images of feeds that became private are moved by the next clean"):
+            move_private(database, objects)
     cleaning.file()
+    if not (dry_run or cleaning.cleaned.was_full):
+        # Sanitizers need some MB, which the daemon has no use for.
+        from rss_pipeline.pipeline.session.kept_html import renew
+
+        with _left_where_full("HTML of items is made by the next clean"):
+            renew(database, is_over=cleaning.allowance.is_spent)
     if cleaning.cleaned.refusal is not None and not dry_run:
         raise CleanRefused(cleaning.cleaned.refusal)
     return cleaning.cleaned
@@ -176,19 +180,15 @@ class _Cleaning:
 
     def users(self) -> None:
         """Back up what users have; also where nothing may be removed."""
-        if not self.cleaned.dry_run:
-            try:
-                done = back_up_all(
-                    self.database,
-                    self.objects,
-                    now=self.now,
-                    is_over=lambda: self.allowance.is_spent(USERS_SHARE),
-                )
-            except (DatabaseFull, ObjectStoreUnavailable) as error:
-                if isinstance(error, ObjectStoreUnavailable) and not disk_is_full(error):
-                    raise
-                logger.warning("what users have is backed up by the next clean: %s", error)
-                return
+        if self.cleaned.dry_run:
+            return
+        with _left_where_full("what users have is backed up by the next clean"):
+            done = back_up_all(
+                self.database,
+                self.objects,
+                now=self.now,
+                is_over=lambda: self.allowance.is_spent(USERS_SHARE),
+            )
             self.cleaned.users_backed_up = done.written
             self.cleaned.refuse(done.refused)
             self.cleaned.out_of_time |= done.left > 0
@@ -252,6 +252,7 @@ class _Cleaning:
         try:
             self._all_items(left)
         except DatabaseFull as error:
+            self.cleaned.was_full = True
             self._items_of_full(error)
 
     def _all_items(self, left: int) -> None:
@@ -274,13 +275,17 @@ class _Cleaning:
         from rss_pipeline.pipeline.retention.listed import Listed
 
         with closing(Listed(self.database, self.objects, self.settings, now=self.now)) as listed:
-            for most, with_tombstones in _SLICES_WHERE_FULL:
-                try:
-                    self._slices_of_full(listed, most, with_tombstones=with_tombstones)
-                except DatabaseFull as again:
-                    error = again
-                # In Postgres the room of deleted rows is not free at once.
-                shrink(self.database)
+            for with_tombstones, sizes in _SLICES_WHERE_FULL:
+                for most in sizes:
+                    try:
+                        self._slices_of_full(listed, most, with_tombstones=with_tombstones)
+                    except DatabaseFull as again:
+                        error = again
+                    else:
+                        break
+                    finally:
+                        # In Postgres the room of deleted rows is not free at once.
+                        shrink(self.database)
         left = retention.count_due(self.database, self.now, keep_days=self.settings.keep_days)
         self.cleaned.items_left = left
         if left and not (self.cleaned.total.items or self.cleaned.out_of_time):
@@ -402,6 +407,17 @@ class _Cleaning:
             # Not counted: they are of every installation of this user.
             with suppress(OSError):
                 sweep(socket_root(), prefix=SOCKETS)
+
+
+@contextmanager
+def _left_where_full(what: str) -> Iterator[None]:
+    """Let nothing that needs room end a clean, which makes some; the log says what was left."""
+    try:
+        yield
+    except (DatabaseFull, ObjectStoreUnavailable) as error:
+        if isinstance(error, ObjectStoreUnavailable) and not disk_is_full(error):
+            raise
+        logger.warning("%s: %s", what, error)
 
 
 def _only(part: retention.Slice, ids: Set[str]) -> retention.Slice:

@@ -58,6 +58,8 @@ class CleanResult:
     """Past their time, but a run is downloading their images."""
     items_left: int = 0
     """Past their time, but not reached."""
+    was_full: bool = False
+    """The database had no room for a row."""
     refused: int = 0
     """Keys that the object store did not delete or copy."""
     refusals: dict[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable
 from rss_pipeline.server_settings import PostgresSettings, S3Settings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
@@ -33,18 +33,27 @@ REQUEST_SECONDS = 10.0
 
 
 @contextmanager
-def open_database(settings: Settings, *, for_requests: bool = False) -> Iterator[Database]:
+def open_database(
+    settings: Settings, *, for_requests: bool = False, alone_where_full: bool = False
+) -> Iterator[Database]:
     """The database, its schema checked: the embedded one is brought up to date, a server's must be.
 
-    `for_requests`: for many people at once, none of whom waits for long.
+    `for_requests`: for many people at once, none of whom waits for long. `alone_where_full`: for a command
+    that reads or makes room, also on a disk without any; others wait for its end then.
 
     Raises:
         DatabaseUnavailable: it cannot be reached, or its schema is not this code's.
     """
-    database = connect(settings, for_requests=for_requests)
+    database = connect(settings, for_requests=for_requests, alone_where_full=alone_where_full)
     try:
         if settings.has_embedded_database:
-            migrate(database)
+            try:
+                migrate(database)
+            except DatabaseFull:
+                # What is left of it is for later, if the tables are there.
+                if not alone_where_full:
+                    raise
+                check_schema(database)
         else:
             check_schema(database)
         yield database
@@ -54,7 +63,8 @@ def open_database(settings: Settings, *, for_requests: bool = False) -> Iterator
 
 @contextmanager
 def open_database_to_read(settings: Settings) -> Iterator[Database]:
-    """The database for a command that only reads: as `open_database`, but the right to write is not needed.
+    """The database for a command that only reads: as `open_database`, but neither the right to write nor
+    room on the disk is needed.
 
     An embedded one that this user may not write, or on a file system that is mounted read-only, is opened as
     it is; its schema must be this code's.
@@ -65,7 +75,7 @@ def open_database_to_read(settings: Settings) -> Iterator[Database]:
         or not path.is_file()
         or (_may_write(path) and _may_write(path.parent))
     ):
-        with open_database(settings) as database:
+        with open_database(settings, alone_where_full=True) as database:
             yield database
         return
     from rss_pipeline.storage.backends.sqlite import SqliteDatabase
@@ -82,8 +92,8 @@ def _may_write(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def connect(settings: Settings, *, for_requests: bool = False) -> Database:
-    """The database as it is, whatever its schema; `for_requests` as of `open_database`."""
+def connect(settings: Settings, *, for_requests: bool = False, alone_where_full: bool = False) -> Database:
+    """The database as it is, whatever its schema; the options as of `open_database`."""
     if settings.d1 is not None:
         from rss_pipeline.storage.backends.d1 import D1Database
 
@@ -94,7 +104,7 @@ def connect(settings: Settings, *, for_requests: bool = False) -> Database:
 
     if for_requests:
         return SqliteDatabase(settings.database_path, busy_timeout=REQUEST_SECONDS, for_requests=True)
-    return SqliteDatabase(settings.database_path)
+    return SqliteDatabase(settings.database_path, alone_where_full=alone_where_full)
 
 
 def connect_postgres(postgres: PostgresSettings) -> Database:

@@ -37,6 +37,7 @@ _IDLE_READERS = 8
 _INCREMENTAL = 2
 _PAGES_AT_ONCE = 2_000
 """Some 8 MB: others may write in between."""
+_FEWEST_PAGES = 100
 _TEMPORARY = "SQLITE_TMPDIR"
 OLDEST_SQLITE = (3, 35, 0)
 """RETURNING."""
@@ -69,6 +70,9 @@ class SqliteDatabase:
     `for_requests` it always does, so that no write waits for a long read either, and a write waits for at
     most `busy_timeout` seconds until those of other threads are done.
 
+    A file that no process has open needs another one beside it, and so some room on the disk. With
+    `alone_where_full`, a command reads and deletes without: no other process can use the file meanwhile.
+
     `synchronous=NORMAL`: after a loss of power the newest transactions may be gone, but always a suffix of
     them: items and the validators that would hide them go together, and the feeds are due again.
     """
@@ -77,7 +81,12 @@ class SqliteDatabase:
     item_bytes = LARGE_ITEM_BYTES
 
     def __init__(
-        self, path: Path, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS, for_requests: bool = False
+        self,
+        path: Path,
+        *,
+        busy_timeout: float = BUSY_TIMEOUT_SECONDS,
+        for_requests: bool = False,
+        alone_where_full: bool = False,
     ) -> None:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise DatabaseUnavailable(
@@ -92,7 +101,14 @@ class SqliteDatabase:
         is_new = not path.exists() or (path.is_file() and path.stat().st_size == 0)
         if is_new:
             settings = ("auto_vacuum=INCREMENTAL", *settings)
-        self._open(path, str(path), settings, busy_timeout, for_requests=for_requests)
+        try:
+            self._open(path, str(path), settings, busy_timeout, for_requests=for_requests)
+        except DatabaseFull:
+            if not alone_where_full or is_new:
+                raise
+            settings = ("locking_mode=EXCLUSIVE", *settings)
+            self._open(path, str(path), settings, busy_timeout, for_requests=False)
+            self._is_alone = True
 
     @classmethod
     def to_read(cls, path: Path, *, is_beside_writable: bool) -> Self:
@@ -116,6 +132,7 @@ class SqliteDatabase:
         self._for_requests = for_requests
         self._lock = threading.RLock()
         self._is_closed = False
+        self._is_alone = False
         self._connect = partial(_Connection, path, uri, busy_timeout)
         self._writer = self._connect(settings)
         # LIFO: what was used last has the most in its cache.
@@ -131,6 +148,12 @@ class SqliteDatabase:
                 # Several see one moment.
                 return connection.run(statements, begin=None if len(statements) == 1 else "BEGIN")
         with self._writing(statements[0]) as connection:
+            try:
+                return connection.run(statements, begin="BEGIN IMMEDIATE")
+            except DatabaseFull:
+                # The log of what was written before may have the room that is missing.
+                if not connection.checkpoint():
+                    raise
             return connection.run(statements, begin="BEGIN IMMEDIATE")
 
     def room(self) -> Room:
@@ -144,8 +167,16 @@ class SqliteDatabase:
 
     def shrink(self) -> None:
         """Return what is free in the file to the disk, where the file can: others write meanwhile."""
+        pages = _PAGES_AT_ONCE
         while (room := self.room()).shrinks and room.free:
-            self.query(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})", name="shrink the file")
+            try:
+                self.query(f"PRAGMA incremental_vacuum({pages})", name="shrink the file")
+            except DatabaseFull:
+                # Each page is written into the log first.
+                if pages < _FEWEST_PAGES:
+                    break
+                pages //= 10
+                continue
             if self.room().free >= room.free:
                 break
         with self._lock:
@@ -173,6 +204,10 @@ class SqliteDatabase:
     def _reading(self) -> Iterator["_Connection"]:
         if self._is_closed:
             yield self._writer  # It says so by itself.
+            return
+        if self._is_alone:
+            with self._lock:
+                yield self._writer
             return
         if not self._for_requests and self._lock.acquire(blocking=False):
             try:
@@ -268,9 +303,15 @@ class _Connection:
             if before is not None:
                 os.environ[_TEMPORARY] = before
 
-    def checkpoint(self) -> None:
-        """Write the log into the file, as far as nobody reads what was before, and cut it."""
+    def checkpoint(self) -> bool:
+        """Write the log into the file, as far as nobody reads what was before, and cut it; False if there was
+        none."""
+        try:
+            has_log = self._path.with_name(f"{self._path.name}-wal").stat().st_size > 0
+        except FileNotFoundError:
+            return False
         self._command("PRAGMA wal_checkpoint(TRUNCATE)")
+        return has_log
 
     def close(self) -> None:
         self._connection.close()

@@ -24,15 +24,38 @@ def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
     try:
         return _begin(database, feed_id)
     except DatabaseFull:
-        # The room of deleted rows is not everywhere free before they are committed. A process that is killed
-        # here leaves a feed without rows, which may be forgotten as before.
-        image_tasks, items, _ = database.batch(_of_their_own(*_free(feed_id)))[-3:]
+        # The room of deleted rows is not everywhere free before they are committed, and the log of SQLite
+        # takes the more the more go at once. A process that is killed here leaves a feed with fewer rows,
+        # which may be forgotten as before.
+        gone = _slices(database, feed_id)
         shrink(database)
         rest = _begin(database, feed_id)
-    return {
-        "image_tasks": image_tasks.changes + rest["image_tasks"],
-        "items": items.changes + rest["items"],
-    }
+    return {name: gone[name] + rest[name] for name in rest}
+
+
+def _slices(database: Database, feed_id: str) -> dict[str, int]:
+    """Delete the items of a feed, some at once; how many rows went.
+
+    Raises:
+        DatabaseFull: there is no room even for that.
+    """
+    gone = {"image_tasks": 0, "items": 0}
+    most = _ITEMS_AT_ONCE
+    while True:
+        of_slice = f"id IN (SELECT i.id FROM items AS i WHERE i.feed_id {_free(feed_id)[0]} LIMIT {most})"
+        try:
+            *_, image_tasks, items = database.batch(_of_items(of_slice, _free(feed_id)[1]))
+        except DatabaseFull:
+            if most == 1:
+                raise
+            most //= 10
+            continue
+        if items.changes == 0:
+            return gone
+        gone = {
+            "image_tasks": gone["image_tasks"] + image_tasks.changes,
+            "items": gone["items"] + items.changes,
+        }
 
 
 def _begin(database: Database, feed_id: str) -> dict[str, int]:
@@ -80,6 +103,7 @@ def end_statements(ids: str) -> list[Statement]:
     ]
 
 
+_ITEMS_AT_ONCE = 100
 _FREE = "value NOT IN (SELECT feed_id FROM subscriptions)"
 _FORGOTTEN = "forgotten = 1 AND id IN (SELECT value FROM json_each(?))"
 
@@ -90,15 +114,22 @@ def _of_their_own(among: str, ids: str) -> list[Statement]:
 
     Their holds stay: a publisher's Retry-After is valid also for a feed that is taken out and added again.
     """
-    of_items = f"item_id IN (SELECT id FROM items WHERE feed_id {among})"
     return [
         Statement(f"DELETE FROM item_streams WHERE feed_id {among}", [ids], name="forget streams' items"),
         Statement(f"DELETE FROM streams WHERE feed_id {among}", [ids], name="forget streams"),
         Statement(f"DELETE FROM expired_items WHERE feed_id {among}", [ids], name="forget tombstones"),
         Statement(f"DELETE FROM item_aliases WHERE feed_id {among}", [ids], name="forget aliases"),
-        Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
-        drop_where(f"items.feed_id {among}", [ids]),
-        Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
-        Statement(f"DELETE FROM items WHERE feed_id {among}", [ids], name="forget items"),
+        *_of_items(f"feed_id {among}", ids),
         Statement(f"DELETE FROM topic_members WHERE feed_id {among}", [ids], name="forget members"),
+    ]
+
+
+def _of_items(chosen: str, ids: str) -> list[Statement]:
+    """Statements that delete the items for which this condition holds: at the end image tasks, and items."""
+    of_items = f"item_id IN (SELECT id FROM items WHERE {chosen})"
+    return [
+        Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
+        drop_where(f"items.{chosen}", [ids]),
+        Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
+        Statement(f"DELETE FROM items WHERE {chosen}", [ids], name="forget items"),
     ]

@@ -211,8 +211,9 @@ def find_feeds(database: Database, text: str) -> list[Row]:
 
     `failed` is 1 for a feed that is polled and failed at its last visit, gone or not.
     """
-    columns = f"""id, url, title, registered, unused_since, enabled, last_visited_at, consecutive_failures,
-        last_error_kind, last_error, next_fetch_at, streams, ({LAST_VISIT_FAILED}) AS failed"""
+    columns = f"""id, url, title, registered, listed, unused_since, enabled, last_visited_at,
+        consecutive_failures, last_error_kind, last_error, next_fetch_at, streams,
+        ({LAST_VISIT_FAILED}) AS failed"""
     exact = database.query(
         f"SELECT {columns} FROM feeds WHERE forgotten = 0 AND (id = ? OR url = ?)",
         [text, text],

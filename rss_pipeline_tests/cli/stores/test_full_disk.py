@@ -1,18 +1,48 @@
 """A full disk, as the commands say it: first, where, and how much is free.
 
-/proc is a file system without any room, and /dev/full a file that takes nothing.
+/proc is a file system without any room, /dev/full a file that takes nothing, and a file system in memory is
+full to its last byte.
 """
 
+import contextlib
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
+from rss_pipeline.reserve import keep_reserve
 from rss_pipeline_tests.cli.program import PROGRAM, environment
-from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.pipeline.retention.archive import add_rest, age
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import PATIENCE
+
+GONE = 40
+
+
+@pytest.fixture
+def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    disk = tmp_path_factory.mktemp("disk")
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mounted, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a file system")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def fill(disk: Path) -> None:
+    with (disk / "other").open("ab", buffering=0) as file:
+        for size in (100_000, 100, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+    assert shutil.disk_usage(disk).free == 0
 
 
 @pytest.mark.parametrize("command", ["poll", "up"])
@@ -54,3 +84,51 @@ def test_an_output_that_takes_nothing_is_one_sentence(collected: Pipeline) -> No
     assert done.returncode == 1
     assert done.stderr.decode().startswith("the disk is full. It was noticed by OSError: ")
     assert b"Traceback" not in done.stderr
+
+
+def test_on_a_disk_without_a_free_byte_commands_that_read_read_and_those_that_make_room_do(
+    pipeline: Pipeline, server: FeedServer, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has the databases open: SQLite, ours and Dagster's, needs files beside them, and a log."""
+    old = [f"old-{n}" for n in range(GONE)]
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss(*old, "new"))), "news")
+    pipeline.poll()
+    pipeline.database.query("UPDATE items SET summary = ? WHERE guid LIKE 'old%'", ["x" * 20_000])
+    age(pipeline, "news", 181, *old)
+    add_rest(pipeline, GONE + 1)
+    pipeline.database.close()
+    shutil.copytree(pipeline.settings.home, small_disk, dirs_exist_ok=True)
+    feeds = small_disk / "feeds.yaml"
+    monkeypatch.chdir(small_disk)
+
+    def call(*arguments: str) -> str:
+        result = CliRunner().invoke(main, arguments, env=environment(small_disk))
+        # `doctor` fails: the disk is full.
+        assert result.exit_code == (arguments[0] == "doctor"), result.output
+        return result.output
+
+    keep_reserve(small_disk)
+    fill(small_disk)
+    assert "news" in call("status")
+    assert "No items" not in call("items", "news")
+    said = call("doctor")
+    assert "rss.sqlite can be read" in said
+    assert "`rss-pipeline clean` removes what is old" in said
+
+    before = (small_disk / "rss.sqlite").stat().st_size
+    assert f"{GONE} items removed" in call("clean", "--yes")
+    assert (small_disk / "rss.sqlite").stat().st_size < before - 400_000
+    freed = shutil.disk_usage(small_disk).free
+    assert freed > 400_000
+    assert "Nothing is old enough" in call("clean", "--yes")
+    assert shutil.disk_usage(small_disk).free == freed, "what is kept for it is kept again"
+
+    fill(small_disk)
+    feeds.write_text("feeds: []\n", "utf-8")
+    assert "news: 1 items and 0 image tasks deleted." in call("forget", "news", "--yes")
+    assert "news" not in call("status")
+
+    # A version that kept nothing, or others, have taken all room: nothing is lost, and it can be read.
+    (small_disk / "reserve").unlink()
+    fill(small_disk)
+    assert "news" not in call("status")
