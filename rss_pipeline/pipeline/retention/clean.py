@@ -52,8 +52,8 @@ COPIED_AT_ONCE = 8
 
 _AT_ONCE = 1_000
 _SLICES_WHERE_FULL = ((False, (50, 5)), (True, (50, retention.SLICE_ITEMS, 5)))
-"""Whether with tombstones, and items at once in a full database, until one size goes through: the more, the
-more room for each tombstone; the fewer, the less room is needed for the log of SQLite."""
+"""Passes over a full database: with tombstones or without, and sizes of slices until one goes through. The
+more items, the more room for each tombstone; the fewer, the less room is needed for the log of SQLite."""
 
 _Retire = Callable[[Sequence[str], Sequence[retention.Task]], tuple[str, ...]]
 

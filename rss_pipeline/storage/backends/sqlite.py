@@ -305,12 +305,15 @@ class _Connection:
 
     def checkpoint(self) -> bool:
         """Write the log into the file, as far as nobody reads what was before, and cut it; False if there was
-        none."""
+        none, or the file has no room for it."""
         try:
             has_log = self._path.with_name(f"{self._path.name}-wal").stat().st_size > 0
         except FileNotFoundError:
             return False
-        self._command("PRAGMA wal_checkpoint(TRUNCATE)")
+        try:
+            self._command("PRAGMA wal_checkpoint(TRUNCATE)")
+        except DatabaseFull:
+            return False
         return has_log
 
     def close(self) -> None:
