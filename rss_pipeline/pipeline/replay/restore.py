@@ -74,6 +74,8 @@ class SubscriptionPlan:
     """By the ids that their feeds have now."""
     new: tuple[NewFeed, ...]
     """Feeds among them that are not stored."""
+    changed: tuple[NewFeed, ...]
+    """Stored feeds among them to which a user had given another address after their last document."""
     refused: tuple[str, ...]
     """A sentence for each one that cannot be subscribed any more."""
 
@@ -84,7 +86,8 @@ def restore_users(run: RunContext, restored: RestoredUsers, on_feeds: Callable[[
     A user that a killed restore left half-way is completed. `on_feeds` is called with the ids of the feeds
     that users subscribe to.
     """
-    found = list(list_states(run.objects))
+    # The newest first: of an address that was changed since, an older one does not know.
+    found = sorted(list_states(run.objects), key=lambda info: info.modified, reverse=True)
     run.progress.begin("users", len(found))
     for info in found:
         try:
@@ -111,8 +114,10 @@ def _restore(
             f"there is another user {head.name} now; to have this one, run"
             f" `rss-pipeline user remove {head.name}`, then restore again"
         )
-    plan = plan_subscriptions(subscriptions, stored_feeds(run.database, subscriptions))
-    run.database.batch(restore_user(head, plan.subscriptions, plan.new, at=run.clock()))
+    plan = plan_subscriptions(
+        subscriptions, stored_feeds(run.database, subscriptions), taken_at=head.taken_at
+    )
+    run.database.batch(restore_user(head, plan.subscriptions, plan.new, plan.changed, at=run.clock()))
     if plan.subscriptions:
         on_feeds([one.feed_id for one in plan.subscriptions])
     for part in parts_of(info.key, packed):
@@ -147,9 +152,12 @@ def _checked(key: str, packed: bytes) -> tuple[UserHead, list[KeptSubscription]]
 
 
 def plan_subscriptions(
-    subscriptions: Sequence[KeptSubscription], stored: Iterable[Mapping[str, Any]]
+    subscriptions: Sequence[KeptSubscription], stored: Iterable[Mapping[str, Any]], *, taken_at: str
 ) -> SubscriptionPlan:
     """The feeds that these subscriptions are of now, among the `stored` ones with their ids or URLs.
+
+    A feed that only backups know has the address of its last document. Where that is older than the backup of
+    the user, from `taken_at`, and the feed had another address by then, it has that one.
 
     A feed that feeds.yaml keeps to its owner now is not subscribed: a backup opens no feed.
     """
@@ -157,6 +165,7 @@ def plan_subscriptions(
     by_id, by_url = {row["id"]: row for row in rows}, {row["url"]: row for row in rows}
     kept: dict[str, KeptSubscription] = {}
     new: dict[str, NewFeed] = {}
+    changed: dict[str, NewFeed] = {}
     refused: list[str] = []
     for one in subscriptions:
         row = by_id.get(one.feed_id)
@@ -171,6 +180,9 @@ def plan_subscriptions(
             new.setdefault(feed.id, feed)
             kept.setdefault(feed.id, one)
         elif row["open"]:
+            address = _new_feed(one) if _has_other_address(row, one, taken_at) else None
+            if isinstance(address, NewFeed):
+                changed[address.id] = address
             kept.setdefault(row["id"], replace(one, feed_id=row["id"]))
         else:
             refused.append(f"{row['id']} is not open to users any more; let feeds.yaml say `shared: true`")
@@ -180,7 +192,19 @@ def plan_subscriptions(
     return SubscriptionPlan(
         tuple(each for id, each in kept.items() if id not in twice),
         tuple(feed for feed in new.values() if feed.id not in twice),
+        tuple(changed.values()),
         tuple(refused),
+    )
+
+
+def _has_other_address(row: Mapping[str, Any], one: KeptSubscription, taken_at: str) -> bool:
+    """True if the feed of this row got another address after its last document, by this subscription."""
+    return (
+        row["id"] == one.feed_id
+        and bool(row["is_idle"])
+        and one.requested_url is not None
+        and row["url"] not in (one.url, one.requested_url)
+        and (row["last_visited_at"] or "") < taken_at
     )
 
 

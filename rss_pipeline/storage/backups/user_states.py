@@ -71,6 +71,9 @@ class KeptSubscription:
     rest_is_read: bool
     last_read_at: str | None = None
     origin: str | None = None
+    requested_url: str | None = None
+    """The address that was requested then, which is another one after a permanent redirect; None in a backup
+    of an older version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +223,9 @@ def _part(line: dict[str, Any]) -> Part:
             rest_is_read=bool(line["rest_is_read"]),
             last_read_at=None if line.get("last_read_at") is None else _instant(line["last_read_at"]),
             origin=None if line.get("origin") is None else _text(line["origin"]),
+            requested_url=None
+            if line.get("requested_url") is None
+            else _text(line["requested_url"], MAX_URL_CHARACTERS),
         )
     if "stars" in line:
         return KeptStars(tuple((_matching(_ITEM_ID, id), _instant(at)) for id, at in line["stars"]))

@@ -12,6 +12,7 @@ from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.holds import leave_address
 from rss_pipeline.storage.feeds.predicates import UNUSED
 from rss_pipeline.storage.feeds.registered import OF_OLD_ADDRESS
+from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.refresh.new_addresses import NOT_OWNER, give_turn_anew, hold_until_turn
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.topics.stale import mark_stale
@@ -79,6 +80,28 @@ def change_address(user_id: str, feed_id: str, *, url: str, host: str, now: date
             name=CHANGE,
         ),
         *hold_until_turn(user_id, [feed_id], now=now, has_new_address=True),
+    ]
+
+
+def restore_address(feed: NewFeed, *, only_where: str, now: datetime) -> list[Statement]:
+    """Statements that give a feed, if this condition holds, the address to which a user had changed it.
+
+    A feed for which it holds as well makes room for it, as for `change_address`.
+    """
+    return [
+        Statement(
+            f"""UPDATE feeds SET url = url || '#' || id WHERE url = ? AND id <> ? AND {only_where}
+              AND EXISTS (SELECT 1 FROM feeds AS f WHERE f.id = ? AND f.listed = 0)""",
+            [feed.url, feed.id, feed.id],
+            name="free an address that is restored",
+        ),
+        Statement(
+            f"""UPDATE feeds SET url = ?, host = ?, bucket = ?, next_fetch_at = ?, schedule_reason = ?,
+              {_FORGOTTEN} WHERE id = ? AND {only_where}
+              AND NOT EXISTS (SELECT 1 FROM feeds AS f WHERE f.url = ?)""",
+            [feed.url, feed.host, bucket_of(feed.host), instant(now), _REASON, feed.id, feed.url],
+            name="restore the address of a feed",
+        ),
     ]
 
 

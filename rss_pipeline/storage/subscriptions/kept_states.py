@@ -74,6 +74,7 @@ class _Counted:
             rest_is_read=rest_is_read,
             last_read_at=row["last_read_at"],
             origin=row["origin"],
+            requested_url=row["requested_url"],
         )
         return cls(kept, unread if rest_is_read or read is None else read)
 
@@ -126,7 +127,8 @@ def _folders(user_id: str) -> Statement:
 def _subscriptions(user_id: str) -> Statement:
     return Statement(
         f"""WITH mine AS MATERIALIZED (
-          SELECT s.*, f.url, f.last_success_at, {UNREAD} AS unread
+          SELECT s.*, f.url, coalesce(f.fetch_url, f.url) AS requested_url, f.last_success_at,
+            {UNREAD} AS unread
           FROM subscriptions AS s JOIN feeds AS f ON f.id = s.feed_id WHERE s.user_id = ?)
         SELECT *, CASE WHEN unread > {_ALWAYS_NAMED} THEN (
           SELECT count(*) FROM items AS i INDEXED BY items_of_feed

@@ -16,6 +16,7 @@ from rss_pipeline.storage.feeds.predicates import OPEN
 from rss_pipeline.storage.feeds.recount import recount
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact
+from rss_pipeline.storage.subscriptions.address import restore_address
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.states import mark_items
 from rss_pipeline.storage.subscriptions.subscriptions import JOINABLE
@@ -25,13 +26,14 @@ _VERSIONS_AHEAD = 1_000_000
 
 
 def stored_feeds(database: Database, subscriptions: Sequence[KeptSubscription]) -> list[dict[str, Any]]:
-    """The feeds with an id or a URL of these subscriptions: `id`, `url`, `open`."""
+    """The feeds with an id or a URL of these subscriptions: `id`, `url`, `open`, `last_visited_at`, and
+    `is_idle` where only backups know the feed."""
     ids, urls = ([getattr(one, name) for one in subscriptions] for name in ("feed_id", "url"))
     found: dict[str, dict[str, Any]] = {}
     for column, values in (("id", ids), ("url", urls)):
         for chunk in chunked(map(compact, values)):
             rows = database.query(
-                f"""SELECT id, url, {OPEN} AS open FROM feeds
+                f"""SELECT id, url, {OPEN} AS open, last_visited_at, {_IDLE} AS is_idle FROM feeds
                 WHERE {column} IN (SELECT value FROM json_each(?)) AND forgotten = 0""",
                 [chunk],
                 name="find feeds of a restored user",
@@ -40,12 +42,21 @@ def stored_feeds(database: Database, subscriptions: Sequence[KeptSubscription]) 
     return list(found.values())
 
 
+_IDLE = "(feeds.listed = 0 AND feeds.registered = 0)"
+
+
 def restore_user(
-    head: UserHead, subscriptions: Sequence[KeptSubscription], new: Sequence[NewFeed], *, at: datetime
+    head: UserHead,
+    subscriptions: Sequence[KeptSubscription],
+    new: Sequence[NewFeed],
+    changed: Sequence[NewFeed] = (),
+    *,
+    at: datetime,
 ) -> list[Statement]:
-    """Add a user with folders and subscriptions, and the new feeds among them, due at `at`. No
-    item is marked by its id yet."""
+    """Add a user with folders and subscriptions, and the new feeds among them, due at `at`; give the
+    `changed` feeds their addresses. No item is marked by its id yet."""
     statements = [
+        *(statement for feed in changed for statement in restore_address(feed, only_where=_IDLE, now=at)),
         users.begin_restore(
             id=head.id,
             name=head.name,

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,6 +15,7 @@ from rss_pipeline.pipeline.accounts.users import remove_user
 from rss_pipeline.pipeline.replay.restore import plan_subscriptions
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backups.user_states import KeptSubscription, user_key
+from rss_pipeline.storage.subscriptions.address import change_address
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Shown
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
 from rss_pipeline_tests.pipeline.replay.kept_users import (
@@ -121,6 +123,35 @@ def test_a_feed_that_only_users_know_is_visited_again(pipeline: Pipeline, server
 
     assert {request.host for request in server.requests} == {f"127.0.0.{n}" for n in (2, 3, 4, 9)}
     assert readers.unread(pipeline.database, "ada")["never-visited"] == 1
+
+
+def test_a_feed_has_the_address_that_a_user_gave_it_last(pipeline: Pipeline, server: FeedServer) -> None:
+    """Once no document came from there yet, so that its user's backup alone knows it; once that is older."""
+    serve(pipeline, server)
+    new = [server.route(f"127.0.0.{n}", "/new", Answer(body=rss(f"new-{n}"))) for n in (8, 9)]
+
+    def move(url: str) -> None:
+        host = urlsplit(url).hostname or ""
+        changing = change_address("ada", "alone", url=url, host=host, now=pipeline.clock())
+        change(pipeline, "ada", *changing)
+        assert pipeline.feed("alone")["url"] == url
+
+    move(new[0])
+    back_up(pipeline)
+    before = seen(pipeline)
+    drop_database(pipeline)
+    assert restored(pipeline).is_whole
+    assert pipeline.feed("alone")["url"] == new[0]
+    assert seen(pipeline) == before
+    pipeline.poll()
+    assert "new-8" in pipeline.guids("alone")
+
+    move(new[1])
+    pipeline.poll()
+    assert "new-9" in pipeline.guids("alone")
+    drop_database(pipeline)
+    assert restored(pipeline).is_whole
+    assert pipeline.feed("alone")["url"] == new[1]
 
 
 def test_a_restored_user_logs_in_once_a_password_is_set(pipeline: Pipeline, server: FeedServer) -> None:
@@ -300,8 +331,11 @@ KEPT = KeptSubscription(
 )
 
 
-def row(id: str, url: str, *, open: bool = True) -> dict[str, object]:
-    return {"id": id, "url": url, "open": int(open)}
+TAKEN = "2026-02-02T00:00:00Z"
+
+
+def row(id: str, url: str, *, open: bool = True, visited: str = "2026-02-01T00:00:00Z") -> dict[str, object]:
+    return {"id": id, "url": url, "open": int(open), "is_idle": 1, "last_visited_at": visited}
 
 
 @pytest.mark.parametrize(
@@ -318,21 +352,41 @@ def row(id: str, url: str, *, open: bool = True) -> dict[str, object]:
 def test_a_subscription_is_of_its_feed_or_of_the_one_that_has_its_url(
     stored: list[dict[str, object]], expected: list[str]
 ) -> None:
-    plan = plan_subscriptions([KEPT], stored)
+    plan = plan_subscriptions([KEPT], stored, taken_at=TAKEN)
     assert [each.feed_id for each in plan.subscriptions] == expected
     assert len(plan.refused) == 1 - len(expected)
     assert [feed.id for feed in plan.new] == ([] if stored else ["one"])
 
 
+def test_a_changed_address_is_that_of_the_newer_backup_and_a_redirect_is_no_change() -> None:
+    """`one` has the address of its last document; that of its user's backup is another one."""
+    moved = replace(KEPT, requested_url=KEPT.url)
+    elsewhere = row("one", "https://before.example/feed")
+    later = row("one", "https://after.example/feed", visited="2026-02-03T00:00:00Z")
+    in_use = {**elsewhere, "is_idle": 0}
+    followed = replace(KEPT, requested_url="https://before.example/feed")
+    cases = [
+        (moved, elsewhere, [KEPT.url]),
+        (moved, later, []),
+        (moved, in_use, []),
+        (followed, elsewhere, []),
+        (KEPT, elsewhere, []),
+    ]
+    for kept, stored, expected in cases:
+        plan = plan_subscriptions([kept], [stored], taken_at=TAKEN)
+        assert [feed.url for feed in plan.changed] == expected
+        assert [each.feed_id for each in plan.subscriptions] == ["one"]
+
+
 @pytest.mark.parametrize("url", ["https://u:p@a.example/feed", "file:///etc/passwd", "https://a.example/#x"])
 def test_no_backup_names_an_address_that_a_user_may_not(url: str) -> None:
-    plan = plan_subscriptions([replace(KEPT, url=url), replace(KEPT, feed_id="two")], [])
+    plan = plan_subscriptions([replace(KEPT, url=url), replace(KEPT, feed_id="two")], [], taken_at=TAKEN)
     assert [feed.id for feed in plan.new] == ["two"]
     assert len(plan.refused) == 1
 
 
 def test_two_new_feeds_of_one_url_are_one_subscription() -> None:
-    plan = plan_subscriptions([KEPT, replace(KEPT, feed_id="two")], [])
+    plan = plan_subscriptions([KEPT, replace(KEPT, feed_id="two")], [], taken_at=TAKEN)
     assert [feed.id for feed in plan.new] == [each.feed_id for each in plan.subscriptions] == ["one"]
 
 
