@@ -7,10 +7,12 @@ public bucket.
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from rss_pipeline.batched import batched
+from rss_pipeline.errors import DatabaseFull, ObjectStoreUnavailable
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.predicates import PRIVATE
 from rss_pipeline.storage.objects import (
@@ -74,8 +76,15 @@ def move_private(
         for feed_id in _private_feeds(database, objects):
             for some in batched(_images(objects, feed_id), _AT_ONCE):
                 keys = [info.key for info in some]
-                list(pool.map(lambda key: objects.copy(key, _private(key)), keys))
-                _record(database, feed_id, keys)
+                try:
+                    list(pool.map(lambda key: objects.copy(key, _private(key)), keys))
+                    _record(database, feed_id, keys)
+                except (DatabaseFull, ObjectStoreUnavailable):
+                    # No row names the copies: of an item that is removed before they are made again, they
+                    # would be left.
+                    with suppress(ObjectStoreUnavailable):
+                        objects.delete_many(list(map(_private, keys)))
+                    raise
                 objects.delete_many(keys)
                 number += len(keys)
                 on_moved(len(keys))

@@ -1,5 +1,6 @@
 """The places of images: public ones in a bucket of their own, of private feeds where nobody sees them."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from ipaddress import ip_network
@@ -9,9 +10,12 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from rss_pipeline.errors import DatabaseFull
 from rss_pipeline.pipeline.health.public_objects import check_public
+from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.images.places import Moved, move, move_private, to_move
 from rss_pipeline.storage.objects import public_url
+from rss_pipeline_tests.pipeline.retention.archive import cleaned
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -152,6 +156,38 @@ def test_what_strangers_can_read_is_tried_and_a_feed_that_becomes_private_takes_
     assert checked()[-1][0] == "failure"
     assert move_private(pipeline.database, pipeline.objects) == 1
     assert list(pipeline.objects.list("images/")) == []
+    assert {row["r2_key"].split("/")[0] for row in keys(pipeline)} == {"private-images"}
+    assert all(pipeline.objects.get(row["r2_key"]) for row in keys(pipeline))
+    pipeline.close()
+
+
+class FullForKeys:
+    """A database without room for the longer keys of moved images."""
+
+    def __init__(self, real: Database) -> None:
+        self.query, self.close, self._real = real.query, real.close, real
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        if any(statement.name == "record moved images" for statement in statements):
+            raise DatabaseFull("there is no room for a row")
+        return self._real.batch(statements)
+
+
+def test_in_a_full_database_images_that_are_to_move_stay_readable_and_move_once_there_is_room(
+    tmp_path: Path, server: FeedServer
+) -> None:
+    pipeline = installation(tmp_path, server, objects_public_url=server.url("127.0.0.50", "").rstrip("/"))
+    collect(pipeline, server, "a", "b")
+    pipeline.database.query("UPDATE feeds SET needs_access = 1")
+    before = keys(pipeline)
+    full = FullForKeys(pipeline.database)
+    objects = {info.key for info in pipeline.objects.list("")}
+    with pytest.raises(DatabaseFull):
+        move(full, pipeline.objects)
+    assert (keys(pipeline), {info.key for info in pipeline.objects.list("")}) == (before, objects)
+    cleaned(pipeline, database=full)
+    assert all(pipeline.objects.get(row["r2_key"]) for row in keys(pipeline))
+    assert move(pipeline.database, pipeline.objects) == Moved(private=2)
     assert {row["r2_key"].split("/")[0] for row in keys(pipeline)} == {"private-images"}
     assert all(pipeline.objects.get(row["r2_key"]) for row in keys(pipeline))
     pipeline.close()
