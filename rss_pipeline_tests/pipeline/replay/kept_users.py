@@ -9,7 +9,9 @@ from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
+from rss_pipeline.pipeline.reading.bodies import Bodies, Body
 from rss_pipeline.pipeline.retention.user_backups import UserBackups, back_up_users
+from rss_pipeline.pipeline.session.kept_html import renew
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
@@ -18,6 +20,7 @@ from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.folders import add_folders
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, note_reading, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import Edit, Wanted, edit, subscribe, unsubscribe
+from rss_pipeline_tests.pipeline.reading.test_bodies import keys
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -127,7 +130,20 @@ def seen(pipeline: Pipeline) -> dict[str, Any]:
               ON t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived
             ORDER BY 1, 2"""
         ),
+        "texts": shown(pipeline),
         "counts": {
             row["id"]: readers.unread(database, row["id"]) for row in pipeline.rows("SELECT id FROM users")
         },
     }
+
+
+def shown(pipeline: Pipeline) -> dict[str, Body]:
+    """The texts of all items in the reader, by their ids. Where the database keeps HTML of items, it has it
+    from then on."""
+    database = pipeline.database
+    bodies = Bodies(pipeline.objects, seconds=lambda: 0.0)
+    found = bodies.all_of(database, keys(database, item_ids(pipeline)).values(), shown="reader")
+    renew(database, is_over=lambda: False)
+    kept = Bodies(pipeline.objects, seconds=lambda: 0.0)
+    assert kept.all_of(database, keys(database, item_ids(pipeline)).values(), shown="reader") == found
+    return dict(found)

@@ -16,7 +16,15 @@ from rss_pipeline.storage.copy.sides import open_side
 from rss_pipeline.storage.copy.stores import Copied, copy
 from rss_pipeline.storage.copy.tables import TABLES
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.pipeline.replay.kept_users import FEEDS, MANY, USERS, act, serve, subscribe_feeds
+from rss_pipeline_tests.pipeline.replay.kept_users import (
+    FEEDS,
+    MANY,
+    USERS,
+    act,
+    serve,
+    shown,
+    subscribe_feeds,
+)
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pictures import png
@@ -28,10 +36,12 @@ Contents = dict[str, list[dict[str, Any]]]
 
 
 def contents(pipeline: Pipeline) -> Contents:
-    return {
+    """All rows, and the texts that the reader shows of them."""
+    rows = {
         table: pipeline.rows(f"SELECT * FROM {table} ORDER BY {', '.join(key)}")
         for table, key in TABLES.items()
     }
+    return {**rows, "texts": [shown(pipeline)]}
 
 
 def fill(pipeline: Pipeline, server: FeedServer) -> None:
