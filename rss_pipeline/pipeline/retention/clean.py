@@ -92,6 +92,8 @@ def clean(
         allowance=allowance or Allowance(),
         progress=progress or NoProgress(),
         items_due=due,
+        before=before,
+        is_confirmed=confirmed,
         refusal=None if confirmed else refusal(extent),
         is_after_jump=not confirmed and extent.jumped is not None,
         cleaned=CleanResult(dry_run=dry_run),
@@ -102,11 +104,7 @@ def clean(
     cleaning.leftovers()
     cleaning.items()
     cleaning.unused_feeds()
-    if not dry_run and (confirmed or cleaning.cleaned.total.items):
-        after = removals.Removals(confirmed=now) if confirmed else before
-        removed = 0 if confirmed else cleaning.cleaned.total.items
-        with _left_where_full("what was removed is not written down"):
-            removals.write_removals(database, after.and_now(removed, now))
+    cleaning.note_removed()
     if not dry_run:
         # A feed may have become a private one.
         with _left_where_full("images of feeds that became private are moved by the next clean"):
@@ -153,6 +151,8 @@ class _Cleaning:
     allowance: Allowance
     progress: Progress
     items_due: int
+    before: removals.Removals
+    is_confirmed: bool
     refusal: str | None
     """Why nothing may be removed, if there is anything to remove."""
     is_after_jump: bool
@@ -164,6 +164,20 @@ class _Cleaning:
         """False where nothing may be removed, which is kept; a dry run goes on, and shows the refusal."""
         self.cleaned.refusal = self.refusal
         return self.refusal is None or self.cleaned.dry_run
+
+    def note_removed(self) -> None:
+        """Write down how many items are gone, after each slice: those of a clean that is killed count as well
+        in what the next ones may remove."""
+        removed = self.cleaned.total.items
+        if self.cleaned.dry_run or not (self.is_confirmed or removed):
+            return
+        kept = (
+            removals.Removals(confirmed=self.now).and_now(0, self.now)
+            if self.is_confirmed
+            else self.before.and_now(removed, self.now)
+        )
+        with _left_where_full("what was removed is not written down"):
+            removals.write_removals(self.database, kept)
 
     def backups(self, *, after: str) -> None:
         needed = expiry.needed_backups(self.database)
@@ -263,6 +277,7 @@ class _Cleaning:
                 self.cleaned.items_left = max(left, 0)
                 return
             self._retire(part)
+            self.note_removed()
             through = 0 if part.is_part else len(part.items)
             left -= through
             self.progress.advance("items", through)
@@ -304,6 +319,7 @@ class _Cleaning:
                 self._retire(part, by=retire)
             elif ids := {id for id, feed_id in part.items.items() if _is_gone(listed, feed_id, id)}:
                 self._retire(_only(part, ids), by=retire)
+            self.note_removed()
 
     def unused_feeds(self) -> None:
         """Remove the feeds that their last subscriber left some days ago. Their backups stay, and their

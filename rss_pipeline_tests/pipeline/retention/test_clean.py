@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.errors import CleanRefused
 from rss_pipeline_tests.pipeline.images.images_of_feeds import document
 from rss_pipeline_tests.pipeline.retention.archive import (
     IMAGE,
@@ -22,6 +23,7 @@ from rss_pipeline_tests.pipeline.retention.archive import (
     interrupt,
     is_clean,
     is_sound,
+    let_visited,
     nothing_is_left_to_do,
     visited,
 )
@@ -233,3 +235,39 @@ def serve_at(pipeline: Pipeline, server: FeedServer, days: int, body: bytes) -> 
 def tombstones(pipeline: Pipeline) -> list[str]:
     rows = pipeline.rows("SELECT guid FROM expired_items WHERE feed_id = 'one' ORDER BY guid")
     return [row["guid"] for row in rows]
+
+
+class Ends:
+    """A Progress that ends a clean after its first items."""
+
+    def begin(self, step: str, total: int) -> None: ...
+
+    def advance(self, step: str, by: int = 1) -> None:
+        if step == "items":
+            raise KeyboardInterrupt
+
+
+def test_what_a_killed_clean_removed_counts_for_the_next_one(pipeline: Pipeline, server: FeedServer) -> None:
+    """Else a clean that is killed again and again under a wrong clock removes everything, half by half."""
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss(*NEW))), "one")
+    pipeline.poll()
+    add_rest(pipeline, 1_500)
+    let_visited(pipeline, pipeline.clock())
+
+    def age_rest(below: int) -> None:
+        pipeline.database.query("UPDATE feeds SET keep_days = NULL WHERE id = 'rest'")
+        pipeline.database.query(
+            """UPDATE items SET created_at = '2025-01-01T00:00:00Z', arrived = NULL
+            WHERE feed_id = 'rest' AND CAST(guid AS INTEGER) < ?""",
+            [below],
+        )
+
+    age_rest(700)
+    with pytest.raises(KeyboardInterrupt):
+        cleaned(pipeline, progress=Ends())
+    left = len(pipeline.rows("SELECT id FROM items"))
+    assert 900 < left < 1_100
+    age_rest(850)
+    with pytest.raises(CleanRefused, match="were removed in the last 24 hours"):
+        cleaned(pipeline)
+    assert len(pipeline.rows("SELECT id FROM items")) == left
