@@ -2,9 +2,9 @@
 
 Every query goes from the user's subscriptions to the items, also for named items and for stars. Pages go by
 key, the place of the last item: what is marked or comes in between two pages moves no other item.
-Which items a page has is found in indexes, from its key on; rows of items are read for the page alone. By
-date, all entries of the unread items are looked at for a page of these, and those of first documents for a
-page of all items.
+Which items a page has is found in indexes, from its key on; rows of items are read for the page alone. All
+entries are looked at of first documents, by date of what they have without a date, and for a page of unread
+items by date of those of a feed of which some are read.
 """
 
 import json
@@ -233,7 +233,7 @@ def known_ids(user_id: str, ids: Sequence[str]) -> Statement:
 
 def keys_of(user_id: str, item_id: str) -> Statement:
     """A query for the keys of an item of the user's feeds in every order, for `item_key`."""
-    at = ", ".join(f"{sql} AS {order}" for order, sql in _AT.items())
+    at = ", ".join(f"{_at(order)} AS {order}" for order in _AT_LATER)
     return Statement(
         f"""SELECT {at}, i.arrived AS number FROM items AS i
         CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
@@ -307,15 +307,24 @@ def named_items(result: Result) -> list[ItemRow]:
 # where a first document lists them, they were there before: today's news is newer.
 _PUBLISHED = "CASE WHEN i.pub_date < i.created_at THEN i.pub_date ELSE i.created_at END"
 """As the index `items_published` has it."""
-_DATE = f"""CASE WHEN i.pub_date >= i.created_at AND i.created_at = f.first_stored_at
+_FIRST_DATE = f"""CASE WHEN i.pub_date >= i.created_at
   THEN strftime('%Y-%m-%dT%H:%M:%SZ', i.created_at, '-1 day') ELSE {_PUBLISHED} END"""
-_AT: Mapping[Order, str] = {
-    "arrived": "i.arrived",
-    "placed": f"""CASE WHEN i.created_at = f.first_stored_at
-      THEN {number(f"strftime('%s', {_DATE})")} * 1000000 ELSE i.arrived END""",
-    "published": _DATE,
+_AT_FIRST: Mapping[Order, str] = {
+    "placed": f"""{number(f"strftime('%s', {_FIRST_DATE})")} * 1000000""",
+    "published": _FIRST_DATE,
 }
-"""An item's place in an order, of `items AS i` of the feed `f`."""
+"""The place in an order of an item of a first document."""
+_AT_LATER: Mapping[Order, str] = {"arrived": "i.arrived", "placed": "i.arrived", "published": _PUBLISHED}
+"""The place of another item."""
+
+
+def _at(order: Order, feed: str = "f") -> str:
+    """An item's place in an order, of `items AS i` of this feed."""
+    if order == "arrived":
+        return _AT_LATER[order]
+    return (
+        f"CASE WHEN i.created_at = {feed}.first_stored_at THEN {_AT_FIRST[order]} ELSE {_AT_LATER[order]} END"
+    )
 
 
 def _key(order: Order, at: object, number: object) -> Key:
@@ -365,7 +374,7 @@ def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
     if not 1 <= page.limit <= MAX_PAGE:
         raise ValueError(f"a page of {page.limit} items; it has 1 to {MAX_PAGE:,}")
     scope, scope_params = filter.scope.of(user_id)
-    condition, params = scope, scope_params
+    condition, params = "", list[Value]()
     lowest, highest = _bounds(filter, page)
     for operator, bound in ((">=", lowest), ("<=", highest)):
         if bound is not None:
@@ -377,19 +386,23 @@ def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
         at = _bound(page.order, page.after.at)
         params = [*params, at, at, page.after.number]
     way, most = "DESC" if page.newest_first else "ASC", f"LIMIT {page.limit + 1}"
-    found, bindings = list[str](), list[Value]()
-    for part in _parts(filter, page.order):
+    parts = _parts(filter, page.order)
+    found, bindings, before = list[str](), list[Value](), ""
+    if not all(part.has_scope for part in parts):
+        before, bindings = _unread_feeds(filter, page.order, scope), [*scope_params]
+    for part in parts:
         sql = f"SELECT {part.at} AS at, i.arrived, i.rowid AS place FROM {part.tables}"
         where = condition.format(number=part.number, at=part.at)
-        sql = f"{sql} WHERE {where}{part.more.format(scope=scope)}"
+        sql = f"{sql} WHERE {scope if part.has_scope else 'true'}{where}{part.more.format(scope=scope)}"
         if page.order != "arrived":
             # SQLite stops in an index at the end of the page only where it sorts by no column twice.
             by = f"1 {way}" if part.at == "i.arrived" else f"1 {way}, 2 {way}"
             sql = f"SELECT at, arrived, place FROM ({sql} ORDER BY {by} {most}) AS part"
         found.append(sql)
-        bindings += params + scope_params * part.more.count("{scope}")
+        bindings += [*(scope_params if part.has_scope else []), *params]
+        bindings += scope_params * part.more.count("{scope}")
     by = f"1 {way}" if page.order == "arrived" else f"1 {way}, 2 {way}"
-    return f"{' UNION ALL '.join(found)} ORDER BY {by} {most}", bindings
+    return f"{before}{' UNION ALL '.join(found)} ORDER BY {by} {most}", bindings
 
 
 def _count(user_id: str, filter: Filter) -> tuple[str, list[Value]]:
@@ -433,6 +446,8 @@ class _Part:
     number: str
     at: str
     more: str
+    has_scope: bool = True
+    """False where the tables have the feeds of the scope alone."""
 
 
 _STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived"
@@ -448,15 +463,20 @@ def _parts(filter: Filter, order: Order) -> list[_Part]:
     if filter.is_read is None:
         return _all_of_feeds(order, _without("t.starred_at IS NOT NULL") if starred else "")
     # Items decided by the subscription's number, but those with a state; and those decided by their state.
-    operator, exception = ("<=", 0) if filter.is_read else (">", 1)
-    excepted = (
-        f"(t.is_read = {exception} OR t.starred_at IS NOT NULL)" if starred else f"t.is_read = {exception}"
+    operator = "<=" if filter.is_read else ">"
+    decided, excepted = f"arrived {operator} s.read_up_to", _excepted(filter)
+    by_number = (
+        [_of_feeds(order, f" AND i.{decided}{_without(f't.{decided} AND {excepted}')}")]
+        if filter.is_read or order == "arrived"
+        else _unread(order, excepted)
     )
-    decided = f"arrived {operator} s.read_up_to"
-    return [
-        _of_feeds(order, f" AND i.{decided}{_without(f't.{decided} AND {excepted}')}"),
-        _of_states(order, f" AND t.is_read = {int(filter.is_read)}{unlike}"),
-    ]
+    return [*by_number, _of_states(order, f" AND t.is_read = {int(filter.is_read)}{unlike}")]
+
+
+def _excepted(filter: Filter) -> str:
+    """The condition on a state that the subscription's number does not decide for the filter."""
+    excepted = f"t.is_read = {0 if filter.is_read else 1}"
+    return excepted if filter.is_starred is None else f"({excepted} OR t.starred_at IS NOT NULL)"
 
 
 def _without(state: str) -> str:
@@ -472,29 +492,96 @@ def _without(state: str) -> str:
 
 
 def _all_of_feeds(order: Order, more: str) -> list[_Part]:
-    """All items. Of those of first documents the place is computed; the others are in an index in the order,
+    """All items. The place of some of first documents is computed; the others are in an index in the order,
     so that of each feed no more is read than the page has."""
     if order == "arrived":
         return [_of_feeds(order, more)]
     more = f" AND i.arrived IS NOT NULL{more}"
-    later = f" AND i.created_at IS NOT f.first_stored_at{more}"
-    index, at = ("items_of_feed", "i.arrived") if order == "placed" else ("items_published", _PUBLISHED)
+    return _in_order(order, "subscribed", more)
+
+
+_BY_NUMBER = """SELECT 1 FROM items AS i INDEXED BY items_of_feed
+    WHERE i.feed_id = s.feed_id AND i.arrived {} s.read_up_to"""
+
+
+def _unread_feeds(filter: Filter, order: Order, scope: str) -> str:
+    """`WITH` for `unread`, the feeds of a scope with items above the number, and `excepted`, the numbers of
+    those that their state excepts. Mostly nearly all feeds are left aside so.
+
+    `is_whole`: no item of the feed is below the number.
+    """
+    whole = f", NOT EXISTS ({_BY_NUMBER.format('<=')}) AS is_whole" if order == "published" else ""
+    return f"""WITH unread AS MATERIALIZED (
+      SELECT s.user_id, s.feed_id AS id, s.read_up_to,
+        (SELECT f.first_stored_at FROM feeds AS f WHERE f.id = s.feed_id) AS first_stored_at{whole}
+      FROM subscriptions AS s WHERE {scope} AND EXISTS ({_BY_NUMBER.format(">")})),
+    excepted AS MATERIALIZED (
+      SELECT t.arrived FROM unread
+      CROSS JOIN item_states AS t ON t.user_id = unread.user_id AND t.feed_id = unread.id
+      WHERE t.arrived > unread.read_up_to AND {_excepted(filter)}) """
+
+
+def _unread(order: Order, excepted: str) -> list[_Part]:
+    """Items above the subscription's number, in the order as `_all_of_feeds`. By date, an index in the order
+    serves for a feed of which nothing is read; of another one it would mostly lead to what is read."""
+    more = f""" AND i.arrived > unread.read_up_to AND (
+      i.arrived NOT IN (SELECT arrived FROM excepted) OR NOT EXISTS (SELECT 1 FROM item_states AS t
+        WHERE t.user_id = unread.user_id AND t.feed_id = unread.id AND t.arrived = i.arrived
+          AND {excepted}))"""
+    if order == "placed":
+        return _in_order(order, "unread", more)
+    partly_read = _Part(
+        tables="unread CROSS JOIN items AS i INDEXED BY items_of_feed ON i.feed_id = unread.id",
+        number="i.arrived",
+        at=_at(order, "unread"),
+        more=f" AND NOT unread.is_whole{more}",
+        has_scope=False,
+    )
+    return [*_in_order(order, "unread", f" AND unread.is_whole{more}"), partly_read]
+
+
+_IN_ORDER: Mapping[Order, tuple[str, str, str]] = {
+    "placed": ("items_of_feed", "", ""),
+    # Of a first document, only what has no date, or one ahead, is elsewhere than the index has it.
+    "published": (
+        "items_published",
+        f" OR {_PUBLISHED} < i.created_at",
+        " AND i.pub_date >= i.created_at",
+    ),
+}
+"""The indexes of a feed's items in these orders; which items of first documents are in order there, too, and
+which are not."""
+
+
+def _in_order(order: Order, feeds: Literal["subscribed", "unread"], more: str) -> list[_Part]:
+    """Items of the feeds of a scope, or of `unread`: those that an index has in the order, and the others of
+    first documents."""
+    tables, of = _tables(feeds)
+    index, in_order, others = _IN_ORDER[order]
     return [
         _Part(
-            tables=f"""subscriptions AS s{_feeds(order)}
-            CROSS JOIN items AS i INDEXED BY {index} ON i.feed_id = s.feed_id""",
+            tables=f"{tables} CROSS JOIN items AS i INDEXED BY {index} ON i.feed_id = {of}.id",
             number="i.arrived",
-            at=at,
-            more=later,
+            at=_AT_LATER[order],
+            more=f" AND (i.created_at IS NOT {of}.first_stored_at{in_order}){more}",
+            has_scope=feeds == "subscribed",
         ),
         _Part(
-            tables=f"""subscriptions AS s{_feeds(order)} CROSS JOIN items AS i INDEXED BY items_age
-              ON i.feed_id = s.feed_id AND i.created_at = f.first_stored_at""",
+            tables=f"""{tables} CROSS JOIN items AS i INDEXED BY items_age
+              ON i.feed_id = {of}.id AND i.created_at = {of}.first_stored_at""",
             number="i.arrived",
-            at=_AT[order],
-            more=more,
+            at=_AT_FIRST[order],
+            more=f"{others}{more}",
+            has_scope=feeds == "subscribed",
         ),
     ]
+
+
+def _tables(feeds: Literal["subscribed", "unread"]) -> tuple[str, str]:
+    """The tables, and the one among them with `id` and `first_stored_at` of a feed."""
+    if feeds == "unread":
+        return "unread", "unread"
+    return "subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id", "f"
 
 
 def _of_feeds(order: Order, more: str) -> _Part:
@@ -502,7 +589,7 @@ def _of_feeds(order: Order, more: str) -> _Part:
         tables=f"""subscriptions AS s{_feeds(order)}
         CROSS JOIN items AS i INDEXED BY items_of_feed ON i.feed_id = s.feed_id""",
         number="i.arrived",
-        at=_AT[order],
+        at=_at(order),
         more=f" AND i.arrived IS NOT NULL{more}",
     )
 
@@ -515,10 +602,11 @@ _PLACE = """CROSS JOIN items AS i INDEXED BY items_of_feed
 
 def _of_states(order: Order, more: str) -> _Part:
     return _Part(
-        tables=f"""subscriptions AS s{_feeds(order)}
-        CROSS JOIN item_states AS t ON t.user_id = s.user_id AND t.feed_id = s.feed_id {_PLACE}""",
+        tables=f"""subscriptions AS s
+        CROSS JOIN item_states AS t ON t.user_id = s.user_id AND t.feed_id = s.feed_id{_feeds(order)}
+        {_PLACE}""",
         number="t.arrived",
-        at=_AT[order],
+        at=_at(order),
         more=more,
     )
 
@@ -529,7 +617,7 @@ def _starred(order: Order, more: str) -> _Part:
         CROSS JOIN subscriptions AS s ON s.user_id = t.user_id AND s.feed_id = t.feed_id{_feeds(order)}
         {_PLACE}""",
         number="t.arrived",
-        at=_AT[order],
+        at=_at(order),
         more=f" AND t.starred_at IS NOT NULL{more}",
     )
 

@@ -142,7 +142,7 @@ def test_every_list_is_exact_in_pages_of_any_size(two: Database, order: Order) -
 
 
 @pytest.mark.parametrize("order", ["arrived", "placed", "published"])
-def test_a_page_of_all_items_costs_the_same_however_many_are_stored(tmp_path: Path, order: Order) -> None:
+def test_a_page_costs_the_same_however_many_items_are_stored_or_unread(tmp_path: Path, order: Order) -> None:
     """In steps of SQLite's machine, for the first page and for one behind a key."""
     steps = []
     for number, size in enumerate((100, 2_000)):
@@ -155,7 +155,11 @@ def test_a_page_of_all_items_costs_the_same_however_many_are_stored(tmp_path: Pa
             change(database, "UPDATE feeds SET first_stored_at = '2026-01-01T00:00:00Z'")
             middle = Key.of_number((1_767_225_600 + size // 2 * 60) * 1_000_000)
             pages = [Page(limit=20, order=order), Page(limit=20, order=order, after=middle.within(order))]
-            statements = [item_lists.list_numbers("ann", Filter(), page) for page in pages]
+            statements = [
+                item_lists.list_numbers("ann", Filter(is_read=is_read), page)
+                for is_read in (None, False)
+                for page in pages
+            ]
         steps.append([_steps(path, statement) for statement in statements])
     for few, many in zip(*steps, strict=True):
         assert many < 1.3 * few

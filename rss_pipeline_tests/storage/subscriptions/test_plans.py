@@ -89,6 +89,6 @@ def test_the_item_of_a_state_is_looked_up_and_not_looked_for(sqlite: SqliteDatab
             assert "arrived=?" in searches[-1]
 
 
-_PARTS = ("page", "part", "shown", "own", "marked", "touched", "read", "new", "fresh")
+_PARTS = ("page", "part", "shown", "own", "marked", "touched", "read", "new", "fresh", "unread", "excepted")
 _SMALL = ("j", "v", "CONSTANT", "(subquery", *_PARTS)
 """Parameters, and the results of other parts of the statement."""
