@@ -83,12 +83,16 @@ class Shown:
         """`WITH` for the table `shown`: `feed_id`, `read_up_to` and, as `number`, the number up to which the
         feed was shown, its newest item's at most; with its parameters."""
         condition, params = self.scope.of(user_id)
+        shown = f"""shown AS MATERIALIZED (
+          SELECT s.feed_id, s.read_up_to, min({{}}, {NEWEST}) AS number
+          FROM subscriptions AS s{{}} WHERE {condition})"""
+        # Mostly there are none; then a feed is marked in three quarters of the time.
+        if not self.of_feeds:
+            return f"WITH {shown.format('?', '')}", [self.up_to, *params]
         return (
             f"""WITH own AS MATERIALIZED (
               SELECT key AS feed_id, {number("value")} AS number FROM json_each(?)),
-            shown AS MATERIALIZED (
-              SELECT s.feed_id, s.read_up_to, min(coalesce(own.number, ?), {NEWEST}) AS number
-              FROM subscriptions AS s LEFT JOIN own ON own.feed_id = s.feed_id WHERE {condition})""",
+            {shown.format("coalesce(own.number, ?)", " LEFT JOIN own ON own.feed_id = s.feed_id")}""",
             [compact(dict(self.of_feeds)), self.up_to, *params],
         )
 
