@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from rss_pipeline.errors import StorageRejected
@@ -231,7 +231,9 @@ def as_json(value: object) -> bytes:
 
 def check_limits(statement: Statement, *, most: int = MAX_VALUE_BYTES) -> None:
     """One statement's own limits; `most` are the bytes of a value."""
-    if len(statement.sql.encode()) > MAX_SQL_BYTES:
+    sql = statement.sql
+    # A character takes four bytes at most: most statements need not be encoded to be sure.
+    if 4 * len(sql) > MAX_SQL_BYTES and len(sql.encode()) > MAX_SQL_BYTES:
         raise StorageRejected(f"a statement has more than {MAX_SQL_BYTES:,} bytes of SQL")
     if len(statement.params) > MAX_PARAMETERS:
         raise StorageRejected(f"{len(statement.params)} parameters; at most {MAX_PARAMETERS} may be bound")
@@ -247,10 +249,13 @@ def check_limits(statement: Statement, *, most: int = MAX_VALUE_BYTES) -> None:
 
 
 def _check_text(value: str, position: int, most: int) -> None:
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError as error:
-        raise StorageRejected(f"parameter {position}: a lone surrogate cannot be stored") from error
+    if value.isascii():
+        size = len(value)
+    else:
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as error:
+            raise StorageRejected(f"parameter {position}: a lone surrogate cannot be stored") from error
     _check_size(size, position, most)
     if "\0" in value:
         raise StorageRejected(f"parameter {position}: U+0000 cannot be stored: stores differ on it")
@@ -269,6 +274,7 @@ def one(result: Result) -> Row | None:
 _WRITES = re.compile(r"\b(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
 
 
+@lru_cache(maxsize=1_000)
 def only_reads(sql: str) -> bool:
     """True for a SELECT. Behind WITH there may be a write; where in doubt, it is taken for one."""
     words = sql.split(None, 1)

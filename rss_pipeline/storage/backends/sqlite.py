@@ -326,7 +326,9 @@ class _Connection:
             raise self._unavailable(error, Statement(sql)) from error
 
     def _execute(self, statement: Statement) -> Result:
-        self._limit_values(_value_bytes(statement.sql))
+        if (most := _value_bytes(statement.sql)) != self._value_bytes:
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
+            self._value_bytes = most
         before = self._connection.total_changes
         # D1 binds every number as a double; so do we, or `1` in a TEXT column would differ between stores.
         params = [float(value) if isinstance(value, int) else value for value in statement.params]
@@ -340,11 +342,6 @@ class _Connection:
                 raise StorageRejected(f"the database refused a value: {error}") from error
             raise self._unavailable(error, statement) from error
         return Result(names, values, self._connection.total_changes - before)
-
-    def _limit_values(self, most: int) -> None:
-        if most != self._value_bytes:
-            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
-            self._value_bytes = most
 
     def _unavailable(self, error: sqlite3.Error, statement: Statement) -> DatabaseUnavailable:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
