@@ -9,7 +9,7 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rss_pipeline.collector.sanitize.body import Pieces
 from rss_pipeline.fast_zlib import compressobj
@@ -30,6 +30,11 @@ class Packed:
 
     pieces: Pieces
     deflated: bytes | None = None
+    length: int = field(init=False)
+    """Bytes as they are: each answer asks for it, so that it is counted once."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", sum(map(len, self.pieces)))
 
     @classmethod
     def of(cls, *pieces: bytes | memoryview) -> "Packed":
@@ -46,11 +51,6 @@ class Packed:
         """At most 65,535 bytes, not made smaller: it costs nothing."""
         size = len(plain).to_bytes(2, "little")
         return cls((plain,), b"\0" + size + bytes([255 - byte for byte in size]) + plain)
-
-    @property
-    def length(self) -> int:
-        """Bytes as they are."""
-        return sum(map(len, self.pieces))
 
     @property
     def size(self) -> int:
