@@ -6,6 +6,7 @@ from urllib.parse import quote, unquote, urlencode
 from rss_pipeline.api.fields import has_controls
 
 HOME = "/unread"
+_FEEDS = "/feeds/"
 _MOST_CHARACTERS = 2_000
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 _API = ("api", "reader", "accounts", "greader", "greader.php")
@@ -18,7 +19,13 @@ def is_page(path: str) -> bool:
 
 
 def feed_url(feed_id: str) -> str:
-    return f"/feeds/{quote(feed_id, safe='')}"
+    return f"{_FEEDS}{quote(feed_id, safe='')}"
+
+
+def feed_of(path: str) -> str | None:
+    """The id of the feed with this `feed_url`; None if it is another page's."""
+    found = unquote(path.removeprefix(_FEEDS))
+    return found if feed_url(found) == path else None
 
 
 def folder_url(name: str) -> str:

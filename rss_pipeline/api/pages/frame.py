@@ -1,13 +1,14 @@
 """The frame around a signed-in page: the user's preferences, folders and feeds with their unread counts."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, islice
+from itertools import islice
 from typing import Self
 
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.pages.addresses import feed_url
+from rss_pipeline.api.pages.addresses import feed_of
 from rss_pipeline.pipeline.accounts.preferences import Preferences, stored_preferences
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result, Statement
@@ -47,26 +48,26 @@ class Frame:
     items: int = 0
     """All items of the feeds."""
 
-    @property
+    @cached_property
     def loose(self) -> Sequence[FeedRow]:
         """Feeds in no folder."""
         return [feed for feed in self.feeds if feed.folder is None]
 
-    @property
+    @cached_property
     def unread(self) -> int:
         return sum(feed.unread for feed in self.feeds)
 
-    @property
+    @cached_property
     def version(self) -> int:
         """The number of the newest item of all feeds: what this page has shown."""
         return max((feed.version for feed in self.feeds), default=0)
 
-    @property
+    @cached_property
     def failing(self) -> int:
         """Feeds with a failed last visit."""
         return sum(feed.last_visit_failed for feed in self.feeds)
 
-    @property
+    @cached_property
     def unvisited(self) -> int:
         """Feeds that wait for their first visit."""
         return sum(feed.health == "new" for feed in self.feeds)
@@ -80,7 +81,8 @@ class Frame:
         """The feeds among these that the column of the page at this path shows."""
         if not self.is_cut:
             return feeds
-        return [feed for feed in feeds if feed.feed_id in self._kept or feed_url(feed.feed_id) == path]
+        kept, shown = self._kept, feed_of(path)
+        return [feed for feed in feeds if feed.feed_id in kept or feed.feed_id == shown]
 
     @cached_property
     def _kept(self) -> frozenset[str]:
@@ -123,8 +125,9 @@ def frame_of(results: Sequence[Result]) -> Frame:
     """The frame, from the results of `frame_statements`."""
     user, folders, listed, stars = results
     feeds = feed_rows(listed)
-    inside = sorted((feed for feed in feeds if feed.folder is not None), key=lambda feed: feed.folder or "")
-    by_folder = {name: list(rows) for name, rows in groupby(inside, key=lambda feed: feed.folder or "")}
+    by_folder = defaultdict[str | None, list[FeedRow]](list)
+    for feed in feeds:
+        by_folder[feed.folder].append(feed)
     return Frame(
         preferences=stored_preferences(user.rows[0]["preferences"]),
         feeds=feeds,

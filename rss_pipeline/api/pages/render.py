@@ -104,7 +104,8 @@ def _when(context: Context, at: datetime | None) -> Markup:
     shown = full
     if context["preferences"].dates == "relative":
         shown = age(utc, context["now"])
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(instant(utc), full, shown)
+    # Nothing in it needs to be escaped, which takes five times as long as the rest.
+    return Markup(f'<time datetime="{instant(utc)}" title="{full}">{shown}</time>')
 
 
 def _on(at: datetime | None) -> Markup:

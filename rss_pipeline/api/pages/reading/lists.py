@@ -3,7 +3,7 @@
 A page of items is two batches: what the frame shows has the preferences that choose the items.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -158,14 +158,16 @@ async def _list(request: Request, caller: AsyncCaller, view: View, after: str | 
             undoable=next(iter(undoable_marks(undoable)), None),
             is_first_page=after is None,
             more=None if items.next_key is None else view.address(after=items.next_key),
-            unread=sum(each.unread for each in feeds),
-            version=max((each.version for each in feeds), default=0),
+            unread=frame.unread if feeds is frame.feeds else sum(each.unread for each in feeds),
+            version=frame.version
+            if feeds is frame.feeds
+            else max((each.version for each in feeds), default=0),
         )
 
     return await run_in_threadpool(shown)
 
 
-def _feeds_of(frame: Frame, view: View) -> list[FeedRow]:
+def _feeds_of(frame: Frame, view: View) -> Sequence[FeedRow]:
     """The feeds of a view.
 
     Raises:
@@ -182,7 +184,7 @@ def _feeds_of(frame: Frame, view: View) -> list[FeedRow]:
                 raise ApiError("not_found", "You have no such folder.", what_to_do=_ELSEWHERE)
             return [feed for feed in frame.feeds if feed.folder == view.scope.folder]
         case _:
-            return list(frame.feeds)
+            return frame.feeds
 
 
 _ELSEWHERE = "It may have been renamed or unsubscribed; your feeds are in the column, and at /feeds."

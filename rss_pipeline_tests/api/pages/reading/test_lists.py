@@ -129,6 +129,7 @@ def test_with_very_many_subscriptions_a_page_says_what_its_column_leaves_out(rea
     assert "Of your 400 feeds, only those with unread items are shown." in page
     assert page.count("data-feed=") == 1
     assert client.get("/feeds/f9").text.count("data-feed=") == 2
+    assert client.get("/feeds/f9/edit").text.count("data-feed=") == 1
     assert client.get("/feeds").text.count('data-feed="f9"') == 1
 
 
