@@ -231,3 +231,15 @@ def test_on_d1_the_list_of_feeds_is_one_request(reader: Reader) -> None:
         database.requests = 0
         assert len(client.get(path).json()["feeds"]) == 2
         assert database.requests == 1
+
+
+def test_a_feed_with_a_host_on_hold_says_so_and_when_the_hold_ends(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    before = feed(user)["next_visit"]
+    reader.database.query("UPDATE feeds SET next_fetch_at = '2026-01-01T00:00:00Z'")
+    reader.database.query(
+        "INSERT INTO hosts (host, hold_until, reason) SELECT host, '2099-01-01T00:00:00Z', '429' FROM feeds"
+    )
+    held = feed(user)["next_visit"]
+    assert held["at"] == "2099-01-01T00:00:00Z" != before["at"]
+    assert held["reason"] == "its host is on hold"

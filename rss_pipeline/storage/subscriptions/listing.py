@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.storage.database import Result, Statement, Value
-from rss_pipeline.storage.feeds.holds import ON_HOLD, free_since
+from rss_pipeline.storage.feeds.holds import ON_HOLD
 from rss_pipeline.storage.feeds.predicates import (
     HEALTH,
     NOT_COLLECTED_HEALTH,
@@ -95,13 +95,15 @@ class FeedRow(NamedTuple):
         return from_instant(self.success_at)
 
 
-_VISIT_AT = free_since("f")
+_VISIT_AT = "max(f.next_fetch_at, coalesce(h.hold_until, ''), coalesce(o.hold_until, ''))"
+"""`free_since` by `_HOLDS`, which looks once for each hold however often this is used."""
+_HOLDS = "LEFT JOIN hosts AS h ON h.host = f.host LEFT JOIN feed_holds AS o ON o.feed_id = f.id"
 _VISIT = (
     _VISIT_AT,
     f"CASE WHEN {_VISIT_AT} > f.next_fetch_at THEN '{ON_HOLD}' ELSE f.schedule_reason END",
     "f.last_success_at",
 )
-"""`visit_at`, `visit_reason` and `success_at` of FeedRow: they change with each visit."""
+"""`visit_at`, `visit_reason` and `success_at` of FeedRow, by `_HOLDS`: they change with each visit."""
 _VISITS_AT_ONCE = 50
 _COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
   f.link, f.description, s.folder, s.position, s.wished_interval, s.added_at AS added,
@@ -125,7 +127,7 @@ def list_feeds(
     at, reason, success = _VISIT if has_visits else ("''", "NULL", "NULL")
     return Statement(
         f"""SELECT {_COLUMNS}, {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at
-        FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
+        FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id {_HOLDS if has_visits else ""}
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         params,
         name="list feeds of a user",
@@ -136,7 +138,7 @@ def list_feeds(
 def list_visits(feed_ids: Sequence[str]) -> list[Statement]:
     """Queries for the last and the next visit of these feeds, for `with_visits`. One row is read of each
     feed: a list of ids as JSON would be rows too, where these are paid for."""
-    visit = f"(SELECT json_array(f.id, {', '.join(_VISIT)}) FROM feeds AS f WHERE f.id = ?)"
+    visit = f"(SELECT json_array(f.id, {', '.join(_VISIT)}) FROM feeds AS f {_HOLDS} WHERE f.id = ?)"
     return [
         Statement(
             "SELECT " + ", ".join(f"{visit} AS v{number}" for number in range(len(some))),
