@@ -22,7 +22,13 @@ from rss_pipeline.collector.models.warning import document_warnings
 from rss_pipeline.errors import StorageRejected, spooling
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
 from rss_pipeline.storage.images.tasks import ItemImages
-from rss_pipeline.storage.items.items import RowChunk, image_source, item_rows, rows_of
+from rss_pipeline.storage.items.items import (
+    RowChunk,
+    chunked_rows,
+    named_rows,
+    rows_of,
+    stored_enclosures,
+)
 from rss_pipeline.storage.items.streams import VALUES_KEPT
 
 logger = logging.getLogger(__name__)
@@ -105,14 +111,16 @@ def parse_document(task: ParseTask) -> Parsed:
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
     former = {item_id(feed.id, item.guid): item.former_guids for item in parsed.items if item.former_guids}
-    chunks: list[RowChunk] = []
+    rows: Iterable[Row] = named_rows(
+        feed.id,
+        oldest_first(parsed.items, fetched_at),
+        fetched_at=fetched_at,
+        item_bytes=task.item_bytes,
+    )
+    rows = rows if task.search is None else list(rows)
+    ids: list[str] = []
     with path.open("wb") as file:
-        for chunk in item_rows(
-            feed.id,
-            oldest_first(parsed.items, fetched_at),
-            fetched_at=fetched_at,
-            item_bytes=task.item_bytes,
-        ):
+        for chunk in chunked_rows(list(row.values()) for row in rows):
             chunk = replace(
                 chunk,
                 imageless=tuple(id for id in chunk.ids if id in imageless),
@@ -120,8 +128,7 @@ def parse_document(task: ParseTask) -> Parsed:
                 former_guids=tuple(pair for id in chunk.ids for pair in former.get(id, ())),
             )
             pickle.dump(chunk, file)
-            if task.search is not None:
-                chunks.append(chunk)
+            ids += chunk.ids
             if file.tell() > most:
                 raise StorageRejected(f"its items fill more than {most:,} bytes; that is no feed's size")
     result = Parsed(
@@ -144,7 +151,7 @@ def parse_document(task: ParseTask) -> Parsed:
     if task.search is not None:
         # The rows have all that is searched, and a text is large.
         del parsed
-        _search_all(task, task.search, chunks, feed_link=result.header.link)
+        _search_all(task, task.search, rows, ids=ids, imageless=imageless, feed_link=result.header.link)
     return result
 
 
@@ -260,6 +267,11 @@ class ImageSearch:
     """The items with HTML to be kept, also those that are not searched, each with the time of its last
     repair."""
 
+    @property
+    def wanted(self) -> tuple[object, ...]:
+        """All by which two searches in the same file differ."""
+        return self.feed.url, self.feed_link, self.ids, self.most, dict(self.keep)
+
     def found(self) -> Iterator[Row]:
         """The rows of the items."""
         if self.path is None:
@@ -274,22 +286,26 @@ class ImageSearch:
 
 
 def _search_all(
-    task: ParseTask, search: SearchOfAll, chunks: Sequence[RowChunk], *, feed_link: str | None
+    task: ParseTask,
+    search: SearchOfAll,
+    rows: Iterable[Row],
+    *,
+    ids: Sequence[str],
+    imageless: set[str],
+    feed_link: str | None,
 ) -> None:
-    all_ids = [id for chunk in chunks for id in chunk.ids]
-    imageless = {id for chunk in chunks for id in chunk.imageless}
     found = ImageSearch(
         feed=task.feed,
         feed_link=feed_link,
         path=_rows(task.document),
-        ids=frozenset(id for id in all_ids if id not in imageless) if task.feed.images else frozenset(),
+        ids=frozenset(ids) - imageless if task.feed.images else frozenset(),
         most=search.most,
-        keep=dict.fromkeys(all_ids) if search.is_kept else {},
+        keep=dict.fromkeys(ids) if search.is_kept else {},
     )
     if not found.ids and not found.keep:
         return
     try:
-        search_early(found, rows_of(chunks))
+        search_early(found, rows)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - foreign parsers raise anything; it is searched again
@@ -314,7 +330,7 @@ def search_early(task: ImageSearch, rows: Iterable[Row] | None = None) -> None:
         path.touch()
     found = find_item_images(task, rows)
     with spooling(path), path.open("wb") as file:
-        pickle.dump((task, found), file)
+        pickle.dump((task.wanted, found), file)
 
 
 def found_early(task: ImageSearch) -> list[ItemImages] | None:
@@ -324,13 +340,13 @@ def found_early(task: ImageSearch) -> list[ItemImages] | None:
         return None
     try:
         with path.open("rb") as file:
-            same, found = pickle.load(file)
+            wanted, found = pickle.load(file)
     except (EOFError, pickle.UnpicklingError):
         # Its worker was killed while it wrote.
         return None
     finally:
         path.unlink()
-    return found if same == task else None
+    return found if wanted == task.wanted else None
 
 
 def _rows(document: Document) -> Path:
@@ -348,7 +364,7 @@ def find_item_images(task: ImageSearch, rows: Iterable[Row] | None = None) -> li
     Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters is in every URL. Beyond 4 MB
     of compressed HTML the rest is made when somebody reads it: the run has all of it in memory at once.
     """
-    from rss_pipeline.collector.images.find import item_images
+    from rss_pipeline.collector.images.find import images_in_order
     from rss_pipeline.pipeline.session import kept_html
 
     found: list[ItemImages] = []
@@ -357,7 +373,8 @@ def find_item_images(task: ImageSearch, rows: Iterable[Row] | None = None) -> li
         id, html, urls = row["id"], None, list[str]()
         is_searched = task.path is None or id in task.ids
         if is_searched and left > 0:
-            for url in item_images(image_source(row), feed_link=task.feed_link, feed_url=task.feed.url):
+            bases = [row["base_url"], row["link"], task.feed_link, task.feed.url]
+            for url in images_in_order(row["content_html"], stored_enclosures(row), bases=bases):
                 left -= len(url)
                 if left < 0:
                     break

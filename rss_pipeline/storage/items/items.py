@@ -59,11 +59,14 @@ _GUARD = "EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)"
 _NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM expired_items AS e WHERE e.feed_id = ? AND e.guid = {guid})"
 _HEAD = "feed_id, created_at, backup_key, images_extracted_at, arrived"
 _LOOKED_AT = "CASE WHEN {id} IN (SELECT j.value FROM json_each(?) AS j) THEN ? END"
+# SQLite writes a row out of the list once: json_each alone writes it again for each field that is read of it.
 _INSERT = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
-  SELECT ?, ?, ?, {_LOOKED_AT.format(id="json_extract(value, '$[0]')")}, {NEXT_ARRIVAL} + {number("key")},
-    {", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(COLUMNS)))}
-  FROM json_each(?) WHERE {_GUARD}
-  AND {_NOT_EXPIRED.format(guid=f"json_extract(value, '$[{_GUID}]')")}
+  WITH listed(key, value) AS MATERIALIZED (SELECT j.key, json(j.value) FROM json_each(?) AS j)
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="json_extract(listed.value, '$[0]')")},
+    {NEXT_ARRIVAL} + {number("listed.key")},
+    {", ".join(f"json_extract(listed.value, '$[{n}]')" for n in range(len(COLUMNS)))}
+  FROM listed WHERE {_GUARD}
+  AND {_NOT_EXPIRED.format(guid=f"json_extract(listed.value, '$[{_GUID}]')")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
 _INSERT_ONE = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
   SELECT ?, ?, ?, {_LOOKED_AT.format(id="?")}, {NEXT_ARRIVAL}, {", ".join("?" * len(COLUMNS))}
@@ -95,8 +98,15 @@ def item_rows(
     """Insert-ready rows of a document's items, in its order, for a store with room for `item_bytes` bytes of
     one. Raises `StorageRejected` where a guid alone does not fit (fitting.py).
     """
-    rows = (fitted(_row(feed_id, item, fetched_at), item_bytes=item_bytes) for item in items)
+    rows = named_rows(feed_id, items, fetched_at=fetched_at, item_bytes=item_bytes)
     return chunked_rows(list(row.values()) for row in rows)
+
+
+def named_rows(
+    feed_id: str, items: Iterable[Item], *, fetched_at: datetime, item_bytes: int = MAX_VALUE_BYTES
+) -> Iterator[Row]:
+    """The rows of `item_rows` by the names of their columns, in the order of COLUMNS."""
+    return (fitted(_row(feed_id, item, fetched_at), item_bytes=item_bytes) for item in items)
 
 
 def chunked_rows(rows: Iterable[list[Any]]) -> Iterator[RowChunk]:
@@ -172,7 +182,7 @@ def insert_statements(
         params = [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]]
         insert = Statement(_INSERT_ONE, params, name="insert one item", planned_once=True, holds_item=True)
     else:
-        params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
+        params = [chunk.text, *head, *looked_at, feed_id, token, feed_id]
         insert = Statement(_INSERT, params, name="insert items", planned_once=True)
     return [insert, mark_stale_if(feed_id, *has_come(feed_id, at)), count_on(feed_id, at)]
 

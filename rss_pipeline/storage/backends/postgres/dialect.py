@@ -163,7 +163,7 @@ class _Translation:
                 return self._extract(*arguments)
             case "JSON", 1:
                 # Parsed: its fields are read from it.
-                return f"CAST({self.write(arguments[0])} AS jsonb)"
+                return self._parsed(arguments[0])
             case "JSON_ARRAY", _:
                 return f"array_to_json(ARRAY[{self._listed(arguments, as_json=True)}]::json[])"
             case "JSON_OBJECT", _:
