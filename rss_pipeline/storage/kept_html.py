@@ -6,6 +6,7 @@ take bytes have it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rss_pipeline.fast_zlib import decompress
 from rss_pipeline.storage.database import (
@@ -23,8 +24,8 @@ MOST_BYTES = MAX_VALUE_BYTES - 10_000
 """Bytes of one item's HTML, compressed: more does not fit into a row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptHtml:
+# A dataclass takes several times as long to send from process to process.
+class KeptHtml(NamedTuple):
     """An item's HTML as it is written."""
 
     item_id: str

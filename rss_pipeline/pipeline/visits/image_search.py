@@ -145,5 +145,5 @@ class ItemImageSearch:
                 hostile += 1
                 logger.warning("%s, item %s: no search for images: %s", task.feed.url, id, result.message)
                 result = [ItemImages(item_id=id, urls=())]
-            images += [replace(each, is_searched=is_searched) for each in result]
+            images += [each._replace(is_searched=is_searched) for each in result]
         return images

@@ -109,8 +109,8 @@ def test_the_items_of_a_feed_s_first_document_are_searched_where_it_is_read(
     found = found_early(search)
     assert found is not None
     # Compressed, equal HTML may differ.
-    assert [replace(each, html=None) for each in found] == [
-        replace(each, html=None) for each in find_item_images(search)
+    assert [each._replace(html=None) for each in found] == [
+        each._replace(html=None) for each in find_item_images(search)
     ]
     assert all(each.html is not None and decompress(each.html.html) for each in found)
 

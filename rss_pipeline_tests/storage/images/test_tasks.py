@@ -46,6 +46,22 @@ def pending(database: Database, feed_id: str = "a") -> list[str]:
     return [row["id"] for page in image_tasks.pending_items(database, feed_id) for row in page]
 
 
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://CDN.example/1.jpg", "cdn.example"),
+        ("https://cdn.example?size=1/2", "cdn.example"),
+        ("https://me:secret@cdn.example:8443/1.jpg", "cdn.example"),
+        ("http://[::1]:8080/2.png", "::1"),
+        ("http://[::1/2.png", ""),
+        ("http:///1.jpg", ""),
+    ],
+)
+def test_a_task_has_the_host_of_its_image(known: Database, url: str, host: str) -> None:
+    record(known, images("1", url, f"{url}?again"))
+    assert {row["host"] for row in tasks(known)} == {host}
+
+
 def test_each_image_of_an_item_is_a_task(known: Database) -> None:
     record(known, images("1", "https://cdn.example/1.jpg", "http://[::1]:8080/2.png"), feeds=("a",))
     first, second = tasks(known)
