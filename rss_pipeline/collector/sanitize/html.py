@@ -320,4 +320,8 @@ def _is_deep(lowered: str, *, is_drawn: bool) -> bool:
 
 def _encodable(text: str) -> str:
     """Without lone surrogates, which nh3 does not take."""
-    return text.encode("utf-8", "ignore").decode()
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "ignore").decode()
+    return text

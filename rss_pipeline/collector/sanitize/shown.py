@@ -72,9 +72,9 @@ def files_beside(html: str, enclosures: Sequence[Enclosure]) -> list[Enclosure]:
 
 
 def _lead(text: str, html: str, enclosures: Sequence[Enclosure], bases: Sequence[str | None]) -> str | None:
-    shown = set(_images(html))
-    if not any(map(is_picture, enclosures)) and any(not is_tracker_url(each) for each in shown):
+    if not any(map(is_picture, enclosures)) and any(not is_tracker_url(each) for each in _images(html)):
         return None
+    shown = set(_images(html))
     found = images_in_order(text, enclosures, bases=bases)
     # Trackers are not among those found, though they may be left in the text.
     if not found or not shown.isdisjoint(found):
@@ -85,7 +85,7 @@ def _lead(text: str, html: str, enclosures: Sequence[Enclosure], bases: Sequence
 
 def _images(html: str) -> Iterator[str]:
     """The URLs of the images in sanitized HTML, without fragments."""
-    return map(_url, _SHOWN.findall(html))
+    return (_url(each[1]) for each in _SHOWN.finditer(html))
 
 
 def _url(value: str) -> str:
