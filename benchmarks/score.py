@@ -23,7 +23,7 @@ from rss_pipeline_tests.politeness.scoring import Fault
 from rss_pipeline_tests.politeness.stand import Row
 from rss_pipeline_tests.support.server import FeedServer
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "politeness.md"
+PAGE = Path(__file__).resolve().parent / "politeness.md"
 BEGIN, END = "<!-- made by python -m benchmarks.score --write -->\n", "<!-- end -->\n"
 
 

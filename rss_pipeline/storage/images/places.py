@@ -80,10 +80,9 @@ def move_private(
                     list(pool.map(lambda key: objects.copy(key, _private(key)), keys))
                     _record(database, feed_id, keys)
                 except (DatabaseFull, ObjectStoreUnavailable):
-                    # No row names the copies: of an item that is removed before they are made again, they
-                    # would be left.
+                    # Of an item that is removed before they are made again, copies would be left.
                     with suppress(ObjectStoreUnavailable):
-                        objects.delete_many(list(map(_private, keys)))
+                        objects.delete_many(_unnamed(database, feed_id, map(_private, keys)))
                     raise
                 objects.delete_many(keys)
                 number += len(keys)
@@ -115,6 +114,18 @@ def _unmoved(database: Database, objects: ObjectStore) -> Iterable[ObjectInfo]:
     for info in objects.list_unmoved():
         if not info.key.startswith(IMAGES) or info.key.split("/", 2)[1] in public:
             yield info
+
+
+def _unnamed(database: Database, feed_id: str, keys: Iterable[str]) -> list[str]:
+    """The keys that no row has. An earlier move may have been killed after it had written its rows."""
+    found = database.query(
+        """SELECT r2_key FROM image_tasks WHERE item_id IN (SELECT id FROM items WHERE feed_id = ?)
+        AND r2_key IS NOT NULL""",
+        [feed_id],
+        name="read keys of images",
+    )
+    named = {row["r2_key"] for row in found.rows}
+    return [key for key in keys if key not in named]
 
 
 def _record(database: Database, feed_id: str, keys: list[str]) -> None:
