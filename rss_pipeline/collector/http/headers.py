@@ -70,8 +70,8 @@ def parse_retry_after(text: str | None, *, now: datetime) -> int | None:
     return None if date is None else _until(date, now=now)
 
 
-_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*(?:s|sec|secs|seconds?)?(?:;.*)?", re.IGNORECASE)
-_NUMBERS = re.compile(r"[0-9]+(?:, ?[0-9]+)+")
+_SECONDS = re.compile(r"\A([0-9]++(?:\.[0-9]*)?)\s*(?:s|sec|secs|seconds?)?(?:;.*)?", re.IGNORECASE)
+_NUMBERS = re.compile(r"\A[0-9]++(?:, ?[0-9]++)++")
 
 
 def requested_wait(status: int, head: Head, *, now: datetime) -> int | None:
@@ -106,7 +106,7 @@ def _reset_seconds(text: str | None, *, now: datetime) -> int | None:
 
 
 def _wait(number: str, *, now: datetime) -> int:
-    """Of seconds, of a Unix time, or of one in milliseconds."""
+    """The seconds until what a number says: seconds, a Unix time, or one in milliseconds."""
     # A number of any length is legal: compare it as a float before it is converted.
     seconds = float(number)
     if _UNIX_TIME <= seconds < _LATEST:

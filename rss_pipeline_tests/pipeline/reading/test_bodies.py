@@ -158,7 +158,7 @@ MUTATIONS = (
     "<img srcset=\"javascript:alert(1) 1x, data:text/html,x 2x\">",
     "<img src='https://x.example/\"onerror=alert(1)//.png'>",
 )  # fmt: skip
-_ATTRIBUTES = {"href", "src", "title", "rel", "alt", "open", "poster"}
+_ATTRIBUTES = {"href", "src", "title", "rel", "alt", "open", "poster", "controls"}
 _OF_TEXTS = {"x", "y", "text-anchor", "dominant-baseline"}
 """Attributes that the words of HTML in a drawing get."""
 

@@ -141,7 +141,7 @@ def test_audio_and_video_are_requested_once_they_are_played() -> None:
     )
     assert shown(html) == (
         '<audio src="https://x.example/a" controls="" preload="none"></audio>'
-        '<video height="9" controls="" preload="none">'
+        '<video controls="" height="9" preload="none">'
         '<source src="https://x.example/v" type="video/mp4"></video>'
     )
     assert 'poster="https://x.example/p"' in shown(html, shows=True)

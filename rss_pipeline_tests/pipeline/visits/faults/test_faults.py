@@ -74,7 +74,7 @@ def statement(name: str, *, of: str = "") -> Callable[[Statement], bool]:
 
 
 PLACES = {
-    "claim": statement("choose feeds among the oldest"),
+    "claim": statement("choose feeds"),
     "fetched": statement("free hosts"),
     "store": statement("insert items", of="one"),
     "close": statement("close visit", of='"id":"big"'),
