@@ -23,6 +23,10 @@ MAKERS = 2
 WRITERS = 12
 """Requests that write at one time. They may all wait for one lock: then threads, and connections over the
 network, are left for those that read."""
+FIRST_INDEX_SECONDS = 10.0
+"""Time from the start in which a search waits for the first index. It is made in some seconds."""
+_SEARCHES_THAT_WAIT = 4
+"""Each keeps one of the places of all requests."""
 _TOTALS_LAST = 3600.0
 """Seconds; meanwhile retention removes some."""
 _TOTALS_LAST_WHERE_READS_COST = 600.0
@@ -87,6 +91,12 @@ class Stores:
     """The places of requests that make bodies, given in the order of arrival."""
     writing: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, WRITERS), repr=False)
     """The places of requests that write."""
+    first_index_until: float = 0.0
+    """The time (time.monotonic) until which a search waits for the first index."""
+    waiting: asyncio.Semaphore = field(
+        default_factory=partial(asyncio.Semaphore, _SEARCHES_THAT_WAIT), repr=False
+    )
+    """The places of searches that wait for it."""
     unfinished: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
     """Writes whose requests may be answered already."""
     touched: set[str] = field(default_factory=set, repr=False)
@@ -104,8 +114,9 @@ class Stores:
 
 
 @contextmanager
-def open_stores(settings: Settings) -> Iterator[Stores]:
-    """The stores that the settings name, until the end of the block.
+def open_stores(settings: Settings, *, first_index_seconds: float = 0.0) -> Iterator[Stores]:
+    """The stores that the settings name, until the end of the block. For `first_index_seconds` a search waits
+    where another process makes the index just now.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached, or its schema is not this code's.
@@ -119,6 +130,7 @@ def open_stores(settings: Settings) -> Iterator[Stores]:
                 database=database,
                 objects=open_objects(settings),
                 search=search,
+                first_index_until=time.monotonic() + first_index_seconds,
                 secret=reader_secret(settings),
                 kept=KeptResults() if settings.pays_by_row else None,
             )

@@ -33,9 +33,11 @@ def reader(settings: Settings) -> None:
     from rss_pipeline.pipeline.health.watch import watching
 
     arguments = ["search-index", "--follow", "--parent", str(os.getpid())]
+    # Without an index the first search would wait for it.
+    after = _START_SECONDS if settings.search_path.exists() else 0.0
     # Before the server has threads.
     with (
-        beside("The search index", arguments, {**_HUGE_PAGES, **os.environ}),
+        beside("The search index", arguments, {**_HUGE_PAGES, **os.environ}, after=after),
         watching(settings, clock=utc_now),
     ):
         serve(settings, say=_say)
@@ -58,11 +60,14 @@ _logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def beside(name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator[None]:
-    """Run `rss-pipeline` with these arguments beside the block. Exit code 0 says that there is nothing to do,
-    and it is not started again."""
+def beside(
+    name: str, arguments: Sequence[str], environment: Mapping[str, str], *, after: float
+) -> Iterator[None]:
+    """Run `rss-pipeline` with these arguments beside the block, `after` seconds from now. Exit code 0 says
+    that there is nothing to do, and it is not started again."""
     stop = threading.Event()
-    thread = threading.Thread(target=_keep, args=(name, arguments, environment, stop), name=name, daemon=True)
+    keep = (name, arguments, environment, stop, after)
+    thread = threading.Thread(target=_keep, args=keep, name=name, daemon=True)
     thread.start()
     try:
         yield
@@ -71,9 +76,11 @@ def beside(name: str, arguments: Sequence[str], environment: Mapping[str, str]) 
         thread.join(_STOP_SECONDS + _LOOK_SECONDS)
 
 
-def _keep(name: str, arguments: Sequence[str], environment: Mapping[str, str], stop: threading.Event) -> None:
+def _keep(
+    name: str, arguments: Sequence[str], environment: Mapping[str, str], stop: threading.Event, after: float
+) -> None:
     wait = _FIRST_WAIT
-    stop.wait(_START_SECONDS)
+    stop.wait(after)
     while not stop.is_set():
         process = subprocess.Popen([sys.executable, "-m", "rss_pipeline.cli", *arguments], env=environment)
         while process.poll() is None and not stop.wait(_LOOK_SECONDS):

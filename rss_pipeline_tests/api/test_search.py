@@ -1,15 +1,21 @@
 """GET /api/search: what a client gets. What is found is tested in pipeline/search."""
 
 import logging
+import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
+from rss_pipeline.api.app import create_app
 from rss_pipeline.pipeline.search.build import bring_up_to_date
 from rss_pipeline.storage.search.index_file import open_to_write, throw_away
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.values import item, register, spec, visit
-from rss_pipeline_tests.support.reader import Reader, User
+from rss_pipeline_tests.support.reader import HOST, Reader, User, served
+from rss_pipeline_tests.support.waiting import PATIENCE
 
 
 def index(reader: Reader) -> None:
@@ -105,6 +111,20 @@ def test_without_an_index_a_problem_says_so(reader: Reader, caplog: pytest.LogCa
     index(reader)
     assert len(read_all(user, q="title")) == 1
     assert caplog.records == []
+
+
+def test_a_search_right_after_the_start_waits_for_the_first_index_and_only_a_few_do(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    app = create_app(replace(reader.stores, first_index_until=time.monotonic() + PATIENCE))
+    with served(app) as found, ThreadPoolExecutor(5) as threads:
+        headers = {"Authorization": f"Bearer {user.token}", "Host": HOST}
+        url = f"http://127.0.0.1:{found.port}/api/search?q=title"
+        searches = [threads.submit(httpx.get, url, headers=headers, timeout=2 * PATIENCE) for _ in range(5)]
+        # Four wait; for the fifth there is no place.
+        [refused] = wait(searches, PATIENCE, FIRST_COMPLETED).done
+        assert refused.result().status_code == 503
+        index(reader)
+        assert [search.result().status_code for search in searches if search is not refused] == [200] * 4
 
 
 def test_an_index_that_is_damaged_while_it_is_used_is_a_problem(reader: Reader) -> None:
