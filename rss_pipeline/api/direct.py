@@ -6,6 +6,7 @@ other line), so the sockets of the sender are looked at as well. Only the page f
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Collection
 from contextlib import suppress
 from ipaddress import ip_address
@@ -73,27 +74,43 @@ def is_passed_on(scope: Scope) -> bool:
 
     It serves others if it listens at an address that is not loopback, or has accepted a connection: a proxy
     has, while it passes a request on. A tunnel (`ssh -R`, frp, bore) listens nowhere, it has called a server
-    out there, whose visitors it brings: so has every browser, and these are known by name. It takes 0.2 s:
-    the sockets of all processes are read.
+    out there, whose visitors it brings: so has every browser, and these are known by name. It takes 0.2 s,
+    with thousands of connections on the machine a second: the sockets of all processes are read.
     """
     ends = _end(scope["client"]), _end(scope["server"])
     sender: list[Any] = []
     senders: list[str] = []
     listening: set[int] = set()
-    for process in psutil.process_iter():
-        # macOS shows a user the sockets of the user's own processes only, and of one at a time.
-        with suppress(psutil.Error, OSError):
-            sockets = [each for each in process.net_connections("inet") if each.laddr]
-            listening |= {each.laddr.port for each in sockets if each.status == psutil.CONN_LISTEN}
-            if any((_end(each.laddr), _end(each.raddr)) == ends for each in sockets if each.raddr):
-                sender += sockets
-                senders.append(process.name())
+    for process, sockets in _sockets().items():
+        listening |= {each.laddr.port for each in sockets if each.status == psutil.CONN_LISTEN}
+        if any((_end(each.laddr), _end(each.raddr)) == ends for each in sockets if each.raddr):
+            sender += sockets
+            try:
+                senders.append(psutil.Process(process).name() if process is not None else "")
+            except psutil.Error:
+                senders.append("")
     # Our own end of this connection and of others, where the sender is this very process, serves nobody else.
     listening.discard(ends[1][1])
-    if not sender or any(_is_for_others(each, listening) for each in sender):
+    if not all(senders) or not sender or any(_is_for_others(each, listening) for each in sender):
         return True
     is_known = all(_BROWSERS & set(re.findall("[a-z]+", name.lower())) for name in senders)
     return not is_known and any(_is_outside(each) for each in sender)
+
+
+def _sockets() -> dict[int | None, list[Any]]:
+    """The sockets of each process, by its id; None has those of processes of which nothing is known."""
+    found = defaultdict[int | None, list[Any]](list)
+    if not psutil.MACOS:
+        # At once: by process, the table of all sockets is read again for each.
+        for each in psutil.net_connections("inet"):
+            if each.laddr:
+                found[each.pid].append(each)
+        return found
+    # macOS shows a user the sockets of the user's own processes only, and of one at a time.
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            found[process.pid] += [each for each in process.net_connections("inet") if each.laddr]
+    return found
 
 
 def _is_for_others(socket: Any, listening: Collection[int]) -> bool:
