@@ -163,6 +163,19 @@ class Shrinks(Protocol):
 
 
 @runtime_checkable
+class HasReserve(Shrinks, Protocol):
+    """A `Database` in which deleted rows leave no room for rows of other tables: it keeps some for that."""
+
+    def use_reserve(self) -> None:
+        """Give up what is kept, and what can be made again, for others."""
+        ...
+
+    def keep_reserve(self) -> None:
+        """Keep some room again, where there is any."""
+        ...
+
+
+@runtime_checkable
 class InFile(Shrinks, Protocol):
     """A `Database` that is a file of this machine."""
 

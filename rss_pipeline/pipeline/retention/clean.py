@@ -33,7 +33,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups import expiry
-from rss_pipeline.storage.database import Database, InFile, shrink
+from rss_pipeline.storage.database import Database, HasReserve, InFile, shrink
 from rss_pipeline.storage.feeds import forget, unused
 from rss_pipeline.storage.images.places import move_private
 from rss_pipeline.storage.items import removals, retention
@@ -289,6 +289,8 @@ class _Cleaning:
         # Its parser loads what few cleans need.
         from rss_pipeline.pipeline.retention.listed import Listed
 
+        if isinstance(self.database, HasReserve):
+            self.database.use_reserve()
         with closing(Listed(self.database, self.objects, self.settings, now=self.now)) as listed:
             for with_tombstones, sizes in _SLICES_WHERE_FULL:
                 for most in sizes:
@@ -406,7 +408,9 @@ class _Cleaning:
 
     def file(self) -> None:
         """Return the room of what is gone, also of forgotten feeds, to the disk, where the database is a file
-        here that can."""
+        here that can; and keep some for the next clean of a full one."""
+        if isinstance(self.database, HasReserve) and not self.cleaned.dry_run:
+            self.database.keep_reserve()
         if isinstance(self.database, InFile):
             if not self.cleaned.dry_run:
                 self.database.shrink()

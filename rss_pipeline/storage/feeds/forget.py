@@ -5,7 +5,7 @@ whole. Objects stay.
 """
 
 from rss_pipeline.errors import DatabaseFull, ForgetRefused
-from rss_pipeline.storage.database import Database, Statement, shrink
+from rss_pipeline.storage.database import Database, HasReserve, Statement, shrink
 from rss_pipeline.storage.feeds.predicates import SUBSCRIBED
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import chunked, compact
@@ -27,9 +27,14 @@ def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
         # The room of deleted rows is not everywhere free before they are committed, and the log of SQLite
         # takes the more the more go at once. A process that is killed here leaves a feed with fewer rows,
         # which may be forgotten as before.
+        reserve = database if isinstance(database, HasReserve) else None
+        if reserve is not None:
+            reserve.use_reserve()
         gone = _slices(database, feed_id)
         shrink(database)
         rest = _begin(database, feed_id)
+        if reserve is not None:
+            reserve.keep_reserve()
     return {name: gone[name] + rest[name] for name in rest}
 
 

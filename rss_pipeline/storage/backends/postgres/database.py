@@ -29,7 +29,7 @@ from rss_pipeline.storage.backends.postgres.connection import (
     Connection,
     connected,
 )
-from rss_pipeline.storage.backends.postgres.dialect import translate
+from rss_pipeline.storage.backends.postgres.dialect import SCHEMA, translate
 from rss_pipeline.storage.backends.postgres.errors import failed
 from rss_pipeline.storage.database import (
     LARGE_ITEM_BYTES,
@@ -42,6 +42,10 @@ from rss_pipeline.storage.database import (
 )
 
 CONNECTIONS = 16
+RESERVE_BYTES = 2_097_152
+"""Room for the first page of what `VACUUM` writes beside each table and index, and for some tombstones."""
+_RESERVE = f"{SCHEMA}.reserve"
+_PAGE_BYTES = 8_192
 TRIES = 8
 """Tries of a batch that the server broke off because of another one."""
 _PAUSE_SECONDS = 0.02
@@ -142,6 +146,40 @@ class PostgresDatabase:
                 except psycopg.Error as error:
                     raise failed(error, [vacuum], self._where) from error
 
+    def use_reserve(self) -> None:
+        """Return the pages of the reserve and of the HTML of items, which is made again, to the disk: neither
+        needs a free one, but for the second where there was no reserve.
+
+        The room of deleted rows is for rows of their own table; `VACUUM` and tombstones need pages of
+        others.
+        """
+        html = "TRUNCATE item_html"
+        if not (self._tried_on_full(f"DROP TABLE IF EXISTS {_RESERVE}") and self._tried_on_full(html)):
+            # Its file shrinks to nothing, if it was ever vacuumed.
+            self._tried_on_full("DELETE FROM item_html")
+            if self._tried_on_full("VACUUM item_html"):
+                self._tried_on_full(html)
+
+    def keep_reserve(self) -> None:
+        """Keep RESERVE_BYTES, where there are so many."""
+        # Rows of integers are not compressed; with this fillfactor some 20 of them take a page.
+        self._tried_on_full(
+            f"""CREATE TABLE IF NOT EXISTS {_RESERVE} WITH (fillfactor = 10, autovacuum_enabled = off)
+            AS SELECT n FROM generate_series(1, {RESERVE_BYTES // _PAGE_BYTES * 22}) AS s (n)"""
+        )
+
+    def _tried_on_full(self, sql: str) -> bool:
+        """Run this by itself; False where it needs more room than there is, or another one does it now."""
+        statement = Statement(sql, name="make room")
+        with self._connection() as connection:
+            try:
+                connection.execute(statement.sql, prepare=False)
+            except (psycopg.errors.DiskFull, psycopg.errors.LockNotAvailable, psycopg.errors.UniqueViolation):
+                return False
+            except psycopg.Error as error:
+                raise failed(error, [statement], self._where) from error
+        return True
+
     def is_prepared(self) -> bool:
         """True if the database has the functions of this code."""
         return bool(
@@ -150,9 +188,12 @@ class PostgresDatabase:
         )
 
     def prepare(self) -> None:
-        """Make the functions that our statements use, or renew them."""
-        if self.is_prepared():
-            return
+        """Make the functions that our statements use, or renew them, and the reserve."""
+        if not self.is_prepared():
+            self._make_functions()
+        self.keep_reserve()
+
+    def _make_functions(self) -> None:
         making = Statement(functions.script(), name="make functions")
         script = f"BEGIN; SELECT pg_advisory_xact_lock({_WRITERS}); {making.sql}; COMMIT"
         with self._connection() as connection:

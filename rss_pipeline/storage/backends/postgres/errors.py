@@ -28,7 +28,8 @@ _ADVICE = {
     "42P05": _POOLER,
     "26000": _POOLER,
     "42501": "the user of DATABASE_URL lacks a right: it must own the database, or its schema",
-    "53100": "the server's disk is full: make room there, or run `rss-pipeline clean`",
+    "53100": "the server's disk is full: run `rss-pipeline clean`; where it removes nothing, make 2 MB free"
+    " there and run it again",
     "53200": "the server has no memory left; see its log",
     "53300": "the server takes no more connections: raise max_connections, or run fewer processes",
     "25006": "the server only reads: name the primary in DATABASE_URL, not a standby",
