@@ -3,6 +3,7 @@
 Each function does its rows in one batch and answers with values; all may be repeated.
 """
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ from rss_pipeline.storage.subscriptions.undo import Undoable
 
 UNDONE_WITHIN = timedelta(hours=1)
 """The time in which a mark of many items can be undone."""
+
+_SECOND = 1_000_000
+_TIME_DIGITS = 14
+_ID = re.compile(r"[0-9a-f]{30}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +62,7 @@ def mark_shown(caller: Caller, shown: Shown) -> MarkedRead:
     UNDONE_WITHIN."""
     user_id, now = caller.user_id, caller.clock()
     # Marks of the same second are listed in their order.
-    id = f"{int(now.timestamp() * 1_000_000):014x}{secrets.token_hex(8)}"
+    id = f"{int(now.timestamp() * _SECOND):0{_TIME_DIGITS}x}{secrets.token_hex(8)}"
     feed_id = shown.scope.feed_id
     *_, listed, beside = caller.write(
         *undo.remember(user_id, id, shown, until=now + UNDONE_WITHIN, now=now),
@@ -84,6 +89,14 @@ def undo_mark(caller: Caller, id: str) -> int:
     these are. 0 if the mark is undone already, or its time is over: then nothing changes."""
     found, *_ = caller.write(*undo.undo(caller.user_id, id, now=caller.clock()))
     return int(found.rows[0]["items"])
+
+
+def is_of_last_hour(caller: Caller, id: str) -> bool:
+    """True for the id of a mark within UNDONE_WITHIN: it can be undone, or is undone already."""
+    if _ID.fullmatch(id) is None:
+        return False
+    age = int(caller.clock().timestamp() * _SECOND) - int(id[:_TIME_DIGITS], 16)
+    return 0 <= age < UNDONE_WITHIN.total_seconds() * _SECOND
 
 
 def mark_failures(caller: Caller, read: Sequence[int]) -> None:

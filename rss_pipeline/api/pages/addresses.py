@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import quote, unquote, urlencode
 
+from rss_pipeline.api.asgi import Scope
 from rss_pipeline.api.fields import has_controls
 
 HOME = "/unread"
@@ -44,6 +45,13 @@ def edit_url(feed_id: str) -> str:
 
 def task_url(task_id: str) -> str:
     return f"/tasks/{quote(task_id, safe='')}"
+
+
+def requested(scope: Scope) -> str:
+    """The path of a request as the browser sent it: decoded, `/folders/a%2F..%2Fb` would be another."""
+    raw: bytes | None = scope.get("raw_path")
+    sent = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
+    return quote(sent, safe=_ASCII)
 
 
 def with_query(path: str, query: Mapping[str, str]) -> str:

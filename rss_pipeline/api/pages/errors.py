@@ -12,7 +12,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send
-from rss_pipeline.api.pages.addresses import HOME, is_page, local
+from rss_pipeline.api.pages.addresses import HOME, is_page, local, requested
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import MEDIA_TYPE, ApiError
 
@@ -100,7 +100,7 @@ def _page(request: Request, status: int, problem: Mapping[str, Any]) -> Response
 
 def _login(request: Request) -> str:
     query = request.url.query
-    here = quote(request.url.path) + (f"?{query}" if query else "")
+    here = requested(request.scope) + (f"?{query}" if query else "")
     return "/login" if request.method != "GET" or here == "/" else f"/login?next={quote(here, safe='/')}"
 
 

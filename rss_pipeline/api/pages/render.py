@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
 
 from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
@@ -31,7 +30,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from rss_pipeline.api.hosts import is_https
-from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url
+from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url, requested
 from rss_pipeline.api.pages.frame import Frame
 from rss_pipeline.api.pages.static import static_url
 from rss_pipeline.api.pages.statistics.plots import small_bars
@@ -56,17 +55,18 @@ def page(
     frame: Frame | None = None,
     status: int = 200,
     cache: str | None = None,
+    path: str | None = None,
     **values: object,
 ) -> Response:
     """A page as an answer; without a frame it is the same for everybody. `cache` takes the place of the
-    header Cache-Control of all pages."""
+    header Cache-Control of all pages; `path` is the address that the column shows as the current one."""
     preferences = _DEFAULTS if frame is None else frame.preferences
     html = _TEMPLATES.get_template(template).render(
         title=title,
         frame=frame,
         preferences=preferences,
         here=_here(request),
-        path=request.url.path,
+        path=requested(request.scope) if path is None else path,
         now=request.app.state.clock(),
         **values,
     )
@@ -90,8 +90,7 @@ def see_other(address: str) -> Response:
 def _here(request: Request) -> str:
     """The address of the page, to come back to."""
     query = request.url.query
-    # Escaped as it came: it goes into the header Location.
-    return quote(request.url.path) + (f"?{query}" if query else "")
+    return requested(request.scope) + (f"?{query}" if query else "")
 
 
 @pass_context

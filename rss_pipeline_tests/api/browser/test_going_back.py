@@ -134,6 +134,7 @@ def test_without_scripts_a_list_says_what_is_read_now(books: Library) -> None:
         page = found.page()
         page.goto("/all")
         page.get_by_role("link", name="two").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("two")
         page.go_back()
         expect(page.locator(".entry.read .title")).to_have_text(["two"])
         expect(page.locator(".entry.unread .title")).to_have_text(["one"])

@@ -149,6 +149,7 @@ async def _list(request: Request, caller: AsyncCaller, view: View, after: str | 
             "list.html",
             frame=frame,
             title=_title(view, feed),
+            path=view.path,
             view=view,
             feed=feed,
             entries=entries,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.pages.addresses import local
 from rss_pipeline.api.pages.forms import form_fields
-from rss_pipeline.api.pages.render import see_other
+from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.reader import mark as marking
 from rss_pipeline.reader.mark import Marks
@@ -56,7 +56,21 @@ async def mark_list(request: Request, caller: SignedIn) -> Response:
 async def undo(request: Request, caller: SignedIn) -> Response:
     """Take such a mark back."""
     fields = await form_fields(request)
-    if not await caller.change(lambda one: marking.undo_mark(one, fields.get("id", ""))):
+    id = fields.get("id", "")
+    undone, is_recent = await caller.change(
+        lambda one: (marking.undo_mark(one, id), marking.is_of_last_hour(one, id))
+    )
+    if not undone and is_recent:
+        # A second click was faster than the answer to the first.
+        return page(
+            request,
+            "error.html",
+            title="It is undone already",
+            detail="What it marked and was not read since is unread again.",
+            what_to_do="Go back to the list.",
+            back=local(fields.get("back")),
+        )
+    if not undone:
         raise ApiError(
             "not_found",
             "There is nothing to undo.",

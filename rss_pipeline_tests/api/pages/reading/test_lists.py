@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from urllib.parse import unquote
 
 import httpx
 
@@ -69,7 +70,7 @@ def test_a_feed_shows_unread_items_or_all_as_the_user_prefers_or_the_address_say
 
 
 def test_folders_with_any_name_are_reached_from_the_column(reader: Reader) -> None:
-    names = ["News", "a/b", "..", "日本語", "100 % & <more>?", "#1"]
+    names = ["News", "a/b", "..", "日本語", "100 % & <more>?", "#1", "a/../b", "//x"]
     register(reader.database, *(spec(f"f{n}") for n in range(len(names))))
     user = reader.user("ann")
     for n, name in enumerate(names):
@@ -79,8 +80,17 @@ def test_folders_with_any_name_are_reached_from_the_column(reader: Reader) -> No
     column = client.get("/unread").text
     addresses = re.findall(r'<a class="of-folder" href="([^"]*)"', column)
     assert len(addresses) == len(names)
-    shown = {re.search(r"<h1[^>]*>(.*?)</h1>", client.get(unescape(each)).text)[1] for each in addresses}  # type: ignore[index]
-    assert {unescape(name) for name in shown} == set(names)
+    shown = set[str]()
+    for address in map(unescape, addresses):
+        found = client.get(address).text
+        # What the page's forms lead back to is the same page, and the column says which one it is.
+        backs = re.findall(r'<form id="marks".*?name="back" value="([^"]*)"', found)
+        current = re.findall(r'href="([^"]*)" aria-current="page"', found)
+        assert [list(map(unescape, each)) for each in (backs, current)] == [[address], [address]]
+        shown |= {unescape(name) for name in re.findall(r"<h1[^>]*>(.*?)</h1>", found)}
+        stranger = browser(reader).get(address).headers["location"]
+        assert unquote(stranger) == f"/login?next={address}"
+    assert shown == set(names)
 
 
 def test_what_arrives_after_a_list_was_shown_stays_unread_when_all_of_it_is_marked(reader: Reader) -> None:

@@ -65,6 +65,11 @@ def test_what_cannot_be_undone_any_more_is_said_on_a_page(reader: Reader) -> Non
     client = browser(reader, user)
     marked = send(client, "/mark-read", form(client.get("/feeds/a"), "mark-all"))
     send(client, "/mark-read/undo", form(marked, "undo"))
+    twice = client.post("/mark-read/undo", data=form(marked, "undo"))
+    assert (twice.status_code, "It is undone already" in twice.text) == (200, True)
+    assert 'href="/feeds/a"' in twice.text
+    assert titles(client.get("/feeds/a")) == ["Title 1"]
+    reader.clock.pass_(seconds=3_601)
     for fields in (form(marked, "undo"), {"id": "<script>"}, {}):
         again = client.post("/mark-read/undo", data=fields)
         assert again.status_code == 404
