@@ -174,7 +174,12 @@ class PostgresDatabase:
         with self._connection() as connection:
             try:
                 connection.execute(statement.sql, prepare=False)
-            except (psycopg.errors.DiskFull, psycopg.errors.LockNotAvailable, psycopg.errors.UniqueViolation):
+            except (
+                psycopg.errors.DiskFull,
+                psycopg.errors.InsufficientPrivilege,
+                psycopg.errors.LockNotAvailable,
+                psycopg.errors.UniqueViolation,
+            ):
                 return False
             except psycopg.Error as error:
                 raise failed(error, [statement], self._where) from error

@@ -67,7 +67,7 @@ CREATE TRIGGER full_disk BEFORE INSERT ON items EXECUTE FUNCTION full_disk()""",
     finally:
         running_postgres.execute(SHARED, "DROP FUNCTION full_disk CASCADE")
     assert round_.error is not None
-    assert "the server's disk is full: make room there" in round_.error
+    assert "the server's disk is full: run `rss-pipeline clean`" in round_.error
     assert "(53100)" in round_.error
     assert_nothing_lost_yet(feeds)
     feeds.clock.turn(minutes=10)
