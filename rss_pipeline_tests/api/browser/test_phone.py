@@ -134,3 +134,17 @@ def test_a_footnote_and_the_way_back_stay_on_the_page(books: Library, scripts: b
         page.go_back()
         expect(source).to_be_in_viewport()
         assert len(found.context.pages) == 1
+
+
+def test_what_is_nested_deeply_leaves_room_for_its_text(books: Library) -> None:
+    quotes = "<blockquote>" * 30 + "<p id=quoted>A word of it</p>" + "</blockquote>" * 30
+    lists = "<ul><li>" * 25 + "A word of it" + "</li></ul>" * 25
+    feed = books.feed("Planet", "deep", content_html=quotes + lists)
+    with books.open(books.user(feed), **PHONE) as found:
+        page = found.page()
+        page.goto("/unread")
+        page.locator(".title").click()
+        for innermost in ("blockquote p", "li:not(:has(li))"):
+            text = page.locator(f".opened .body {innermost}").last
+            expect(text).to_be_visible()
+            assert text.evaluate("each => each.clientWidth") > 200
