@@ -10,7 +10,6 @@ from dataclasses import asdict
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed, one_member
-from rss_pipeline.cli.output import status as fleet_output
 from rss_pipeline.cli.output import status as output
 from rss_pipeline.cli.output import topics as topic_output
 from rss_pipeline.cli.output.items import open_page, show_item, show_items
@@ -86,7 +85,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
                 "feeds": rows,
                 "streams": [topic_output.stream_as_json(each) for each in streams],
                 **({"shards": output.shards_as_json(shards)} if shards else {}),
-                **({} if machines is None else {"fleet": fleet_output.as_json(*machines)}),
+                **({} if machines is None else {"fleet": output.fleet_as_json(*machines)}),
                 "topics": [topic_output.topic_as_json(each, now=now) for each in topics],
             }
         )
@@ -96,7 +95,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         output.show_overview(whole, disk=disk, now=now)
         output.show_shards(shards, due=whole.due, now=now)
         if machines is not None:
-            fleet_output.show_fleet(*machines)
+            output.show_fleet(*machines)
         # The others are one line of the overview; they come last, so that a limit cuts them off first.
         rows = [row for row in rows if row["registered"]]
         if rows:

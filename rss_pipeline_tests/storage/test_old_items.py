@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rss_pipeline.storage import schema as old_items
+from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items.cursor import ARRIVAL, Position
@@ -98,8 +98,8 @@ def test_numbers_that_are_taken_between_look_and_write_are_not_given_twice(old: 
 
 
 def test_it_goes_on_where_a_killed_process_stopped(old: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(old_items, "_CHUNK_ITEMS", 3)
-    monkeypatch.setattr(old_items, "_FIND", old_items._FIND.replace("LIMIT 1000", "LIMIT 3"))
+    monkeypatch.setattr(schema, "_CHUNK_ITEMS", 3)
+    monkeypatch.setattr(schema, "_FIND", schema._FIND.replace("LIMIT 1000", "LIMIT 3"))
 
     class Killed(Overtaken):
         def batch(self, statements: Sequence[Statement]) -> list[Result]:
@@ -116,9 +116,9 @@ def test_it_goes_on_where_a_killed_process_stopped(old: Database, monkeypatch: p
 
 def test_items_are_found_and_numbered_by_their_indexes(sqlite: SqliteDatabase) -> None:
     for sql, params in (
-        (old_items._FIND, []),
-        (old_items._TAKEN, ["[1]"]),
-        (old_items._NUMBER, ['{"a": 1}']),
+        (schema._FIND, []),
+        (schema._TAKEN, ["[1]"]),
+        (schema._NUMBER, ['{"a": 1}']),
     ):
         plan = [row["detail"] for row in sqlite.query(f"EXPLAIN QUERY PLAN {sql}", params).rows]
         assert not [step for step in plan if step.startswith("SCAN items")], plan

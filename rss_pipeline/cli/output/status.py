@@ -278,7 +278,7 @@ def show_notes(rows: Sequence[Row]) -> None:
 # The lines of `status` about a fleet: its machines, when each was seen, what each runs.
 
 
-def as_json(fleet: Fleet, check: "Check") -> dict[str, object]:
+def fleet_as_json(fleet: Fleet, check: "Check") -> dict[str, object]:
     """The fleet for programs. `check` says what is wrong with it."""
     return {
         "state": check.state,

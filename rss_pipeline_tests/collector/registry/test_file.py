@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.registry import load as unchanged
+from rss_pipeline.collector.registry import load
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError
 from rss_pipeline_tests.collector.registry.reading import mistakes_or_none, specs
@@ -89,7 +89,7 @@ def test_a_file_is_read_again_only_when_it_or_a_variable_in_it_changed(
     path = tmp_path / "feeds.yaml"
     path.write_text("- https://example.org/a\n- {url: 'https://example.org/b', title: '${TITLE}'}\n")
     # Only a file that has not changed for two seconds is remembered; the test does not wait for that.
-    monkeypatch.setattr(unchanged, "_SETTLED_NS", 0)
+    monkeypatch.setattr(load, "_SETTLED_NS", 0)
     first = load_registry(path, environ={"TITLE": "one", "OTHER": "x"})
     same = load_registry(path, environ={"TITLE": "one", "OTHER": "y"})
     assert same is first, "it was not read again"
