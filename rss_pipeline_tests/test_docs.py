@@ -25,8 +25,6 @@ from rss_pipeline.orchestration.checks import build_checks
 from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
 from rss_pipeline.server_settings import FleetSettings
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -304,14 +302,12 @@ def test_every_setting_is_in_its_table() -> None:
     assert sorted(settings_of("docs/settings.md")) == sorted(f"`{name}`" for name in listed)
 
 
-def test_every_column_of_feeds_is_explained(tmp_path: Path) -> None:
-    with closing(SqliteDatabase(tmp_path / "rss.sqlite")) as database:
-        migrate(database)
-        columns = [row["name"] for row in database.query("SELECT name FROM pragma_table_info('feeds')").rows]
-    page = (TOP / "docs" / "storage.md").read_text("utf-8")
-    table = page.split("### The columns of `feeds`")[1].split("\n\n")[2]
-    named = [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(named) == sorted(columns)
+def test_every_table_has_a_comment_and_is_printed_with_it() -> None:
+    text = run("schema").output
+    for name in re.findall(r"^CREATE TABLE (\w+)", text, re.MULTILINE):
+        one = run("schema", name).output
+        assert re.match(rf"-- .+\n(-- .+\n)*CREATE TABLE {name} \(", one), name
+        assert one in text + "\n"
 
 
 def test_the_command_that_installs_pyarrow_is_the_same_everywhere() -> None:

@@ -37,6 +37,7 @@ _COMMANDS = {
     "purge": "upkeep.purge",
     "forget": "upkeep.forget",
     "migrate": "upkeep.migrate",
+    "schema": "upkeep.schema",
     "doctor": "upkeep.doctor",
     "copy": "upkeep.copy",
     "move-images": "upkeep.move_images",

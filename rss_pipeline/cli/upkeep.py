@@ -1,10 +1,11 @@
-"""The commands that keep the stores in order: `clean`, `purge`, `forget`, `migrate`, `doctor`, `copy`,
-`move-images`.
+"""The commands that keep the stores in order: `clean`, `purge`, `forget`, `migrate`, `schema`, `doctor`,
+`copy`, `move-images`.
 
 The daemon does the clean and the purge by itself each day.
 """
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import click
 from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.home_lock import HomeLock
 from rss_pipeline.cli.output import upkeep as output
-from rss_pipeline.cli.output.terminal import Bars, complain, say, say_json
+from rss_pipeline.cli.output.terminal import Bars, complain, say, say_content, say_json
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import ForgetRefused, HomeNotLockable, InfrastructureError
 from rss_pipeline.reserve import reserve_released
@@ -29,6 +30,7 @@ from rss_pipeline.storage.copy.sides import SIDES, open_side
 from rss_pipeline.storage.copy.stores import copy as copy_stores
 from rss_pipeline.storage.database import Database, InFile
 from rss_pipeline.storage.schema import migrate as apply_migrations
+from rss_pipeline.storage.schema import schema_text
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -232,6 +234,25 @@ def migrate(settings: Settings, compact: bool, yes: bool) -> None:
             say("It is no file of this machine: its server uses the room of deleted rows by itself.")
     finally:
         database.close()
+
+
+@click.command()
+@click.argument("table", required=False)
+def schema(table: str | None) -> None:
+    """Print the tables of the database, as SQL with a comment for each column; or one of them."""
+    text = schema_text()
+    if table is None:
+        say_content(text)
+        return
+    # A blank line ends a part only behind a statement.
+    parts = re.split(r"(?<=;)\n\n", text)
+    found = [part for part in parts if f"CREATE TABLE {table} (" in part]
+    if not found:
+        names = sorted(re.findall(r"^CREATE TABLE (\w+)", text, re.MULTILINE))
+        raise click.BadParameter(f"there is no table {table!r}; there are {', '.join(names)}")
+    # Headings stand before it, and a blank line.
+    start = found[0].rfind("\n\n", 0, found[0].index("CREATE TABLE"))
+    say_content(found[0][start + 1 :].strip() + "\n")
 
 
 def _compact(settings: Settings, database: InFile, *, yes: bool) -> None:

@@ -1,26 +1,28 @@
-"""Migrations: those of this code, those a database has, and applying the missing ones.
+"""The tables of a database: all at once for a new one, by migrations for one of an earlier version.
 
-The statements themselves are the files of migrations/, one set for all databases. Files with names that end
-in `_postgres.sql` change nothing in others.
+`schema.sql` has them all, with a comment for each; `migrations/` what an installation lacks that is older. A
+test holds that both lead to the same tables. One text serves all databases, but for statements of Postgres
+alone: files with names that end in `_postgres.sql`, and the end of schema.sql.
 """
 
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Protocol, runtime_checkable
 
 from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError, TableMissing
-from rss_pipeline.storage.database import Database, Row, SkipsLocked, Statement
-from rss_pipeline.storage.sql import NOW, compact, number
+from rss_pipeline.storage.database import Database, SkipsLocked, Statement
+from rss_pipeline.storage.sql import NOW
 
 _LEDGER = """CREATE TABLE IF NOT EXISTS schema_migrations (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"""
 
-_WITH_ITEMS_ARRIVED = 24
-"""The migration that made the index by which old items are found."""
+_OLDEST = 31
+"""The oldest schema that is brought up to date: that of the commit which the sentence below names."""
+_POSTGRES_ONLY = "-- POSTGRES ONLY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,18 @@ class Prepared(Protocol):
     def prepare(self) -> None:
         """Make it, or renew it."""
         ...
+
+
+def schema_text() -> str:
+    """All tables of a new database, as SQL with a comment for each."""
+    return files("rss_pipeline.storage").joinpath("schema.sql").read_text("utf-8")
+
+
+def _for_new(database: Database, version: int) -> Migration:
+    """The migration that makes all tables of this version in an empty database."""
+    for_all, _, for_postgres = schema_text().partition(_POSTGRES_ONLY)
+    script = for_all + for_postgres if isinstance(database, SkipsLocked) else for_all
+    return Migration(version, "schema.sql", tuple(split(script)))
 
 
 @cache
@@ -97,43 +111,52 @@ def schema_version(database: Database) -> int:
 
 
 def migrate(database: Database) -> list[str]:
-    """Apply what is missing, one batch a migration; the names of those applied. Then number old items.
+    """Make all tables in an empty database, or apply what is missing, one batch a migration; their names.
 
     Raises:
-        DatabaseUnavailable: the database is ahead of this code.
+        DatabaseUnavailable: the database is ahead of this code, or too old for it.
     """
     known = migrations()
     current = schema_version(database)
     check_not_ahead(current, known)
+    if 0 < current < _OLDEST or (0 < current < known[-1].version and _has_unnumbered_items(database)):
+        raise DatabaseUnavailable(
+            f"the database has schema {current}, and this code updates {_OLDEST} and later: first run"
+            " `rss-pipeline migrate` of rss_pipeline's commit a06a6dd, then this one"
+        )
     if isinstance(database, Prepared):
         database.prepare()
+    missing = [each for each in known if each.version > current]
+    if not current:
+        missing = [_for_new(database, known[-1].version)]
     applied = []
-    for migration in known:
-        if migration.version <= current:
-            continue
-        statements = migration.statements_for(database)
+    for migration in missing:
         ledger = Statement(
             f"INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, {NOW})",
             [migration.version, migration.name],
             name="record migration",
         )
+        statements = [
+            Statement(sql, name=f"migrate {migration.name}") for sql in migration.statements_for(database)
+        ]
         try:
-            database.batch(
-                [
-                    Statement(_LEDGER, name="create ledger"),
-                    *(Statement(sql, name=f"migrate {migration.name}") for sql in statements),
-                    ledger,
-                ]
-            )
+            database.batch([Statement(_LEDGER, name="create ledger"), *statements, ledger])
         except RssPipelineError:
             # Another process may have been first; the whole batch of the second one rolls back.
             if schema_version(database) < migration.version:
                 raise
         else:
             applied.append(migration.name)
-    if known[-1].version >= _WITH_ITEMS_ARRIVED:
-        number_old_items(database)
     return applied
+
+
+def _has_unnumbered_items(database: Database) -> bool:
+    """True where an older version was killed before it had numbered the items of one older still."""
+    found = database.query(
+        "SELECT 1 AS one FROM items INDEXED BY items_arrived WHERE arrived IS NULL LIMIT 1",
+        name="find items without a number",
+    )
+    return bool(found.rows)
 
 
 def recorded_version(database: Database) -> int | None:
@@ -176,59 +199,3 @@ def check_not_ahead(current: int, known: Sequence[Migration]) -> None:
         raise DatabaseUnavailable(
             f"the database has schema {current}, this code knows {newest} at most: update rss_pipeline"
         )
-
-
-# Arrival numbers for items from before there were any (migration 0006), in chunks.
-#
-# Readers find items by these numbers alone, and see none without one. `migrate` gives them behind the
-# migrations: one statement over all rows of a large D1 would not end in time. What a killed process leaves is
-# done by the next one.
-
-_CHUNK_ITEMS = 1_000
-_SECOND = 1_000_000
-
-_FIND = f"""SELECT id, coalesce(CAST(strftime('%s', created_at) AS INTEGER) * {_SECOND}, 0) AS second
-  FROM items INDEXED BY items_arrived
-  WHERE arrived IS NULL LIMIT {_CHUNK_ITEMS}"""
-_TAKEN = f"""SELECT s.second,
-    (SELECT max(arrived) FROM items WHERE arrived >= s.second AND arrived < s.second + {_SECOND}) AS highest
-  FROM (SELECT {number("j.value")} AS second FROM json_each(?) AS j) AS s"""
-# Another process may number items at the same time, or insert some: a number that was taken meanwhile is not
-# given again, and the item is among those of the next chunk.
-_NUMBER = f"""UPDATE items SET arrived = {number("j.value")} FROM json_each(?) AS j
-  WHERE items.id = j.key AND items.arrived IS NULL
-    AND NOT EXISTS (SELECT 1 FROM items AS other WHERE other.arrived = {number("j.value")})"""
-_COUNT_ON = """INSERT INTO sequences (name, value) VALUES ('items', ?)
-  ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE sequences.value < excluded.value"""
-
-
-def number_old_items(database: Database) -> int:
-    """Give every item without an arrival number one of its own, in the second of its fetch; how many got one.
-
-    The number is not below what stood in for it (`items.cursor.ARRIVAL`): whoever has read up to a place
-    misses nothing behind it.
-    """
-    numbered = 0
-    while rows := database.query(_FIND, name="find items without a number").rows:
-        seconds = sorted({int(row["second"]) for row in rows})
-        taken = database.query(_TAKEN, [compact(seconds)], name="find numbers that are taken").rows
-        numbers = _numbers(rows, {int(row["second"]): row["highest"] for row in taken})
-        _, written = database.batch(
-            [
-                Statement(_COUNT_ON, [max(numbers.values())], name="count old items"),
-                Statement(_NUMBER, [compact(numbers)], name="number old items"),
-            ]
-        )
-        numbered += written.changes
-    return numbered
-
-
-def _numbers(rows: Sequence[Row], taken: Mapping[int, float | None]) -> dict[str, int]:
-    """Item id to number: those of one second follow each other, behind those that the second has already."""
-    free = {second: second if highest is None else int(highest) + 1 for second, highest in taken.items()}
-    numbers: dict[str, int] = {}
-    for row in rows:
-        second = int(row["second"])
-        numbers[row["id"]] = free[second]
-        free[second] += 1
-    return numbers

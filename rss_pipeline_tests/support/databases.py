@@ -1,15 +1,17 @@
 """SQLite files with the schema in them: copies of one that is migrated once in each process.
 
-All migrations take fifteen times as long as a copy, and most tests begin with a database.
+To make all tables takes longer than a copy, and most tests begin with a database.
 """
 
 import tempfile
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.schema import migrate
+from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.schema import Prepared, migrate, split
 
 
 def migrated(path: Path) -> SqliteDatabase:
@@ -17,6 +19,14 @@ def migrated(path: Path) -> SqliteDatabase:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_migrated_file())
     return SqliteDatabase(path)
+
+
+def make_oldest(database: Database) -> None:
+    """The tables of the oldest schema that is brought up to date, in an empty database."""
+    if isinstance(database, Prepared):
+        database.prepare()
+    script = files(__package__).joinpath("schema_0031.sql").read_text("utf-8")
+    database.batch([Statement(each) for each in split(script)])
 
 
 @cache

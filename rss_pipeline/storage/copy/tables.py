@@ -163,9 +163,10 @@ def _value(value: object) -> object:
 
 
 def _columns(database: Database, table: str) -> dict[str, bool]:
-    """The columns of a table, each with whether it holds whole numbers."""
+    """The columns of a table, each with whether it holds whole numbers: in an order that all databases share,
+    new ones and those that migrations brought up to date."""
     rows = database.query(
-        "SELECT name, type FROM pragma_table_info(?) ORDER BY cid", [table], name="read columns"
+        "SELECT name, type FROM pragma_table_info(?) ORDER BY name", [table], name="read columns"
     ).rows
     return {row["name"]: row["type"] == "INTEGER" for row in rows}
 

@@ -16,9 +16,6 @@ from datetime import datetime
 from rss_pipeline.storage.database import Database, Statement, Value
 from rss_pipeline.storage.sql import HIGHEST
 
-ARRIVAL = "coalesce(arrived, CAST(strftime('%s', created_at) AS INTEGER) * 1000000)"
-"""An item's number; the index `items_age` has all of it."""
-
 NEXT_ARRIVAL = f"max(CAST(strftime('%s', 'now') AS INTEGER) * 1000000, {HIGHEST}) + 1"
 """The number of the first row of an insert; those after it add their place to it."""
 
@@ -60,8 +57,8 @@ class Position:
         return cls(max(0, int(moment.timestamp()) * 1_000_000))
 
 
-_CAME = f"""SELECT max({ARRIVAL}) AS newest FROM items INDEXED BY items_age
-  WHERE feed_id = ? AND created_at = ? AND {ARRIVAL} > {HIGHEST}"""
+_CAME = f"""SELECT max(arrived) AS newest FROM items INDEXED BY items_age
+  WHERE feed_id = ? AND created_at = ? AND arrived > {HIGHEST}"""
 
 
 def has_come(feed_id: str, created_at: str) -> tuple[str, list[Value]]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Database, Row, Value
-from rss_pipeline.storage.items.cursor import ARRIVAL, Position
+from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline.storage.items.items import OF_STREAMS, stored_authors, stored_enclosures
 from rss_pipeline.storage.sql import compact, number
 
@@ -121,8 +121,8 @@ def pages(
 def feeds_with_items(database: Database, *, since: Position) -> list[str]:
     """The feeds of which something came in behind a position, or at its very number, by id."""
     rows = database.query(
-        f"""SELECT feeds.id FROM feeds WHERE EXISTS
-          (SELECT 1 FROM items INDEXED BY items_age WHERE feed_id = feeds.id AND {_QUALIFIED} >= ?)
+        """SELECT feeds.id FROM feeds WHERE EXISTS
+          (SELECT 1 FROM items INDEXED BY items_age WHERE feed_id = feeds.id AND items.arrived >= ?)
         ORDER BY feeds.id""",
         [since.arrival],
         name="find feeds with new items",
@@ -130,8 +130,7 @@ def feeds_with_items(database: Database, *, since: Position) -> list[str]:
     return [row["id"] for row in rows]
 
 
-_QUALIFIED = ARRIVAL.replace("created_at", "items.created_at")
-_BEHIND = f"{ARRIVAL} >= ? AND ({ARRIVAL} > ? OR items.id > ?)"
+_BEHIND = "items.arrived >= ? AND (items.arrived > ? OR items.id > ?)"
 
 
 def _behind(since: Position) -> list[Value]:
@@ -148,7 +147,7 @@ def _places(
             of_streams = f"AND {OF_STREAMS}"
             named = [feed_id, compact(list(streams))]
         rows = database.query(
-            f"""SELECT id, {ARRIVAL} AS arrival FROM items INDEXED BY items_age
+            f"""SELECT id, arrived AS arrival FROM items INDEXED BY items_age
             WHERE feed_id = ? AND {_BEHIND} {of_streams} {order}""",
             [feed_id, *_behind(since), *named],
             name="find new items of a feed",
@@ -156,9 +155,9 @@ def _places(
     else:
         # By the index of each feed: one over all feeds would be a row more written for every item.
         rows = database.query(
-            f"""SELECT items.id AS id, {_QUALIFIED} AS arrival
+            f"""SELECT items.id AS id, items.arrived AS arrival
             FROM feeds CROSS JOIN items INDEXED BY items_age
-            ON items.feed_id = feeds.id AND {_BEHIND.replace(ARRIVAL, _QUALIFIED)} {order}""",
+            ON items.feed_id = feeds.id AND {_BEHIND} {order}""",
             _behind(since),
             name="find new items",
         ).rows

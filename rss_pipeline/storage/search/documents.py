@@ -63,7 +63,7 @@ def ends(database: Database) -> Ends:
                 name="find the last version of an item",
             ),
             Statement(
-                "SELECT applied_at FROM schema_migrations WHERE version = 1",
+                "SELECT applied_at FROM schema_migrations ORDER BY version LIMIT 1",
                 name="read birth of the database",
             ),
         ]

@@ -17,7 +17,7 @@ def test_the_version_changes_with_each_file_of_the_code_and_with_nothing_else(tm
     shutil.copytree(whole, copy, ignore=shutil.ignore_patterns("__pycache__"))
     first = _version(tmp_path)
     assert _version(tmp_path) == first == _version(whole.parent)
-    with (copy / "storage" / "migrations" / "0001_initial.sql").open("a") as changed:
+    with (copy / "storage" / "schema.sql").open("a") as changed:
         changed.write("-- another line\\n")
     assert _version(tmp_path) != first
 

@@ -1,6 +1,6 @@
-"""A database as the code before schema 0009 left it: the pipeline goes on where that code stopped.
+"""A database as the code of schema 31 left it: the pipeline goes on where that code stopped.
 
-The rows are in database_at_0008.sql. What migration 0009 writes is in storage/test_migrations.py.
+The rows are in database_at_0031.sql, their tables in support/schema_0031.sql.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due
-from rss_pipeline.storage.schema import migrate, migrations
+from rss_pipeline.storage.schema import migrate
+from rss_pipeline_tests.support.databases import make_oldest
 from rss_pipeline_tests.support.pictures import PNG
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 RUN_ENDED = datetime(2026, 11, 22, 3, 43, tzinfo=UTC)
 """A minute after the feeds that the outage postponed are due."""
-LEDGER = "CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT, applied_at TEXT)"
 POSTPONED = ("f4", "f5", "f6")
 
 
@@ -90,17 +90,12 @@ def old(tmp_path: Path, server: FeedServer) -> Iterator[Installation]:
         image_host_delay_seconds=0.0,
         parse_workers=1,
     )
-    rows = files(__package__).joinpath("database_at_0008.sql").read_text("utf-8")
+    rows = files(__package__).joinpath("database_at_0031.sql").read_text("utf-8")
+    database = connect(settings)
+    make_oldest(database)
     with closing(sqlite3.connect(settings.database_path)) as written:
-        written.execute(LEDGER)
-        for migration in migrations():
-            if migration.version <= 8:
-                written.executescript(";".join(migration.statements))
-                ledger = (migration.version, migration.name, "2026-11-22T03:33:16Z")
-                written.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", ledger)
         written.executescript(rows.replace("PORT", str(server.port)))
         written.commit()
-    database = connect(settings)
     assert migrate(database), "this code has a migration that the old database lacks"
     database.query("UPDATE leases SET expires_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '+1 hour')")
     yield Installation(settings, database, server)

@@ -359,7 +359,7 @@ def test_to_migrate_d1_twice_is_to_migrate_it_once(empty_d1: D1Database) -> None
     assert schema.schema_version(empty_d1) == 0
     with pytest.raises(DatabaseUnavailable, match="run `rss-pipeline migrate`"):
         check_schema(empty_d1)
-    assert schema.migrate(empty_d1) == [migration.name for migration in schema.migrations()]
+    assert schema.migrate(empty_d1) == ["schema.sql"]
     before = empty_d1.query("SELECT * FROM sqlite_master").rows
     assert schema.migrate(empty_d1) == []
     assert empty_d1.query("SELECT * FROM sqlite_master").rows == before
@@ -376,8 +376,7 @@ def test_a_migration_is_one_batch() -> None:
     with answering(worker) as (database, server):
         schema.migrate(database)
     paths = [asked.line.split()[1] for asked in server.requests]
-    old_items = ["/query"]
-    assert paths == ["/query"] + ["/batch"] * len(schema.migrations()) + old_items
+    assert paths == ["/query", "/batch"]
 
 
 def test_a_d1_ahead_of_the_code_is_left_alone(empty_d1: D1Database) -> None:
@@ -393,8 +392,7 @@ def test_a_d1_ahead_of_the_code_is_left_alone(empty_d1: D1Database) -> None:
 def test_a_migration_that_fails_leaves_nothing_in_d1(
     empty_d1: D1Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = schema.Migration(1, "0001_broken.sql", ("CREATE TABLE feeds (id TEXT)", "CREATE TABLE ("))
-    monkeypatch.setattr(schema, "migrations", lambda: [broken])
+    monkeypatch.setattr(schema, "schema_text", lambda: "CREATE TABLE feeds (id TEXT);\nCREATE TABLE (;\n")
     with pytest.raises(DatabaseUnavailable):
         schema.migrate(empty_d1)
     assert empty_d1.query("SELECT name FROM sqlite_master WHERE name NOT GLOB '_cf_*'").rows == []
