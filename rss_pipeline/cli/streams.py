@@ -1,6 +1,8 @@
-"""The command `streams`: what a feed can be split by, its streams, and more of them as YAML to paste."""
+"""The command `streams`: the streams of all feeds; of one, also what it can be split by, as YAML to paste."""
 
 import os
+from collections.abc import Mapping
+from itertools import groupby
 
 import click
 
@@ -11,25 +13,37 @@ from rss_pipeline.collector.models.stream import StreamSpec, streams_of_json
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read
+from rss_pipeline.storage.items.streams import stream_states
 
 
 @click.command()
-@click.argument("feed")
+@click.argument("feed", required=False)
 @as_json
 @click.pass_obj
-def streams(settings: Settings, feed: str, as_json: bool) -> None:
-    """Show the authors, categories and streams of FEED, and a block of YAML with more streams to paste.
+def streams(settings: Settings, feed: str | None, as_json: bool) -> None:
+    """List the streams of all feeds. With FEED: its streams, authors and categories, and a block of YAML with
+    more streams to paste.
 
-    Streams by author, category, title or link are judged as feeds.yaml has them now, over all that is stored:
-    edit the file, run this again, and see what they select. `newest` is the age of a stream's newest item,
-    `last match` that of the last document with one of its items.
+    With FEED, streams by author, category, title or link are judged as feeds.yaml has them now, over all that
+    is stored: edit the file, run this again, and see what they select. `newest` is the age of a stream's
+    newest item, `last match` that of the last document with one of its items.
     """
     from rss_pipeline.cli.output import streams as output
-    from rss_pipeline.pipeline.streams.survey import survey
+    from rss_pipeline.pipeline.streams.survey import survey, without_items
 
+    if feed is None:
+        with open_database_to_read(settings) as database:
+            states = stream_states(database)
+        used = {id: tuple(each.spec for each in of) for id, of in groupby(states, lambda each: each.feed_id)}
+        every = {id: without_items(id, specs, states) for id, specs in _in_file(settings, used).items()}
+        if as_json:
+            say_json(output.all_as_json(every))
+        else:
+            output.show_all(every, now=utc_now())
+        return
     with open_database_to_read(settings) as database:
         found = one_feed(database, feed)
-        specs = _in_file(settings, found["id"], streams_of_json(found["streams"]))
+        specs = _in_file(settings, {found["id"]: streams_of_json(found["streams"])})[found["id"]]
         result = survey(database, found["id"], specs)
     if as_json:
         say_json(output.as_json(found, result))
@@ -37,13 +51,16 @@ def streams(settings: Settings, feed: str, as_json: bool) -> None:
         output.show_streams(found, result, now=utc_now())
 
 
-def _in_file(settings: Settings, feed_id: str, used: tuple[StreamSpec, ...]) -> tuple[StreamSpec, ...]:
-    """The feed's streams of feeds.yaml; those of the last poll where it is not in it, or has mistakes."""
+def _in_file(
+    settings: Settings, used: Mapping[str, tuple[StreamSpec, ...]]
+) -> dict[str, tuple[StreamSpec, ...]]:
+    """The streams of feeds.yaml by feed; those of the last poll, `used`, for feeds that are not in it, and
+    for all where it has mistakes."""
     from rss_pipeline.collector.registry.load import load_registry
 
     try:
         registry = load_registry(settings.feeds_file, environ=os.environ)
     except RegistryError as error:
         complain(f"{error}\nThe streams below are those of the last poll.")
-        return used
-    return next((spec.streams for spec in registry.feeds if spec.id == feed_id), used)
+        return dict(used)
+    return dict(sorted({**used, **{spec.id: spec.streams for spec in registry.feeds}}.items()))

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
+from rss_pipeline.pipeline.streams.refresh import refresh
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -133,6 +134,42 @@ def test_a_mistake_in_feeds_yaml_is_reported_and_the_last_streams_are_shown(
     result = invoke("streams", "idol", "--json")
     assert "line 2" in result.stderr
     assert [each["name"] for each in json.loads(result.stdout)["streams"]] == ["staff"]
+
+
+def test_without_a_feed_the_streams_of_all_feeds_are_listed(
+    invoke: Any, shared: Pipeline, server: FeedServer
+) -> None:
+    assert "No feed has streams" in invoke("streams").stdout
+    assert invoke("streams", "--json").stdout == "[]\n"
+    shared.register(server.route("127.0.0.3", "/other", Answer(body=document("A"))), "other")
+    with_streams(shared, staff={"category": "staff"}, sound={"xpath": "//item[enclosure]"})
+    shared.feeds[1]["streams"] = {"a": {"author": "A"}}
+    shared.write_registry()
+    shared.poll(all_feeds=True)
+    note = "idol/staff: selector changed; the next publication judges stored items"
+    assert note in invoke("streams").stdout
+    refresh(shared.database)
+    listed = invoke("streams").stdout
+    assert [line.replace("│", " ").split()[:2] for line in listed.splitlines() if "│" in line] == [
+        ["idol/sound", "0"],
+        ["idol/staff", "6"],
+        ["other/a", "1"],
+    ]
+    assert "idol/sound: selector changed; run `rss-pipeline replay idol`" in listed
+
+    # feeds.yaml as it is now: one stream is new, one has gone.
+    with_streams(shared, staff={"category": "staff"}, new={"title": "x"})
+    found = json.loads(invoke("streams", "--json").stdout)
+    assert [(each["feed_id"], each["name"], each["items"], each["is_used"]) for each in found] == [
+        ("idol", "new", None, False),
+        ("idol", "staff", 6, True),
+        ("other", "a", 1, True),
+    ]
+    assert "idol/new: new or changed in feeds.yaml: used from the next poll on" in invoke("streams").stdout
+    shared.settings.feeds_file.write_text("feeds:\n  - url: nonsense\n", "utf-8")
+    result = invoke("streams", "--json")
+    assert "line 2" in result.stderr
+    assert [each["name"] for each in json.loads(result.stdout)] == ["sound", "staff", "a"]
 
 
 def test_a_feed_with_one_author_and_one_category_has_nothing_to_paste(

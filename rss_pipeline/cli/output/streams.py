@@ -1,6 +1,6 @@
-"""The output of `streams`: a feed's streams, its authors and categories, and YAML to paste."""
+"""The output of `streams`: the streams of feeds; of one also authors, categories, and YAML to paste."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,12 +26,7 @@ def show_streams(feed: Row, found: FeedSurvey, *, now: datetime) -> None:
     say(_counts(found))
     if found.streams:
         console.print()
-        _show_table(found.streams, now)
-        for stream in found.streams:
-            for sentence in notes(feed["id"], stream):
-                console.print(
-                    Text.assemble((f"{stream.spec.name}: ", "yellow"), plain(sentence)), soft_wrap=True
-                )
+        _show_table({feed["id"]: found.streams}, now, with_feeds=False)
     for singular, plural, values in (
         ("author", "authors", found.authors),
         ("category", "categories", found.categories),
@@ -57,17 +52,34 @@ def _counts(found: FeedSurvey) -> str:
     return f"{found.items:,} items, {streams}; {found.unmatched:,} items are in no stream"
 
 
-def _show_table(streams: Sequence[StreamSurvey], now: datetime) -> None:
+def show_all(streams: Mapping[str, Sequence[StreamSurvey]], *, now: datetime) -> None:
+    """The streams of all feeds, by feed id, for a person."""
+    if not any(streams.values()):
+        say("No feed has streams. `rss-pipeline streams FEED` shows what a feed can be split by.")
+        return
+    _show_table(streams, now, with_feeds=True)
+
+
+def _show_table(streams: Mapping[str, Sequence[StreamSurvey]], now: datetime, *, with_feeds: bool) -> None:
+    rows = [
+        (id, f"{id}/{each.spec.name}" if with_feeds else each.spec.name, each)
+        for id, of_feed in streams.items()
+        for each in of_feed
+    ]
     table = new_table("stream", "items", "newest", "last match", "selector")
-    for each in streams:
+    for _, name, each in rows:
         table.add_row(
-            each.spec.name,
+            name,
             "-" if each.items is None else f"{each.items:,}",
             _age(each.state.newest_at if each.state else None, now),
             _age(each.state.matched_at if each.state else None, now),
             plain(selector_text(each.spec)),
         )
-    new_console().print(table)
+    console = new_console()
+    console.print(table)
+    for id, name, each in rows:
+        for sentence in notes(id, each, judged_now=not with_feeds):
+            console.print(Text.assemble((f"{name}: ", "yellow"), plain(sentence)), soft_wrap=True)
 
 
 def _age(at: datetime | None, now: datetime) -> str:
@@ -86,11 +98,15 @@ def _show_values(singular: str, plural: str, values: Sequence[Counted]) -> None:
         say(f"... and {len(values) - _VALUES_SHOWN:,} more: --json has all")
 
 
-def notes(feed_id: str, stream: StreamSurvey) -> list[str]:
-    """Sentences on one stream: what is wrong with it, and what feeds.yaml has changed."""
+def notes(feed_id: str, stream: StreamSurvey, *, judged_now: bool) -> list[str]:
+    """Sentences on one stream: what is wrong with it, and what feeds.yaml has changed.
+
+    `judged_now`: its items are those of the selector in feeds.yaml, where that needs no document.
+    """
     state = stream.state
     if state is not None:
-        found = [each for each in (state.note if stream.spec.is_xpath else None, state.warning) if each]
+        note = state.note if stream.spec.is_xpath or not judged_now else None
+        found = [each for each in (note, state.warning) if each]
     elif stream.spec.is_xpath:
         found = [
             "new or changed in feeds.yaml: used for new documents from the next poll on; after that,"
@@ -117,18 +133,24 @@ def as_json(feed: Row, found: FeedSurvey) -> dict[str, Any]:
         "unmatched": found.unmatched,
         "authors": [{"name": each.value, "items": each.items} for each in found.authors],
         "categories": [{"name": each.value, "items": each.items} for each in found.categories],
-        "streams": [
-            {
-                "name": each.spec.name,
-                "selector": {key: value for key, value in each.spec.written().items() if key != "name"},
-                "is_used": each.state is not None,
-                "items": each.items,
-                "newest_item_at": _instant(each.state.newest_at if each.state else None),
-                "last_match_at": _instant(each.state.matched_at if each.state else None),
-                "warning": each.state and each.state.warning,
-                "near": list(each.near),
-            }
-            for each in found.streams
-        ],
+        "streams": [_stream_as_json(each) for each in found.streams],
         "yaml": as_yaml(found.proposed, with_key=not found.streams) if found.proposed else None,
+    }
+
+
+def all_as_json(streams: Mapping[str, Sequence[StreamSurvey]]) -> list[dict[str, Any]]:
+    """The streams of all feeds, by feed id, for programs."""
+    return [{"feed_id": id} | _stream_as_json(each) for id, of_feed in streams.items() for each in of_feed]
+
+
+def _stream_as_json(stream: StreamSurvey) -> dict[str, Any]:
+    return {
+        "name": stream.spec.name,
+        "selector": {key: value for key, value in stream.spec.written().items() if key != "name"},
+        "is_used": stream.state is not None,
+        "items": stream.items,
+        "newest_item_at": _instant(stream.state.newest_at if stream.state else None),
+        "last_match_at": _instant(stream.state.matched_at if stream.state else None),
+        "warning": stream.state and stream.state.warning,
+        "near": list(stream.near),
     }

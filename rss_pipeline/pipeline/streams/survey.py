@@ -29,7 +29,7 @@ class StreamSurvey:
 
     spec: StreamSpec
     items: int | None
-    """None for an XPath that no document was judged by."""
+    """None where that is not known: for an XPath that no document was judged by."""
     state: StreamState | None
     """As the last poll left it; None where the stream is new in feeds.yaml, or has another selector there."""
     near: tuple[str, ...]
@@ -96,6 +96,18 @@ def survey(database: Database, feed_id: str, streams: Sequence[StreamSpec]) -> F
             [each for each in left if not selected.matching(each.value)],
             taken=[each.name for each in streams],
         ),
+    )
+
+
+def without_items(
+    feed_id: str, streams: Iterable[StreamSpec], states: Iterable[StreamState]
+) -> tuple[StreamSurvey, ...]:
+    """These streams of a feed as the last poll left them: no item is read."""
+    left = {each.spec: each for each in states if each.feed_id == feed_id}
+    return tuple(
+        StreamSurvey(spec=spec, items=None if state is None else state.members, state=state, near=())
+        for spec in streams
+        for state in [left.get(spec)]
     )
 
 
