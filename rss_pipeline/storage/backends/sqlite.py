@@ -6,6 +6,7 @@ Only the connections, the binding and the mapping of errors; limits are in datab
 import contextlib
 import os
 import re
+import shutil
 import sqlite3
 import threading
 import time
@@ -38,6 +39,11 @@ _INCREMENTAL = 2
 _PAGES_AT_ONCE = 2_000
 """Some 8 MB: others may write in between."""
 _FEWEST_PAGES = 100
+_CHECKPOINT_PAGES = 1_000
+"""SQLite's default."""
+_CACHE_KILOBYTES = 64_000
+"""The changes of a transaction that are kept in memory where there is little room."""
+_SIZE = ("page_count", "page_size")
 _TEMPORARY = "SQLITE_TMPDIR"
 OLDEST_SQLITE = (3, 35, 0)
 """RETURNING."""
@@ -96,7 +102,13 @@ class SqliteDatabase:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
-        settings: tuple[str, ...] = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
+        settings: tuple[str, ...] = (
+            "journal_mode=WAL",
+            "synchronous=NORMAL",
+            "foreign_keys=ON",
+            # As SQLite is shipped by itself; Debian's writes each deleted page once more, for its zeros.
+            "secure_delete=FAST",
+        )
         # Only before there is a page; it would write to an old file.
         is_new = not path.exists() or (path.is_file() and path.stat().st_size == 0)
         if is_new:
@@ -109,6 +121,8 @@ class SqliteDatabase:
             settings = ("locking_mode=EXCLUSIVE", *settings)
             self._open(path, str(path), settings, busy_timeout, for_requests=False)
             self._is_alone = True
+        if alone_where_full and not is_new:
+            self._writer.spare_room()
 
     @classmethod
     def to_read(cls, path: Path, *, is_beside_writable: bool) -> Self:
@@ -170,7 +184,8 @@ class SqliteDatabase:
         pages = _PAGES_AT_ONCE
         while (room := self.room()).shrinks and room.free:
             try:
-                self.query(f"PRAGMA incremental_vacuum({pages})", name="shrink the file")
+                with self._lock:
+                    self._writer.free_pages(pages)
             except DatabaseFull:
                 # Each page is written into the log first.
                 if pages < _FEWEST_PAGES:
@@ -248,6 +263,7 @@ class _Connection:
 
     def __init__(self, path: Path, uri: str, busy_timeout: float, settings: Sequence[str]) -> None:
         self._path = path
+        self._spares = False
         try:
             self._connection = sqlite3.connect(
                 uri,
@@ -303,6 +319,15 @@ class _Connection:
             if before is not None:
                 os.environ[_TEMPORARY] = before
 
+    def free_pages(self, most: int) -> None:
+        """Take so many pages that are free off the end of the file, in one transaction."""
+        sql = f"PRAGMA incremental_vacuum({most})"
+        try:
+            # `execute` takes one step of a statement without columns, which is one page.
+            self._connection.executescript(sql)
+        except sqlite3.Error as error:
+            raise self._unavailable(error, Statement(sql, name="shrink the file")) from error
+
     def checkpoint(self) -> bool:
         """Write the log into the file, as far as nobody reads what was before, and cut it; False if there was
         none, or the file has no room for it."""
@@ -310,14 +335,48 @@ class _Connection:
             has_log = self._path.with_name(f"{self._path.name}-wal").stat().st_size > 0
         except FileNotFoundError:
             return False
+        if has_log and not self._has_room_for_log():
+            return False
         try:
             self._command("PRAGMA wal_checkpoint(TRUNCATE)")
+            if self._spares:
+                self._command(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         except DatabaseFull:
             return False
         return has_log
 
+    def spare_room(self) -> None:
+        """Leave the log as it is while the file has no room for it: an attempt would take what room there is,
+        and fail. A transaction keeps in memory what it changes, so that the log takes each page once."""
+        self._spares = not self._has_room_for_log()
+        if self._spares:
+            self._command("PRAGMA wal_autocheckpoint = 0")
+            self._command(f"PRAGMA cache_size = -{_CACHE_KILOBYTES}")
+
+    def _has_room_for_log(self) -> bool:
+        """True if the disk has room for what the log adds to the file."""
+        pages, size = (int(self._execute(Statement(f"PRAGMA {name}")).values[0][0]) for name in _SIZE)
+        more = pages * size - self._path.stat().st_size
+        return more <= 0 or more <= shutil.disk_usage(self._path.parent).free
+
     def close(self) -> None:
-        self._connection.close()
+        with self._log_left() if self._spares else contextlib.nullcontext():
+            self._connection.close()
+
+    @contextmanager
+    def _log_left(self) -> Iterator[None]:
+        """Within, the end of this connection does not write the log into a file that has no room for it: only
+        the last one does, if it may write."""
+        last = None
+        with contextlib.suppress(sqlite3.Error, DatabaseUnavailable):
+            if not self._has_room_for_log():
+                last = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
+                last.execute("SELECT count(*) FROM sqlite_master")
+        try:
+            yield
+        finally:
+            if last is not None:
+                last.close()
 
     def _command(self, sql: str) -> None:
         try:

@@ -5,7 +5,7 @@ whole. Objects stay.
 """
 
 from rss_pipeline.errors import DatabaseFull, ForgetRefused
-from rss_pipeline.storage.database import Database, HasReserve, Statement, shrink
+from rss_pipeline.storage.database import Database, HasReserve, InFile, Statement, shrink
 from rss_pipeline.storage.feeds.predicates import SUBSCRIBED
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import chunked, compact
@@ -61,6 +61,9 @@ def _slices(database: Database, feed_id: str) -> dict[str, int]:
             "image_tasks": gone["image_tasks"] + image_tasks.changes,
             "items": gone["items"] + items.changes,
         }
+        if isinstance(database, InFile):
+            # Its log is written into the file as soon as that has room for it, and takes the next slice.
+            database.shrink()
 
 
 def _begin(database: Database, feed_id: str) -> dict[str, int]:

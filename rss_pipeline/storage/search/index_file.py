@@ -101,8 +101,8 @@ class IndexFile:
     def shrink(self) -> None:
         """Give the room of what was dropped back to the file system."""
         with self._lock, self._mapped():
-            # Each step of it frees a page.
-            self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+            # `execute` takes one step of a statement without columns, which is one page.
+            self._connection.executescript("PRAGMA incremental_vacuum")
 
     def close(self) -> None:
         with self._lock, contextlib.suppress(sqlite3.Error):

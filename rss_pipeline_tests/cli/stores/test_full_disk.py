@@ -6,8 +6,10 @@ full to its last byte.
 
 import contextlib
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,44 @@ def test_on_a_disk_without_a_free_byte_commands_that_read_read_and_those_that_ma
     (small_disk / "reserve").unlink()
     fill(small_disk)
     assert "news" not in call("status")
+
+
+@pytest.mark.parametrize("command", ["clean", "forget"])
+def test_a_log_that_the_file_has_no_room_for_keeps_nothing_from_making_room(
+    command: str, pipeline: Pipeline, server: FeedServer, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kill, while an export read: all that is large is in the log, and in the file's way."""
+    old = [f"old-{n}" for n in range(GONE)]
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss(*old, "new"))), "news")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("other"))), "other")
+    pipeline.poll()
+    age(pipeline, "news", 181, *old)
+    add_rest(pipeline, GONE + 1)
+    pipeline.database.close()
+    database = pipeline.settings.database_path
+    with closing(sqlite3.connect(database, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT id FROM items").fetchall()
+        with closing(sqlite3.connect(database)) as writer, writer:
+            writer.execute("UPDATE items SET summary = ? WHERE guid LIKE 'old%'", ["x" * 160_000])
+        shutil.copytree(pipeline.settings.home, small_disk, dirs_exist_ok=True)
+    log = small_disk / f"{database.name}-wal"
+    assert log.stat().st_size > 6_000_000
+    keep_reserve(small_disk)
+    fill(small_disk)
+    monkeypatch.chdir(small_disk)
+
+    def call(*arguments: str) -> str:
+        result = CliRunner().invoke(main, arguments, env=environment(small_disk))
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    (small_disk / "feeds.yaml").write_text("feeds: []\n", "utf-8")
+    if command == "clean":
+        assert "1 items" in call("forget", "other", "--yes")
+        assert f"{GONE} items removed" in call("clean", "--yes")
+    else:
+        assert f"news: {GONE + 1} items" in call("forget", "news", "--yes")
+    assert not log.exists()
+    assert shutil.disk_usage(small_disk).free > 4_000_000
+    assert (small_disk / "reserve").stat().st_size > 3_000_000

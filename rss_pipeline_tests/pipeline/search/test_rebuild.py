@@ -60,6 +60,7 @@ def test_items_that_come_in_during_a_rebuild_are_found_before_it_ends(rebuilt: L
     assert found == [["6"], ["7", "6"]]
     assert not is_building(rebuilt)
     assert rebuilt.found("word") == list("7654321")
+    assert rebuilt.file.rows("PRAGMA freelist_count") == [(0,)], "the room of the old one is the disk's again"
 
 
 def test_items_that_are_rewritten_during_a_rebuild_are_found_before_it_ends(rebuilt: Library) -> None:

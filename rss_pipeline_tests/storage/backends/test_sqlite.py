@@ -228,6 +228,21 @@ def test_a_file_returns_the_room_of_what_is_deleted_an_old_one_after_it_was_writ
         assert new.room().shrinks
 
 
+def test_the_log_of_what_is_deleted_and_returned_to_the_disk_is_short(
+    notes: SqliteDatabase, path: Path
+) -> None:
+    notes.batch([Statement("INSERT INTO notes VALUES (?, ?)", [str(n), "x" * 90_000]) for n in range(40)])
+    notes.shrink()
+    log = path.with_name(f"{path.name}-wal")
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT id FROM notes").fetchall()
+        notes.query("DELETE FROM notes WHERE id <> '1'")
+        notes.shrink()
+        assert notes.room().free == 0
+        assert 0 < log.stat().st_size < 3_000_000, "less than what went"
+
+
 def test_a_missing_table_points_to_migrate(notes: SqliteDatabase) -> None:
     assert "run `rss-pipeline migrate`" in trouble(notes, "SELECT * FROM feeds")
 
