@@ -13,7 +13,10 @@ from rss_pipeline.collector.parse.xml.bases import put_bases
 from rss_pipeline.collector.parse.xml.fields import LinkBases
 from rss_pipeline.collector.parse.xml.tree import attribute, inner_html, text_of, unwrapped
 
-HTML_TYPES = ("html", "text/html", "xhtml", "application/xhtml+xml")
+HTML_TYPES = (
+    *("html", "text/html", "xhtml", "application/xhtml+xml", "application/html", "text/xhtml"),
+    *("image/svg+xml", "application/mathml+xml"),
+)
 _BYTES = "application/octet-stream"
 """Some publishers' type for HTML in base64."""
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f]")
@@ -45,6 +48,8 @@ def atom_html(element: Element, place: LinkBases) -> str | None:
     within are put into their references.
     """
     kind = (attribute(element, "type") or "text").split(";")[0].strip().lower()
+    if kind.startswith("multipart/") and (part := _best_part(element)) is not None:
+        return atom_html(part, inner_place(part, place))
     if len(element):
         inner = unwrapped(element)
         put_bases(inner, inside=place, known=place)
@@ -60,10 +65,17 @@ def atom_html(element: Element, place: LinkBases) -> str | None:
         text = decoded
         if kind == _BYTES:
             return text if _TAG.search(text) else EscapedText(html.escape(text, quote=False))
-    elif "/" in kind and not kind.startswith("text/") and not kind.endswith(("xml", "json")):
+    elif "/" in kind and not kind.startswith("text/") and not kind.endswith(("xml", "json", "html")):
         # A media type that is not text is in base64 (RFC 4287, 4.1.3.3): a picture or sound, not content.
         return None
     return text if kind in HTML_TYPES else EscapedText(html.escape(text, quote=False))
+
+
+def _best_part(element: Element) -> Element | None:
+    """Of the alternatives in a content of Atom 0.3, the first that is HTML, else the first."""
+    parts = [each for each in element if each.tag.rpartition("}")[2] == "content"]
+    is_html = [each for each in parts if (attribute(each, "type") or "").strip().lower() in HTML_TYPES]
+    return next(iter((*is_html, *parts)), None)
 
 
 # Titles as plain text: one rule for each way in which a publisher may have escaped them.

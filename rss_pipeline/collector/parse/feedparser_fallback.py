@@ -33,7 +33,7 @@ from rss_pipeline.collector.parse.media import (
     html_of_plain,
 )
 from rss_pipeline.collector.parse.newest_items import newest_items
-from rss_pipeline.collector.parse.pictures import picture_type, pictures_beside, width_of
+from rss_pipeline.collector.parse.pictures import is_file, picture_type, pictures_beside, width_of
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
     EscapedText,
@@ -162,6 +162,8 @@ _ITEM_BASE = re.compile(rf"<(?:\w+:)?(?:item|entry){_BASE_VALUE}[^<>]*+(?<!/)>")
 _TEXT_BASE = re.compile(rf"<(?:\w+:)?(?:content|summary|encoded|description){_BASE_VALUE}")
 _ITEM_IMAGE = re.compile(r"<image\s*>(\s*[^<\s][^<]*)</image\s*>")
 """An item's image that is only its URL."""
+_CONTENT_TAG = re.compile(r"<content(?=\s)[^<>]*+>")
+_PLACE_AND_TYPE = re.compile(r"\s(src|type)\s*+=\s*+(\"[^\"]*+\"|'[^']*+')")
 _CDF = re.compile(r"\A<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"\A<[A-Za-z_][^>]*>")
 _FIRST_TAG = re.compile(r"<\w", re.ASCII)
@@ -200,6 +202,7 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
     shielded = _ITEM_BASE.sub(r"\g<0><x-item-base>\g<base></x-item-base>", shielded)
     shielded = _TEXT_BASE.sub(r"<x-text-base>\g<base></x-text-base>\g<0>", shielded)
     shielded = _ITEM_IMAGE.sub(r"<x-item-image>\g<1></x-item-image>", shielded)
+    shielded = _CONTENT_TAG.sub(_with_file, shielded)
     shielded = _BASE.sub("", _OTHER_TEXTS.sub(_renamed, shielded))
     shielded = with_plain_authors(shield.over_leaves(shielded))
     shielded = _TAG.sub(_without_many_attributes, shielded)
@@ -320,6 +323,15 @@ def _without_many_attributes(found: re.Match[str]) -> str:
     return f"{tag.split(None, 1)[0]}{'/' if tag.endswith('/>') else ''}>"
 
 
+def _with_file(found: re.Match[str]) -> str:
+    """Behind an enclosure, if a content of Atom is a file at another URL: feedparser has no place for one."""
+    written = dict(_PLACE_AND_TYPE.findall(found[0]))
+    source, kind = written.get("src", ""), written.get("type", "")
+    if not source.strip("\"' ") or not is_file(html.unescape(kind.strip("\"'")), html.unescape(source[1:-1])):
+        return found[0]
+    return f"<link rel='enclosure' href={source}{kind and ' type='}{kind} />{found[0]}"
+
+
 def _renamed(found: re.Match[str]) -> str:
     return found[1] + _own_name(found[2])
 
@@ -400,7 +412,10 @@ def _description(feed: Values, atom: bool) -> str | None:
 
 
 def _as_html(detail: Values, text: str | None, atom: bool) -> str | None:
-    if text is not None and atom and detail.raw("type") == "text/plain":
+    kind = detail.raw("type") or ""
+    if atom and kind.startswith(("image/", "audio/", "video/")) and not kind.endswith("xml"):
+        return None
+    if text is not None and atom and kind == "text/plain":
         return EscapedText(html.escape(text, quote=False))
     return text
 

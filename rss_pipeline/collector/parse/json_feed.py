@@ -6,10 +6,12 @@ feedparser does not read this format. Identity and dates are decided in `documen
 import html
 import json
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.atom_text import rss_title
 from rss_pipeline.collector.parse.authors import author_names
 from rss_pipeline.collector.parse.links import absolute, is_web
 from rss_pipeline.collector.parse.newest_items import newest_items
@@ -26,6 +28,10 @@ from rss_pipeline.collector.parse.raw_feed import (
 from rss_pipeline.errors import NotAFeed
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_NAMES = ("name", "term", "label", "title")
+_URLS = ("url", "href", "src")
+"""The keys of a text, the preferred first, where a publisher has an object in its place."""
+_WHOLE = re.compile(r"([0-9]{1,18})(?:\.0+)?")
 
 
 class _Number(str):
@@ -39,10 +45,9 @@ def read_json_feed(text: str, url: str | None, *, now: datetime) -> RawFeed:
 
     Raises `NotAFeed` if it is not JSON, or JSON of another kind.
     """
+    decoder = json.JSONDecoder(strict=False, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
     try:
-        document = json.loads(
-            text, strict=False, parse_int=_Number, parse_float=_Number, parse_constant=_Number
-        )
+        document, end = decoder.raw_decode(text)
     except json.JSONDecodeError as error:
         raise NotAFeed(
             f"The document begins like a JSON Feed but is not JSON: {error.msg} in line {error.lineno}, "
@@ -65,12 +70,14 @@ def read_json_feed(text: str, url: str | None, *, now: datetime) -> RawFeed:
     inherited = author_names(_authors(document))
     return RawFeed(
         format="json11" if named and str(version).rstrip("/").endswith("1.1") else "json10",
-        title=trimmed(_text(document, "title")),
+        title=rss_title(trimmed(_text(document, "title"))),
         link=link,
         description=trimmed(_text(document, "description")),
         language=trimmed(_text(document, "language")),
         items=tuple(_item(item, bases, inherited) for item in read),
         dropped_items=len(objects) - len(read),
+        # Caches sign what they serve: `<!-- Dynamic page generated in 0.5 seconds. -->`.
+        repairs=("junk after the feed cut",) if text[end:].strip() else (),
     )
 
 
@@ -84,34 +91,37 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
     id = trimmed(_text(item, "id"))
     link = trimmed(_text(item, "url")) or trimmed(_text(item, "external_url"))
     authors = _authors(item)
-    tags = item.get("tags")
     # "Ideally, the id is the full URL of the resource described by the item."
-    url = absolute(link or (id if id and is_web(id) else None), bases)
+    further_link = next((each for key in ("url", "external_url") for each in _texts(item, key, *_URLS)), None)
+    url = absolute(link or further_link or (id if id and is_web(id) else None), bases)
     # What is beside an item is beside its page.
     bases = (url, *bases)
-    images = (absolute(_text(item, key), bases) for key in ("image", "banner_image"))
+    images = (
+        absolute(each, bases) for key in ("image", "banner_image") for each in _texts(item, key, *_URLS)
+    )
     attachments = tuple(
         Enclosure(
             url=target,
             type=trimmed(_text(each, "mime_type")),
-            length=byte_count(_text(each, "size_in_bytes")),
+            length=_size(_text(each, "size_in_bytes")),
         )
-        for each in _values(item, "attachments")
-        if isinstance(each, dict) and (target := absolute(_text(each, "url"), bases))
+        for value in _values(item, "attachments")
+        for each in (value if isinstance(value, dict) else {},)
+        if (target := absolute(next(_texts({"": value}, "", *_URLS), None), bases))
     )
+    title = trimmed(_text(item, "title"))
     return RawItem(
         guid=id,
         link=link,
         url=url,
-        title=trimmed(_text(item, "title")),
+        title=title,
+        plain_title=rss_title(title),
         author=next(iter(authors), None),
         # "If not specified in an item, then the top-level authors ... are the authors of the item."
         authors=author_names(authors) or inherited,
         dates=_dates(item),
         updates=distinct([_text(item, "date_modified")]),
-        categories=distinct(
-            [_clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-        ),
+        categories=_tags(item),
         enclosures=attachments,
         pictures=pictures_beside(content, attachments, (), images),
         summary=summary,
@@ -126,9 +136,18 @@ def _escaped(plain: str) -> EscapedText:
 
 def _authors(owner: dict[str, Any]) -> tuple[str, ...]:
     """The names of an item's or a feed's authors: of 1.1, then the one of 1.0; objects or plain strings."""
-    named = (each for key in ("authors", "author") for each in _values(owner, key))
-    names = (_text(each, "name") if isinstance(each, dict) else _text({"": each}, "") for each in named)
-    return tuple(filter(None, map(trimmed, names)))
+    return tuple(name for key in ("authors", "author") for name in _texts(owner, key, "name"))
+
+
+def _tags(item: dict[str, Any]) -> tuple[str, ...]:
+    """The tags of an item. A text in place of the list is taken as keywords, which are between commas."""
+    tags = item.get("tags")
+    return distinct(tags.split(",") if isinstance(tags, str) else _texts(item, "tags", *_NAMES))
+
+
+def _size(text: str | None) -> int | None:
+    found = _WHOLE.fullmatch((text or "").strip())
+    return byte_count(found[1]) if found else None
 
 
 def _dates(item: dict[str, Any]) -> tuple[str, ...]:
@@ -138,6 +157,14 @@ def _dates(item: dict[str, Any]) -> tuple[str, ...]:
 def _values(item: dict[str, Any], key: str) -> list[Any]:
     value = item.get(key)
     return value if isinstance(value, list) else [value]
+
+
+def _texts(item: dict[str, Any], key: str, *names: str) -> Iterator[str]:
+    """The texts of a key that are not blank: one, or a list of some; an object has it at one of `names`."""
+    for each in _values(item, key):
+        found = (_text(each, name) for name in names) if isinstance(each, dict) else (_text({"": each}, ""),)
+        if text := next(filter(None, map(trimmed, found)), None):
+            yield text
 
 
 def _text(item: dict[str, Any], key: str) -> str | None:

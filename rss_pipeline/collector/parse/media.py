@@ -11,6 +11,7 @@ from functools import partial
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.atom_text import atom_html, inner_place
 from rss_pipeline.collector.parse.links import is_web
 from rss_pipeline.collector.parse.pictures import (
     IMAGE,
@@ -34,6 +35,8 @@ _IMAGE_ATTRIBUTES = ("href", "url", "src", "{http://www.w3.org/1999/02/22-rdf-sy
 FURTHER_TITLES = ("media:title", "itunes:title")
 """Titles of an item or feed without one; they are no part of an identity."""
 FURTHER_TEXTS = ("media:description", "itunes:summary", "dc:description", "xhtml:body")
+TEXTS_OF_ATOM = ("atom:content", "atom:summary", "content")
+"""Texts of an RSS item without any other, written as in Atom."""
 PLAIN_TEXTS = frozenset({"media:description", "itunes:summary"})
 """The elements of FURTHER_TEXTS that are plain text by their specifications."""
 _LOOKS_LIKE_HTML = re.compile(r"</[a-z]|<(?:br|p|img|hr)\b|&(?:#[0-9]+|#x[0-9a-f]+|[a-z]+);", re.IGNORECASE)
@@ -48,8 +51,11 @@ def markup(element: Element, place: LinkBases) -> str:
     return inner_html(element)
 
 
-def further_text(fields: Fields, vocabulary: Vocabulary, place: LinkBases) -> str | None:
-    """The HTML of the first text of media:description, itunes:summary, dc:description and xhtml:body.
+def further_text(
+    fields: Fields, vocabulary: Vocabulary, place: LinkBases, *, atom: bool = False
+) -> str | None:
+    """The HTML of the first text of media:description, itunes:summary, dc:description and xhtml:body; then of
+    Atom's elements, unless the item is of Atom.
 
     `place` are the bases of the item's HTML; other ones are put into the references."""
     groups = list(_nested(fields, vocabulary))
@@ -58,6 +64,12 @@ def further_text(fields: Fields, vocabulary: Vocabulary, place: LinkBases) -> st
             for element in group.get(name, ()):
                 if text := _html_of(name, element, place).strip():
                     return text
+    for element in () if atom else (each for name in TEXTS_OF_ATOM for each in fields.get(name, ())):
+        is_construct = attribute(element, "type") is not None
+        inside = inner_place(element, place) if is_construct else place.within(element)
+        html = atom_html(element, inside) if is_construct else markup(element, inside)
+        if text := (with_line_breaks(html) or "").strip():
+            return text
     return None
 
 

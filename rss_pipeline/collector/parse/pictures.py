@@ -116,6 +116,17 @@ def _is_image_type(kind: str | None) -> bool:
     return (kind or "").strip().lower().startswith("image/")
 
 
+def is_file(kind: str | None, url: str | None) -> bool:
+    """True for the content of an entry at another URL that is a picture, a sound, a film or a file, and no
+    page or text: by its type, or, where it has none, by its name."""
+    kind = (kind or "").partition(";")[0].strip().lower()
+    if "/" in kind:
+        is_text = kind.startswith("text/") or kind.endswith(("xml", "json", "html"))
+        return _is_image_type(kind) or not is_text
+    path = (url or "").partition("#")[0].partition("?")[0]
+    return not kind and bool(has_picture_name(path) or _OTHER_MEDIA.search(path))
+
+
 def has_picture_name(url: str) -> bool:
     """True if the path of a URL ends like the name of an image file."""
     return _NAME.search(url.partition("#")[0].partition("?")[0]) is not None

@@ -33,6 +33,7 @@ from rss_pipeline.collector.parse.media import (
     markup,
 )
 from rss_pipeline.collector.parse.newest_items import newest_items
+from rss_pipeline.collector.parse.pictures import is_file
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
     RawFeed,
@@ -238,17 +239,27 @@ def _atom_item(
         link = id
     # A link that a publisher wrote as text.
     text_link = None if link else next(filter(None, map(_target, _alternates(fields, "link"))), None)
-    url = _resolved(further_link or link or text_link, fields, place)
+    elsewhere = [
+        (src, each) for each in fields.get("content", ()) if (src := trimmed(attribute(each, "src")))
+    ]
+    files_elsewhere = [(src, each) for src, each in elsewhere if is_file(attribute(each, "type"), src)]
+    url = _resolved(further_link or link or text_link, fields, place) or next(
+        (place.within(each).resolve(src) for src, each in elsewhere if (src, each) not in files_elsewhere),
+        None,
+    )
     place = LinkBases(place.base, (url, *place.further))
     contents = _texts(fields, "content", place, atom_html, inner_place)
     descriptions = _texts(fields, "summary", place, atom_html, inner_place)
     content, summary = content_and_summary(
         [text for text, _ in contents], next((text for text, _ in descriptions), None)
     )
-    fallback = None if content else further_text(fields, vocabulary, place)
+    fallback = None if content else further_text(fields, vocabulary, place, atom=True)
     author, authors = atom_authors(fields, vocabulary, inherited)
     files, pictures = enclosures_and_pictures(
-        [(_target(each), each) for each in fields.get("link", ()) if _is(each, _ENCLOSURE)],
+        [
+            *((_target(each), each) for each in fields.get("link", ()) if _is(each, _ENCLOSURE)),
+            *files_elsewhere,
+        ],
         fields,
         vocabulary,
         place,

@@ -148,6 +148,58 @@ def test_an_enclosure_of_atom_may_be_named_in_the_text_of_its_link() -> None:
     assert [each.url for each in item.enclosures] == [target]
 
 
+ELSEWHERE: dict[str, tuple[str | None, list[tuple[str, str | None]]]] = {
+    '<content type="image/png" src="a.png"/><summary>s</summary>': ("s", [("a.png", "image/png")]),
+    '<content type="image/svg+xml" src="a.svg"/>': (None, [("a.svg", "image/svg+xml")]),
+    "<content type='video/mp4' src='a.mp4?x=1&amp;y=2'/>": (None, [("a.mp4?x=1&y=2", "video/mp4")]),
+    '<content src="a.mp3"/><link rel="enclosure" href="b.mp3"/>': (
+        None,
+        [("b.mp3", None), ("a.mp3", None)],
+    ),
+    '<content src="a.jpg"/><summary>s</summary>': ("s", [("a.jpg", None)]),
+    '<content type="image/png">iVBORw0KGgo=</content><summary>s</summary>': ("s", []),
+    '<content type="image/svg+xml">&lt;svg/></content>': ("<svg/>", []),
+}
+
+
+@pytest.mark.parametrize("ill_formed", ["", "<b></itme>"])
+@pytest.mark.parametrize("fields", ELSEWHERE)
+def test_a_content_of_atom_that_is_a_file_is_one_of_the_items_files(fields: str, ill_formed: str) -> None:
+    item = entry(fields + ill_formed)
+    content, files = ELSEWHERE[fields]
+    assert item.content_html == content
+    found = [(each.url.removeprefix("https://example.com/dir/"), each.type) for each in item.enclosures]
+    assert sorted(found) == sorted(files)
+
+
+def test_a_content_of_atom_that_is_a_page_is_the_items_page_unless_it_has_another() -> None:
+    page = '<title>t</title><content type="text/html" src="/a"/>'
+    assert (entry(page).link, entry(page).content_html) == ("https://example.com/a", None)
+    assert entry(f'{page}<link href="/p"/>').link == "https://example.com/p"
+    without_id = only(atom(f"<entry>{page}</entry>"))
+    assert (without_id.link, without_id.guid) == (
+        "https://example.com/a",
+        only(atom("<entry><title>t</title></entry>")).guid,
+    )
+
+
+def test_contents_of_atom_may_be_alternatives_or_in_an_rss_item_without_others() -> None:
+    html = '<content type="text/html" mode="escaped">&lt;p&gt;x</content>'
+    parts = f'<content type="multipart/alternative"><content>y</content>{html}</content>'
+    assert entry(parts).content_html == "<p>x"
+    assert entry('<content type="application/html">&lt;p&gt;x</content>').content_html == "<p>x"
+    for name, fields in (("content", html), ("atom:content", html), ("atom:summary", "<x/>")):
+        named = (
+            fields.replace("content", name)
+            if fields != "<x/>"
+            else '<atom:summary type="text">a\nb</atom:summary>'
+        )
+        item = rss_item(f"<title>t</title>{named}")
+        assert item.content_html == ("a<br>\nb" if name == "atom:summary" else "<p>x")
+        assert item.guid == rss_item("<title>t</title>").guid
+        assert rss_item(f"<description>d</description>{named}").content_html == "d"
+
+
 def test_the_link_of_an_atom_entry_may_be_named_in_its_text_and_is_then_no_part_of_an_identity() -> None:
     item = only(atom("<entry><title>t</title><link>https://e.example/1</link></entry>"))
     assert item.link == "https://e.example/1"
@@ -321,6 +373,39 @@ def test_a_title_is_part_of_an_identity_as_it_was_published() -> None:
     published = "Tom &amp; Jerry"
     item = rss_item("<title>Tom &amp;amp; Jerry</title>")
     assert item.guid == hashlib.md5(published.encode(), usedforsecurity=False).hexdigest()
+
+
+def test_values_of_json_in_another_form_than_specified_are_read() -> None:
+    item = only(
+        json_feed(
+            {
+                "title": "Tom &amp; Jerry&#8217;s",
+                "url": [{"href": "/p"}],
+                "tags": [{"name": "a"}, {"term": "b"}, 3, None, "c"],
+                "image": [None, {"url": "/large.jpg", "width": 3}, "/b.jpg"],
+                "attachments": ["/a.mp3", {"href": "/b.mp3", "size_in_bytes": 12.0}, {"x": 1}, None],
+            }
+        )
+        + "\n<!-- Dynamic page generated in 0.5 seconds. -->"
+    )
+    assert (item.title, item.link, item.categories) == (
+        "Tom & Jerry’s",
+        "https://example.com/p",
+        ("a", "b", "3", "c"),
+    )
+    assert item.guid == only(json_feed({"title": "Tom &amp; Jerry&#8217;s"})).guid, "as before"
+    assert [(each.url.rpartition("/")[2], each.length) for each in item.enclosures] == [
+        ("a.mp3", None),
+        ("b.mp3", 12),
+        ("large.jpg", None),
+    ]
+    fields = {"id": "1", "tags": "a, b", "banner_image": {"src": "/large.jpg"}, "attachments": "/a.mp3"}
+    item = only(json_feed(fields))
+    assert item.categories == ("a", "b")
+    assert [each.url.rpartition("/")[2] for each in item.enclosures] == ["a.mp3", "large.jpg"]
+    assert only(
+        json_feed({**fields, "attachments": {"url": "/a.mp3"}, "tags": {"label": "a, b"}})
+    ).categories == ("a, b",)
 
 
 def test_json_content_is_html() -> None:

@@ -74,9 +74,16 @@ MENDED = {
         "a <b> é",
     ),
     "internal entities of others": (
-        '<!DOCTYPE rss [<!ENTITY a "x"><!ENTITY b "&a;"><!ENTITY eacute "&a;">]>'
-        + rss("<item><guid>1</guid><title>&a; &b;</title></item>"),
-        "x &b;",
+        '<!DOCTYPE rss [<!ENTITY b "&a;&eacute;"><!ENTITY a "100% x"><!ENTITY c \'"&#38;b;"\'>'
+        '<!ENTITY eacute "&lt;&a;"><!ENTITY a "second"><!ENTITY none ""><!ENTITY site-name "&b.c;">'
+        '<!ENTITY b.c "y"><!ENTITY d "&e;"><!ENTITY e "&d;"><!ENTITY f "&#37;p;">]>'
+        + rss("<item><guid>1</guid><title>&a; &b; &c; &none;| &site-name; &d; &f;</title></item>"),
+        '100% x 100% x<100% x "100% x<100% x" | y &d; %p;',
+    ),
+    "internal entities in an attribute": (
+        "<!DOCTYPE rss [<!ENTITY a '\"'><!ENTITY b \"a'&a;\">]>"
+        + rss("<item><guid isPermaLink='&b;'>1</guid><title x='&b;' y=\"&b;\">&b;</title></item>"),
+        "a'\"",
     ),
     "a stray empty feed": ("<feed/>\n" + ONE, "t"),
     "a stray empty feed after the declaration": (

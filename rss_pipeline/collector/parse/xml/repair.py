@@ -31,7 +31,8 @@ _EMPTY_ROOT = re.compile(
 _EMPTY_ROOTS = 8
 _PAGE_END = re.compile(r"</(?:html|body|pre|div)\s{0,9}>\Z", re.IGNORECASE)
 _PAGE_ENDS = 8
-_NAMED = re.compile(r"&([A-Za-z_][\w.-]*);")
+_NAMED = re.compile(r"&([A-Za-z_][\w.-]*+);")
+_PARAMETER = re.compile(r"%[A-Za-z_][\w.-]*+;")
 _NUMBERED = re.compile(r"&#(?:[0-9]{1,8}|[xX][0-9A-Fa-f]{1,6});")
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
 
@@ -39,7 +40,7 @@ _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:\"([^\"]*)\"|'([^']*)'
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _REFERENCES = re.compile(
     r"(?=[<&])(?:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
-    r"|&(?:#(?P<number>[0-9]{1,8}|[xX][0-9A-Fa-f]{1,6});|(?P<name>[A-Za-z][A-Za-z0-9]*);)?"
+    r"|&(?:#(?P<number>[0-9]{1,8}|[xX][0-9A-Fa-f]{1,6});|(?P<name>[A-Za-z_][\w.-]*+);)?"
     r"|(?P<less><(?![A-Za-z_/!?:])))",
     re.DOTALL,
 )
@@ -49,11 +50,12 @@ _PAIR = re.compile(
 )
 _PREFIXED = re.compile(r"</?([A-Za-z_][\w.-]*):[A-Za-z_]|\s([A-Za-z_][\w.-]*):[\w.-]+\s*=\s*[\"']")
 _LONGEST_ENTITY = 1_000
+_MOST_NESTED = 10
 _MOST_EXPANDED = 1_000_000
 """Characters that a document's own entities may expand to in total: an entity of a megabyte, used a million
 times, would be a terabyte."""
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
-_MARKUP_CHARACTERS = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+_MARKUP_CHARACTERS = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,21 +91,19 @@ def opened(text: str) -> OpenedDocument:
         start, _ = _prolog_end(text, junk.start())
         root = _ROOT.match(text, start)
         repairs = ("junk before the feed cut",)
-    declared = {name: double or single for name, double, single in _ENTITY.findall(text[:start])}
+    declared: dict[str, str] = {}
+    for entity in _ENTITY.finditer(text[:start]):
+        # The first declaration counts (XML 1.0, 4.2).
+        declared.setdefault(entity[1], entity[2] or entity[3] or "")
     for _ in range(_EMPTY_ROOTS):
         if root is None or (after := _after_empty_root(text, start)) is None:
             break
         start, root = after
         repairs = (*repairs, "empty feed before the feed cut")
-    entities = {
-        name: characters
-        for name, value in declared.items()
-        if (characters := _characters(value, declared)) is not None
-    }
     return OpenedDocument(
         text=text[start:],
         root="html" if name.lower() == "html" else root[1] if root else "",
-        entities=entities,
+        entities=_plain_entities(declared),
         repairs=repairs,
     )
 
@@ -117,19 +117,39 @@ def _after_empty_root(text: str, start: int) -> tuple[int, re.Match[str]] | None
     return (end, root) if root is not None and is_feed_name(root[1]) else None
 
 
-def _characters(value: str, declared: Mapping[str, str]) -> str | None:
-    """The plain text that a document's own entity is for; None where it is markup or has other entities of
-    the document in it.
+def _plain_entities(declared: Mapping[str, str]) -> dict[str, str]:
+    """The plain texts that a document's own entities are for, but not those that are markup, too long, or
+    named within themselves.
 
     A number is replaced where the entity is declared, and what it makes is a reference where the entity is
-    used: `&#38;#8212;` is a dash (XML 1.0, 4.4).
+    used: `&#38;#8212;` is a dash (XML 1.0, 4.4). An entity may name others, wherever they are declared.
     """
-    if len(value) > _LONGEST_ENTITY or "<" in value or "%" in value:
-        return None
-    value = _NUMBERED.sub(lambda found: html.unescape(found[0]), value)
-    if any(f"{name};" not in html5 or name in declared for name in _NAMED.findall(value)):
-        return None
-    return html.unescape(value)
+    left = {
+        name: _NUMBERED.sub(lambda found: html.unescape(found[0]), value)
+        for name, value in declared.items()
+        if len(value) <= _LONGEST_ENTITY and "<" not in value and not _PARAMETER.search(value)
+    }
+    texts: dict[str, str] = {}
+    for _ in range(_MOST_NESTED):
+        found = {name: _plain(value, texts, declared) for name, value in left.items()}
+        texts |= {name: text for name, text in found.items() if text is not None}
+        if len(left) == len(left := {name: value for name, value in left.items() if name not in texts}):
+            break
+    return texts
+
+
+def _plain(value: str, texts: Mapping[str, str], declared: Mapping[str, str]) -> str | None:
+    """The text of an entity whose own entities are in `texts`; None if one is not, or if it is too long."""
+    pieces = _NAMED.split(value)
+    for place in range(1, len(pieces), 2):
+        name = pieces[place]
+        if name not in texts and (name in declared or f"{name};" not in html5):
+            return None
+    plain = "".join(
+        texts.get(piece, html5.get(f"{piece};", "")) if place % 2 else html.unescape(piece)
+        for place, piece in enumerate(pieces)
+    )
+    return plain if len(plain) <= _LONGEST_ENTITY else None
 
 
 def _without_page_end(text: str) -> str:
@@ -180,7 +200,7 @@ def repaired(document: OpenedDocument) -> tuple[str, tuple[str, ...]]:
             return whole
         own = document.entities.get(name) if name and left > 0 else None
         left -= len(own or "")
-        characters = own or (html5.get(f"{name};") if name else None)
+        characters = own if own is not None else html5.get(f"{name};") if name else None
         if characters is None:
             repairs["bare & escaped"] = None
             return "&amp;" + whole[1:]
