@@ -153,6 +153,7 @@ class BodyDecoder:
         self._wire = 0
         self._policy = policy
         self._inflate = _decoder(answer)
+        self._is_coded = self._inflate is not None
         announced = answer.head.first("content-length") or ""
         # Refused before a byte of the body is read; h11 has checked that the header is a number.
         if announced.isdecimal() and int(announced[:20]) > policy.max_wire_bytes:
@@ -163,6 +164,9 @@ class BodyDecoder:
         self._wire += len(chunk)
         if self._wire > most:
             raise _too_large(f"has more than {most:,}", most)
+        if not self._is_coded and self._wire == len(chunk) and chunk.startswith(_MAGIC):
+            # A file that somebody packed, feed.xml.gz, or a server that does not say that it packs.
+            self._inflate = Inflate("gzip")
         most = self._policy.max_body_bytes
         for piece in (chunk,) if self._inflate is None else self._inflate.feed(chunk):
             self.size += len(piece)

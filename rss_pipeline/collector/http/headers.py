@@ -14,9 +14,11 @@ DAY_SECONDS = 86_400
 _MAX_DELTA_SECONDS = 2**31
 """The value that a larger number counts as (RFC 9111 1.2.2); it also fits a column of 64 bits."""
 
-_IDENTITY = frozenset({"", "identity", "none", "utf-8", "utf8", "aws-chunked"})
-"""Values of Content-Encoding that are not codings: servers send a charset there, or what an upload to S3
-left. Browsers ignore them as well."""
+_CODINGS = frozenset(
+    ("br", "bzip2", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "lz4", "lzma", "xz", "zstd")
+)
+"""The content codings; other values of Content-Encoding are ignored, as browsers do. Servers send a charset
+there, a media type, `binary`, or what an upload to S3 left."""
 
 
 class Head:
@@ -78,19 +80,27 @@ def requested_wait(status: int, head: Head, *, now: datetime) -> int | None:
     """Seconds to stay away, 0 to 86,400, as a response requests them; None if it does not.
 
     By Retry-After, or of a refusal without a useful one (0 is no invitation to ask at once) by the end of its
-    rate limit: x-ratelimit-reset has seconds (Reddit, the IETF's draft) or a Unix time (GitHub).
+    rate limit: x-ratelimit-reset has seconds (Reddit, the IETF's draft) or a Unix time (GitHub); RateLimit
+    has the numbers in one field.
     """
     waits = [parse_retry_after(text, now=now) for text in head.all("retry-after")]
     wait = max((each for each in waits if each is not None), default=None)
-    is_used_up = (head.first("x-ratelimit-remaining") or "?").strip().strip("0") in {"", "."}
+    limits = head.list("ratelimit") or ""
+    left = [*map(head.first, _LEFT), *_LEFT_IN_LIMITS.findall(limits)]
+    is_used_up = any(each and each.partition(",")[0].strip().strip("0") in {"", "."} for each in left)
     if wait or not (status == 429 or (status in _REFUSALS and is_used_up)):
         return wait
-    resets = (_reset_seconds(head.first(name), now=now) for name in _RESETS)
+    found = [*map(head.first, _RESETS), *_RESET_IN_LIMITS.findall(limits)]
+    resets = (_reset_seconds(each, now=now) for each in found)
     return next((seconds for seconds in resets if seconds), wait)
 
 
 _REFUSALS = frozenset({403, 503})
-_RESETS = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset")
+_RESETS = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset-after")
+_LEFT = ("x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining")
+_LEFT_IN_LIMITS = re.compile(r"\b(?:r|remaining)\s*+=\s*+([0-9]++)")
+_RESET_IN_LIMITS = re.compile(r"\b(?:t|reset)\s*+=\s*+([0-9]++)")
+"""In the draft's one field: `limit=10, remaining=0, reset=30`, later `"default";r=0;t=30`."""
 _UNIX_TIME = 1_000_000_000
 """A larger number is an instant; in seconds it would be 31 years."""
 _LATEST = 100_000_000_000_000
@@ -98,11 +108,9 @@ _LATEST = 100_000_000_000_000
 
 
 def _reset_seconds(text: str | None, *, now: datetime) -> int | None:
-    number = re.match(r"[0-9]+(?:\.[0-9]*)?", (text or "").strip())
-    if number is None:
-        date = http_date(text)
-        return None if date is None else _until(date, now=now)
-    return _wait(number[0], now=now)
+    # Of several numbers the first: the others are those of its windows.
+    number = re.match(r"[0-9]+(?:\.[0-9]*)?(?![-:0-9])", (text or "").strip())
+    return parse_retry_after(text, now=now) if number is None else _wait(number[0], now=now)
 
 
 def _wait(number: str, *, now: datetime) -> int:
@@ -159,9 +167,9 @@ def charset_of(content_type: str | None) -> str:
 
 
 def content_codings(text: str | None) -> list[str]:
-    """The codings of a Content-Encoding, in the order they were applied, `identity` left out."""
-    codings = (token.strip().lower() for token in (text or "").split(","))
-    return ["gzip" if coding == "x-gzip" else coding for coding in codings if coding not in _IDENTITY]
+    """The codings of a Content-Encoding, in the order they were applied; what is none is left out."""
+    tokens = (token.partition(";")[0].strip(" \t\"'").lower() for token in (text or "").split(","))
+    return [coding for token in tokens if (coding := token.removeprefix("x-")) in _CODINGS]
 
 
 def extra_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -27,6 +27,21 @@ h11._readers.chunk_header_re = re.compile(
     rb"\A(?P<chunk_size>[0-9A-Fa-f]{1,20})(?:(?P<chunk_ext>;.*)|[ \t]*+)\r\n"
 )
 
+
+class _Chunks(h11._readers.ChunkedReader):
+    """h11's reader of chunks, for which the lines behind the last chunk are read and ignored: a malformed one
+    is no fault of a body that is complete."""
+
+    def __call__(self, buf: Any) -> Any:
+        if not self._reading_trailer:
+            return super().__call__(buf)
+        return None if buf.maybe_extract_lines() is None else h11.EndOfMessage()
+
+
+_body_readers = h11._readers.READERS[h11.SEND_BODY]
+assert isinstance(_body_readers, dict)
+_body_readers["chunked"] = _Chunks
+
 MAX_HEAD_BYTES = 256 * 1024
 """All heads of one response together. The rest of it is left for framing."""
 

@@ -29,6 +29,9 @@ RAW = zlib.compress(RSS * 500, wbits=-zlib.MAX_WBITS)
 """Deflate without its head (RFC 1951), as many servers send it."""
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(RSS) * 500, RSS * 500)
+
+
 class TestBodies:
     @pytest.mark.parametrize(
         "answer",
@@ -49,6 +52,12 @@ class TestBodies:
             Answer(body=RAW + bytes(7), headers=DEFLATE, drip=(1, 0)),
             Answer(body=gzip.compress(RSS * 500), headers=DEFLATE),
             Answer(body=RSS * 500, headers={"Content-Encoding": "utf-8"}),
+            Answer(body=RSS * 500, headers={"Content-Encoding": "text/xml; charset=iso-8859-1"}),
+            Answer(body=RSS * 500, headers={"Content-Encoding": "binary, ISO-8859-1"}),
+            Answer(body=gzip.compress(RSS * 500), headers={"Content-Encoding": '"gzip";q=1.0, null'}),
+            Answer(body=zlib.compress(RSS * 500), headers={"Content-Encoding": "x-deflate"}),
+            Answer(body=gzip.compress(RSS * 500), headers={"Content-Type": "application/gzip"}),
+            Answer(raw=CHUNKED + b"0\r\nno trailer\r\nX Y: \0\r\n\r\n"),
             Answer(raw=b"HTTP/1.0 200 OK\r\n\r\n" + RSS * 500),
         ],
     )
@@ -117,10 +126,11 @@ class TestBodies:
         "answer",
         [
             Answer(body=b"\0" * 30_000_000, gzip=True),
+            Answer(body=gzip.compress(b"\0" * 30_000_000)),
             Answer(body=zlib.compress(b"\0" * 30_000_000), headers=DEFLATE),
             Answer(body=zlib.compress(b"\0" * 30_000_000, wbits=-15), headers=DEFLATE),
         ],
-        ids=["gzip", "deflate", "raw deflate"],
+        ids=["gzip", "gzip that is not declared", "deflate", "raw deflate"],
     )
     def test_a_bomb_stops_at_the_cap(self, answer: Answer, server: FeedServer, tmp_path: Path) -> None:
         outcome = failure(ask(server, answer, tmp_path), "too_large", tmp_path)
