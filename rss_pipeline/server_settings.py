@@ -3,6 +3,7 @@
 Each is set as a whole or not at all. How this machine runs is settings.py's.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -189,12 +190,19 @@ def folder_address(reader: EnvironmentReader) -> str | None:
     url = reader.text(_FOLDER_ADDRESS)
     if url is None:
         return None
-    reader.check_web(_FOLDER_ADDRESS, url)
+    _check_place(reader, _FOLDER_ADDRESS, url)
     for bucket in ("R2_BUCKET", "S3_BUCKET"):
         if reader.text(bucket) is not None:
             public = f"{bucket.partition('_')[0]}_PUBLIC_URL"
             reader.add(f"set, but the objects are in a bucket; set {public} instead", _FOLDER_ADDRESS)
     return url
+
+
+def _check_place(reader: EnvironmentReader, name: str, url: str) -> None:
+    """Note an address to which the keys of objects cannot be added."""
+    reader.check_web(name, url)
+    if re.search(r"[\s?#\"'<>]", url):
+        reader.add("has `?`, `#`, a quote or a space in it; write the address of the folder alone", name)
 
 
 def _check_endpoint(reader: EnvironmentReader, name: str, bucket: str) -> None:
@@ -227,7 +235,7 @@ def _of_bucket(
     more = {name: reader.text(f"{prefix}_{name}") for name in (*optional, *_BUCKET_OPTIONAL)}
     for name in ("ENDPOINT_URL", "PUBLIC_URL", "TOPICS_PUBLIC_URL"):
         if (url := reader.text(f"{prefix}_{name}")) is not None:
-            reader.check_web(f"{prefix}_{name}", url)
+            _check_place(reader, f"{prefix}_{name}", url)
     if given is None:
         for name, text in more.items():
             if text is not None:

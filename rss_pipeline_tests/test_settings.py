@@ -459,6 +459,9 @@ def test_the_folder_of_objects_has_a_public_address_if_it_is_set_and_a_bucket_ha
     found = settings(RSS_OBJECTS_PUBLIC_URL="https://rss.example.org")
     assert found.objects_public_url == "https://rss.example.org"
     assert "RSS_OBJECTS_PUBLIC_URL: not a URL" in refusal(RSS_OBJECTS_PUBLIC_URL="rss.example.org")
+    for end in ("/?x=1", "/#x", "/a b", "/'"):
+        text = refusal(RSS_OBJECTS_PUBLIC_URL=f"https://rss.example.org{end}")
+        assert text.startswith("RSS_OBJECTS_PUBLIC_URL: has `?`, `#`, a quote or a space in it"), end
     bucket = {f"S3_{name}": "x" for name in ("BUCKET", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")}
     text = refusal(RSS_OBJECTS_PUBLIC_URL="https://rss.example.org", **bucket)
     assert "set S3_PUBLIC_URL instead" in text

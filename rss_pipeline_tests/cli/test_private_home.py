@@ -47,6 +47,26 @@ def test_a_web_server_reads_public_files_and_no_others(tmp_path: Path) -> None:
     assert mode(home / "objects/backups/a/b.xml") == 0o600
 
 
+def test_what_was_stored_before_there_was_a_public_address_is_readable_under_it(tmp_path: Path) -> None:
+    root = tmp_path / "home" / "objects"
+    keys = ("images/a/b/0.png", "topics/a.json", "private-images/a/b/0.png", "backups/a/b.xml")
+    before = os.umask(0o077)
+    try:
+        closed, address = FolderStore(root), "https://rss.example.org"
+        for key in keys:
+            closed.put(key, b"x", content_type="text/xml")
+        store = FolderStore(root, public_url=address)
+        assert [mode(root / key) for key in keys] == [0o644, 0o644, 0o600, 0o600]
+        assert {mode(root), mode(root / "images/a/b"), mode(root / "topics")} == {0o711}
+        assert sorted(each.key for each in store.list("")) == sorted(keys)
+        # Without one for a while.
+        FolderStore(root).put("images/a/c/0.png", b"x", content_type="image/png")
+        FolderStore(root, public_url=address)
+    finally:
+        os.umask(before)
+    assert mode(root / "images/a/c/0.png") == 0o644
+
+
 def fill(home: Path) -> None:
     store = FolderStore(home / "objects", public_url="https://rss.example.org")
     store.put("backups/a/b.xml", b"x", content_type="text/xml")

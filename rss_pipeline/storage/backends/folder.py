@@ -11,7 +11,7 @@ import shutil
 import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -39,6 +39,7 @@ class FolderStore:
         with _faults(root):
             for folder in (self._bodies, self._metadata, self._incoming):
                 folder.mkdir(parents=True, exist_ok=True)
+        self._show_stored(root / ".shown")
 
     def put(
         self,
@@ -178,6 +179,21 @@ class FolderStore:
             path.unlink(missing_ok=True)
             raise
         return path
+
+    def _show_stored(self, mark: Path) -> None:
+        """Let the web server read what was stored before the folder had a public address, once: documents name
+        those addresses too. `mark` is a file that says so."""
+        # What cannot be changed, by its owner or on a full disk, is no reason not to use the rest.
+        with suppress(OSError):
+            if self._public_url is None:
+                mark.unlink(missing_ok=True)
+            elif not mark.exists():
+                for prefix in PUBLIC:
+                    for path in (self._bodies / prefix).rglob("*"):
+                        with suppress(OSError):
+                            if path.is_file():
+                                self._show(path)
+                mark.touch()
 
     def _show(self, target: Path) -> None:
         """Let the web server read a public file: the folders above it let it through, and show nothing."""
