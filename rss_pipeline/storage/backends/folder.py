@@ -181,8 +181,8 @@ class FolderStore:
         return path
 
     def _show_stored(self, mark: Path) -> None:
-        """Let the web server read what was stored before the folder had a public address, once: documents name
-        those addresses too. `mark` is a file that says so."""
+        """Let the web server read what was stored before the folder had a public address, once: documents
+        name those addresses too. `mark` is a file that says so."""
         # What cannot be changed, by its owner or on a full disk, is no reason not to use the rest.
         with suppress(OSError):
             if self._public_url is None:
