@@ -207,6 +207,7 @@ class FeedVisit:
                 "unexpected_304",
                 f"{here.host} answered 304 Not Modified to an unconditional request; its cache is broken.",
                 status=304,
+                retry_after=_usable_seconds(head, retry_after, now=now) or None,
             )
         if status not in {200, 304}:
             messages = FEED_WITH_ACCESS_MESSAGES if self._with_access else FEED_MESSAGES
@@ -244,6 +245,10 @@ class FeedVisit:
             if is_plain:
                 self.answers.keep(asker, answer, body=body, path=path if keep else None)
             return self._known(body, response) or self._document(body, response, path)
+        except FetchError as error:
+            # Of a body that did not come whole nothing is fresh.
+            error.retry_after = error.retry_after or response.retry_after
+            raise
         finally:
             if not keep:
                 # If the file cannot be removed, `save_body` has reported the error of the spool.
@@ -266,7 +271,7 @@ class FeedVisit:
         if body.content_hash == self.feed.http.cut_hash:
             return NotModified(response=response, body_bytes=body.size, cut_off=True)
         if self._failed_before(body.content_hash):
-            raise self._still_unreadable(body.content_hash, body.size)
+            raise self._still_unreadable(body, response)
         return None
 
     def _is_known(self, body: Body) -> bool:
@@ -288,7 +293,7 @@ class FeedVisit:
         http = self.feed.http
         return document_hash == http.failed_hash and http.failed_version == parser_version()
 
-    def _still_unreadable(self, document_hash: str, size: int) -> FetchError:
+    def _still_unreadable(self, body: Body, response: Response) -> FetchError:
         """The failure of last time again; without one of the document's own, since a time-out came between
         for instance, a general one."""
         last = self.feed.failures
@@ -296,7 +301,14 @@ class FeedVisit:
         message = "The server sent the same document again that could not be read before."
         if last.last_kind in _DOCUMENT_KINDS:
             kind, message = last.last_kind, last.last_message or message
-        return FetchError(kind, message, status=200, document_hash=document_hash, body_bytes=size)
+        return FetchError(
+            kind,
+            message,
+            status=200,
+            retry_after=response.usable_seconds or None,
+            document_hash=body.content_hash,
+            body_bytes=body.size,
+        )
 
     def _validators(self) -> list[tuple[bytes, bytes]]:
         """Byte for byte as they were received: Latin-1, as in `Head` (RFC 9110 13.1.2, 13.1.3)."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from rss_pipeline.collector.models.clock import LONGEST
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.item import FeedHeader
@@ -51,6 +52,12 @@ class Response:
     """The network of the host that was requested first; None behind an outbound proxy."""
     moved_to: str | None = None
     """`url` if redirects led to it and each of them was permanent."""
+
+    @property
+    def usable_seconds(self) -> int:
+        """Seconds for which this answer is not to be requested again if it is an error, such as a page for
+        people in place of the feed: by Retry-After, or for as long as it is fresh, at most a day."""
+        return max(self.retry_after or 0, min(self.max_age or 0, LONGEST // timedelta(seconds=1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

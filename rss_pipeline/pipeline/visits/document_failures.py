@@ -18,6 +18,7 @@ def unreadable(document: Document, failure: WorkerFailure) -> Failure:
         fetched_at=response.fetched_at,
         fetch_ms=response.fetch_ms,
         answered=True,
+        retry_after=response.usable_seconds or None,
         document_hash=document.content_hash,
         parser_version=parser_version(),
         body_bytes=document.body_bytes,

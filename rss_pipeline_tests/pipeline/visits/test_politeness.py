@@ -3,12 +3,13 @@
 The rules as such are tests of collector.schedule; all of them at once are politeness/test_fortnight.py's.
 """
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
-from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 HOST = "127.0.0.2"
 ETAG = {"ETag": '"1"'}
@@ -45,6 +46,37 @@ def test_a_shorter_interval_in_feeds_yaml_brings_no_visit_that_the_publisher_doe
     pipeline.feeds[0]["interval"] = "15m"
     pipeline.write_registry()
     assert asked_at(pipeline, server, 10, 30, 119, 121) == [121]
+
+
+def test_what_comes_in_place_of_a_feed_is_left_alone_for_as_long_as_it_says(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """With the same bytes again or with others, whole or cut off, also where a redirect led to it."""
+    asked: Counter[str] = Counter()
+
+    def page(request: Request) -> Answer:
+        asked[request.host] += 1
+        body = f"<html><body>Back soon {asked[request.host]}".encode()
+        wait = {"Retry-After": "21600"}
+        match request.host.rpartition(".")[2]:
+            case "2":
+                return Answer(body=b"<html><body>Back soon", headers={"Cache-Control": "max-age=21600"})
+            case "3":
+                return Answer(body=body, headers=wait)
+            case "4":
+                return Answer(body=body, headers=wait, cut_after=10)
+            case "5":
+                return Answer(status=304, headers=wait)
+            case _:
+                return Answer(status=302, headers={"Location": server.url("127.0.0.9", "/f"), **wait})
+
+    server.route("127.0.0.9", "/f", lambda _: Answer(body=b"<html><body>Where it led"))
+    for last in range(2, 7):
+        pipeline.register(server.route(f"127.0.0.{last}", "/feed", page), f"feed{last}", interval="1h")
+    for minute in (0, 31, 62, 300, 359, 362, 600, 719, 723):
+        pipeline.clock.now = NOON + timedelta(minutes=minute, seconds=-1)
+        pipeline.poll()
+    assert asked == {f"127.0.0.{last}": 3 for last in range(2, 7)}
 
 
 def test_a_poll_that_is_late_asks_no_feed_in_an_hour_that_it_asks_to_skip(
