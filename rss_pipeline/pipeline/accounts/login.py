@@ -15,7 +15,13 @@ from rss_pipeline.errors import HashingBusy, NoSession
 from rss_pipeline.pipeline.accounts import throttle
 from rss_pipeline.pipeline.accounts.app_passwords import secret_hash
 from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.accounts.passwords import check_new, hash_password, is_outdated, is_right
+from rss_pipeline.pipeline.accounts.passwords import (
+    check_new,
+    hash_again,
+    hash_password,
+    is_outdated,
+    is_right,
+)
 from rss_pipeline.pipeline.accounts.tokens import Opaque, new_opaque, read_opaque, sign_jwt
 from rss_pipeline.pipeline.accounts.users import as_name
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
@@ -183,7 +189,7 @@ def change_own_password(
         HashingBusy: too many passwords are being checked.
         NoSession: the session has ended.
     """
-    check_new(new)
+    check_new(new, name=_own_name(caller))
     tried = _own_password(caller, current, address, device)
     if isinstance(tried, LoginRefused):
         return tried
@@ -198,10 +204,14 @@ def change_own_password(
 
 
 def _own_password(caller: Caller, password: str, address: str, device: str | None) -> _Right | LoginRefused:
-    [found] = caller.read(users.named(caller.user_id))
-    name, now = str(found.rows[0]["name"]), caller.clock()
+    name, now = _own_name(caller), caller.clock()
     place = _known_place(caller.database, name, address, device, now)
     return _try_password(caller.database, name, password, place, now)
+
+
+def _own_name(caller: Caller) -> str:
+    [found] = caller.read(users.named(caller.user_id))
+    return str(found.rows[0]["name"])
 
 
 def _known_place(database: Database, name: str, address: str, device: str | None, now: datetime) -> str:
@@ -276,7 +286,7 @@ def _rehash(database: Database, right: _Right, password: str) -> None:
     """Hash a right password anew where its hash has old parameters; if that fails, the next login does."""
     if is_outdated(right.password_hash):
         try:
-            new = hash_password(password)
+            new = hash_again(password)
         except HashingBusy:
             return
         database.batch([users.rehash(right.user_id, old=right.password_hash, new=new)])

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
@@ -20,6 +21,10 @@ LEAST_CHARACTERS = 8
 MOST_CHARACTERS = 1024
 _LEAST_OF_LIST = 6
 """Characters of a common password that are looked for: with digits behind it, it has eight."""
+_MOST_OF_REPEATED = 20
+_AROUND = string.digits + string.punctuation + string.whitespace
+_OURS = frozenset({"rss-pipeline", "rss_pipeline", "rss pipeline", "rsspipeline", "rss-reader", "rssreader"})
+"""Words of this program, which a guesser knows (OWASP ASVS 5.0, 6.2.11)."""
 
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1, type=Type.ID)
 """OWASP's least (Password Storage Cheat Sheet, Argon2id: m=19 MiB, t=2, p=1)."""
@@ -32,21 +37,29 @@ _OF_STRANGERS = threading.BoundedSemaphore(12)
 """The ones among them of logins from where the account is not known: a flood of these leaves places."""
 
 
-def check_new(password: str) -> None:
-    """Raise PasswordRefused for a password that no account may have."""
+def check_new(password: str, *, name: str = "") -> None:
+    """Raise PasswordRefused for a password that no account, or not the user of this name, may have."""
     if not LEAST_CHARACTERS <= len(_normal(password)) <= MOST_CHARACTERS:
         raise PasswordRefused(
             f"a password has from {LEAST_CHARACTERS} to {MOST_CHARACTERS:,} characters; choose another one"
         )
-    if _is_common(_normal(password)):
+    if _is_guessed(_normal(password).lower(), name.lower()):
         raise PasswordRefused("this is one of the passwords that are tried first; choose another one")
 
 
-def _is_common(password: str) -> bool:
-    """True for one of the most used passwords, also in capital letters, or with digits or signs behind it."""
-    plain = password.lower()
-    forms = {plain, plain.rstrip(string.digits + string.punctuation)}
-    return not forms.isdisjoint(_common())
+def _is_guessed(password: str, name: str) -> bool:
+    """True for the name of the user or of this program, and for one of the most used passwords, also with
+    digits or signs around it; for a short text again and again; for characters in a row (abcdefgh)."""
+    once = password[: (password + password).find(password, 1)]
+    if len(once) < len(password) <= _MOST_OF_REPEATED:
+        return True
+    if len({ord(after) - ord(before) for before, after in pairwise(password)} | {0}) == 2 and (
+        abs(ord(password[1]) - ord(password[0])) == 1
+    ):
+        return True
+    forms = {password, password.rstrip(_AROUND), password.strip(_AROUND)}
+    names = {name, name.strip(_AROUND), *_OURS} - {""}
+    return not (forms.isdisjoint(names) and forms.isdisjoint(_common()))
 
 
 @cache
@@ -57,14 +70,19 @@ def _common() -> frozenset[str]:
     return frozenset(each for each in FREQUENCY_LISTS["passwords"] if len(each) >= _LEAST_OF_LIST)
 
 
-def hash_password(password: str) -> str:
-    """The hash to store of a new password.
+def hash_password(password: str, *, name: str = "") -> str:
+    """The hash to store of a new password of the user of this name.
 
     Raises:
-        PasswordRefused: it is too short or too long.
+        PasswordRefused: it can be none.
         HashingBusy: too many wait.
     """
-    check_new(password)
+    check_new(password, name=name)
+    return hash_again(password)
+
+
+def hash_again(password: str) -> str:
+    """The hash of a password that its account has, also if it could not be a new one; raises HashingBusy."""
     with _turn():
         return _HASHER.hash(_bytes(password))
 

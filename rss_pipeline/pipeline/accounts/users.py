@@ -28,7 +28,7 @@ def add_user(database: Database, *, name: str, password: str, clock: Clock) -> s
         PasswordRefused: the password can be none.
     """
     stored = check_new_name(name)
-    hashed = hash_password(password)
+    hashed = hash_password(password, name=stored)
     if not users.insert(database, id=secrets.token_hex(16), name=stored, password_hash=hashed, now=clock()):
         raise UserRefused(f"there is a user {stored} already; choose another name")
     return stored
@@ -63,7 +63,7 @@ def change_password(database: Database, *, name: str, password: str, revoke_apps
     """
     user_id = find_user(database, name)
     statements = [
-        users.change_password(user_id, hash_password(password)),
+        users.change_password(user_id, hash_password(password, name=as_name(name))),
         sessions.end_all(user_id),
         login_failures.forget([account_key(as_name(name))]),
     ]

@@ -90,7 +90,7 @@ def add_first_user(
     if has_users(database):
         # No hash is spent on it.
         return None
-    id, hashed, now = secrets.token_hex(16), hash_password(password), clock()
+    id, hashed, now = secrets.token_hex(16), hash_password(password, name=stored), clock()
     statements: list[Statement] = [
         users.insert_first(id=id, name=stored, password_hash=hashed, now=now),
         first_user_code.forget(),

@@ -387,3 +387,18 @@ def test_a_hash_with_old_parameters_is_renewed_by_logins_made_at_once(home: Door
     [row] = home.database.query("SELECT password_hash FROM users", name="read a hash").rows
     assert not passwords.is_outdated(row["password_hash"])
     home.enter()
+
+
+def test_a_password_that_could_be_no_new_one_goes_on_opening_and_is_no_new_one(home: Door) -> None:
+    """It was set before it was on the list; meanwhile the parameters of hashes have changed."""
+    old = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1).hash("sunshine1")
+    home.database.query("UPDATE users SET password_hash = ?", [old], name="put an old hash")
+    entered = home.log_in(password="sunshine1")
+    assert isinstance(entered, LoggedIn)
+    for refused in ("ada-1815", "1815.Ada!"):
+        with pytest.raises(PasswordRefused):
+            another(home, entered, current="sunshine1", new=refused)
+        with pytest.raises(PasswordRefused):
+            change_password(home.database, name="ADA", password=refused, revoke_apps=False)
+    with pytest.raises(PasswordRefused):
+        add_user(home.database, name="Grace", password="grace1906", clock=home.time)

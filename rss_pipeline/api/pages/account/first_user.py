@@ -56,7 +56,7 @@ async def make(request: Request) -> Response:
         return see_other("/login")
     try:
         check_new_name(name)
-        check_new(password)
+        check_new(password, name=name)
         if password != again:
             raise PasswordRefused("the two passwords are not the same; type them again")
         if needs_code:
