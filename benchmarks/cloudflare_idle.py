@@ -21,7 +21,7 @@ from pathlib import Path
 import dagster as dg
 
 from rss_pipeline.orchestration.checks import CHECK_HEALTH
-from rss_pipeline.pipeline.health.watch import LOOK_SECONDS_PAID, look
+from rss_pipeline.pipeline.health.alerts import LOOK_SECONDS_PAID, look
 from rss_pipeline.pipeline.search.build import bring_up_to_date
 from rss_pipeline.pipeline.search.follow import REMOTE_LOOK_SECONDS
 from rss_pipeline.storage.backends.d1 import D1Database

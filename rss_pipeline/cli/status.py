@@ -45,8 +45,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
 
     Exit code 1 if a feed has failed ten times in a row, or no feed could ever be reached.
     """
-    from rss_pipeline.pipeline.health.feed_notes import feed_notes
-    from rss_pipeline.pipeline.health.unreached import none_reached
+    from rss_pipeline.pipeline.health.feed_notes import feed_notes, none_reached
 
     now = utc_now()
     if limit is None and not as_json:
@@ -66,7 +65,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         shards = due.backlog_by_shard(database, now, count=settings.shards) if has_shards else {}
         machines = None
         if settings.fleet is not None and wanted is None:
-            from rss_pipeline.pipeline.health.evaluation import check_machines
+            from rss_pipeline.pipeline.health.fleet_checks import check_machines
 
             found = fleet(database)
             machines = (found, check_machines(database, found, settings, now=now))

@@ -20,7 +20,7 @@ from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
 from rss_pipeline.orchestration.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
 from rss_pipeline.pipeline.fleet.joining import check_clock_of_joining, has_mark, join, mark, this_machine
 from rss_pipeline.pipeline.fleet.membership import Membership, Over, beating
-from rss_pipeline.pipeline.health.broker import check_broker
+from rss_pipeline.pipeline.health.fleet_checks import check_broker
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
@@ -113,7 +113,7 @@ def _end(over: Over) -> None:
 def _watching(settings: Settings, member: Member) -> AbstractContextManager[None]:
     """Alerts by this worker while the main machine is dead, with its daemon and its reader. One worker sends
     them, the first by name."""
-    from rss_pipeline.pipeline.health.watch import watching
+    from rss_pipeline.pipeline.health.alerts import watching
 
     def is_ours(database: Database) -> bool:
         machines = fleet(database)

@@ -1,7 +1,7 @@
 """The sensors that send alerts to the user's webhook: about failed runs, failed checks and feeds that fail.
 
-Off until RSS_ALERT_WEBHOOK is set. The one `alert` is in pipeline/health/alerts.py, the look at the checks in
-pipeline/health/watch.py. An alert that cannot be delivered shows in the sensor's tick and is sent later.
+Off until RSS_ALERT_WEBHOOK is set. The one `alert` and the look at the checks are in
+pipeline/health/alerts.py. An alert that cannot be delivered shows in the sensor's tick and is sent later.
 https://docs.dagster.io/guides/automate/run-status-sensors
 """
 
@@ -15,8 +15,17 @@ from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.reporting.feeds import FAILED_OURS
 from rss_pipeline.orchestration.reporting.run_errors import first_error, was_stopped
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
-from rss_pipeline.pipeline.health.alerts import Alerted, AlertFact, OwnCursor, StoredCursor, alert
-from rss_pipeline.pipeline.health.watch import look, report_unusable, seconds_between_looks
+from rss_pipeline.pipeline.health.alerts import (
+    Alerted,
+    AlertFact,
+    OwnCursor,
+    StoredCursor,
+    alert,
+    look,
+    report_unusable,
+    report_usable,
+    seconds_between_looks,
+)
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 
@@ -55,8 +64,8 @@ def build_alerts(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinitio
             tags={CONCERNS: "alerts"},
             owners=OWNERS,
             description=(
-                "Sends a message to RSS_ALERT_WEBHOOK for every health check that becomes an error, and for"
-                f" every feed that failed for the tenth time in a row.{how_to}"
+                "Sends a message to RSS_ALERT_WEBHOOK for every health check that becomes an error or is well"
+                f" again, and for every feed that failed for the tenth time in a row.{how_to}"
             ),
         )(alert_check_failed),
     ]
@@ -95,7 +104,7 @@ def _alert_of_checks(
     try:
         with open_database(settings) as database:
             alerted = look(database, settings, now=now)
-        own = OwnCursor()
+        own = report_usable(settings, own, now=now)
     except RssPipelineError as error:
         alerted = report_unusable(settings, own, error, now=now)
     if alerted.refused is not None:
@@ -110,7 +119,10 @@ def _said(alerted: Alerted) -> str:
         return "The last message was refused, or is being sent; the next attempt is later."
     if not alerted.sent:
         return "There is nothing new to report."
-    names = ", ".join(fact.key.partition(" ")[0] for fact in alerted.sent[:5])
+    names = ", ".join(
+        f"{fact.key.partition(' ')[0]}{' (well again)' if fact.kind == 'well' else ''}"
+        for fact in alerted.sent[:5]
+    )
     return f"Sent an alert about {len(alerted.sent)}: {names}."
 
 

@@ -1,7 +1,7 @@
 """The health checks, as asset checks, and the job and the schedule that evaluate them.
 
-The list of them is pipeline/health/evaluation.py's. Each passes, warns or is an error, with a sentence on
-what to do and a table of the feeds concerned. No check blocks a materialization.
+They are those of the table in pipeline/health/checks.py that name an asset. Each passes, warns or is an
+error, with a sentence on what to do and a table of the feeds concerned. No check blocks a materialization.
 https://docs.dagster.io/guides/test/asset-checks
 """
 
@@ -16,9 +16,9 @@ from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
-from rss_pipeline.pipeline.health.evaluation import HealthCheck, Look, health_checks
-from rss_pipeline.pipeline.health.findings import Check
-from rss_pipeline.pipeline.health.watch import report_checks
+from rss_pipeline.pipeline.health.alerts import report_checks
+from rss_pipeline.pipeline.health.checks import health_checks
+from rss_pipeline.pipeline.health.model import Check, Finding, Look
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.database import Database, Row
@@ -30,16 +30,22 @@ _ASSETS = {"feeds": FEED_ITEMS, "images": ITEM_IMAGES}
 
 def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefinition]:
     """All checks, those of the feeds first."""
-    return [_build(check, settings, clock=clock) for check in health_checks(settings)]
+    return [
+        _build(check, _ASSETS[check.asset], settings, clock=clock)
+        for check in health_checks(settings)
+        if check.asset is not None
+    ]
 
 
-def _build(health: HealthCheck, settings: Settings, *, clock: Clock) -> dg.AssetChecksDefinition:
+def _build(
+    health: Check, asset: dg.AssetKey, settings: Settings, *, clock: Clock
+) -> dg.AssetChecksDefinition:
     def result(
         context: dg.AssetCheckExecutionContext, database: Database, objects: Callable[[], ObjectStore]
     ) -> dg.AssetCheckResult:
         with cause_first(context):
             look = Look(database=database, objects=objects, settings=settings, now=clock())
-            found = health.judge(look)
+            found = health.find(look) or Finding(health.name, "ok", "There is nothing to check")
         # A message that cannot be sent fails no check.
         report_checks(look, [(health, found)])
         return check_result(found)
@@ -61,22 +67,22 @@ def _build(health: HealthCheck, settings: Settings, *, clock: Clock) -> dg.Asset
     # The graph of a run shows it: the description of the op is the docstring of the function.
     check.__doc__ = health.description
     return dg.asset_check(
-        asset=_ASSETS[health.asset],
+        asset=asset,
         name=health.name,
         description=health.description,
         compute_kind=health.kind,
     )(check)
 
 
-def check_result(check: Check) -> dg.AssetCheckResult:
-    """A check as the UI shows it."""
-    metadata: dict[str, Any] = dict(check.figures)
-    if check.rows:
-        metadata["concerned"] = _table(check.rows)
+def check_result(found: Finding) -> dg.AssetCheckResult:
+    """A finding as the UI shows it."""
+    metadata: dict[str, Any] = dict(found.figures)
+    if found.rows:
+        metadata["concerned"] = _table(found.rows)
     return dg.AssetCheckResult(
-        passed=check.state == "ok",
-        severity=dg.AssetCheckSeverity.ERROR if check.state == "failure" else dg.AssetCheckSeverity.WARN,
-        description=check.sentences,
+        passed=found.state == "ok",
+        severity=dg.AssetCheckSeverity.ERROR if found.state == "failure" else dg.AssetCheckSeverity.WARN,
+        description=found.sentences,
         metadata=metadata,
     )
 

@@ -9,10 +9,11 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.pipeline.health.metrics import Metrics
-from rss_pipeline.pipeline.health.topic_checks import topic_checks
+from rss_pipeline.pipeline.health.model import Finding
 from rss_pipeline.pipeline.topics.publish import Stores, publish
 from rss_pipeline_tests.cli.test_streams import AUTHORS, document, invoke, with_streams
 from rss_pipeline_tests.pipeline.health.test_metrics import samples
+from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -76,22 +77,25 @@ def test_status_as_json_has_all_streams_and_topics(invoke: Any, home: Pipeline) 
     assert "7 hours" in waiting["warning"]
 
 
+def of_members(pipeline: Pipeline) -> list[Finding]:
+    return checked({"streams_match", "topics_published"}, pipeline.database, now=utc_now())
+
+
 def test_a_home_without_streams_and_topics_says_nothing_of_them(invoke: Any, pipeline: Pipeline) -> None:
     pipeline.register("http://127.0.0.3/feed", "a")
     pipeline.sync()
     assert "topic" not in invoke("status").stdout
-    assert list(topic_checks(pipeline.database, utc_now())) == []
+    assert of_members(pipeline) == []
 
 
 def test_doctor_names_them(home: Pipeline) -> None:
-    streams, topics = topic_checks(home.database, utc_now())
-    assert (streams.name, streams.state) == ("streams", "warning")
-    assert streams.found == "1 streams (idol/typo) matched nothing for a while, or cannot be evaluated"
-    assert (topics.name, topics.state) == ("topics", "warning")
-    assert topics.found == "1 topics (waiting) have changes that are not published"
+    streams, topics = of_members(home)
+    assert (streams.state, topics.state) == ("warning", "warning")
+    assert streams.found == ("1 stream is without a match for a while, or cannot be evaluated (idol/typo)")
+    assert topics.found == "1 topic has changes that are not published (waiting)"
     home.database.query("UPDATE streams SET unmatched_documents = 0")
     home.database.query("UPDATE topics SET stale = 0")
-    assert [check.state for check in topic_checks(home.database, utc_now())] == ["ok", "ok"]
+    assert [found.state for found in of_members(home)] == ["ok", "ok"]
 
 
 def test_metrics_have_them(home: Pipeline) -> None:
@@ -114,4 +118,4 @@ def test_metrics_have_them(home: Pipeline) -> None:
 def test_the_whole_of_doctor_has_the_checks(invoke: Any, home: Pipeline, tmp_path: Path) -> None:
     shown = invoke("doctor").stdout
     assert "idol/typo" in shown
-    assert "1 topics (waiting)" in shown
+    assert "1 topic has changes that are not published (waiting)" in shown

@@ -132,6 +132,7 @@ def test_a_webhook_that_was_down_for_days_gets_the_feeds_that_went_on_failing(
     assert said == "Sent an alert about 2: no_feed_overdue, ill."
     failing.visit()
     failing.clock.turn(hours=2)
+    assert tick(failing) == "Sent an alert about 1: no_feed_overdue (well again)."
     assert tick(failing) == NOTHING
 
 

@@ -8,9 +8,10 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.orchestration import checks, jobs
-from rss_pipeline.pipeline.health import fleet_verdicts, verdicts
-from rss_pipeline.pipeline.health.findings import check_d1_size, judge_disk
+from rss_pipeline.orchestration import checks as asset_checks
+from rss_pipeline.orchestration import jobs
+from rss_pipeline.pipeline.health import checks, fleet_checks
+from rss_pipeline.pipeline.health.stores import backups_there, check_d1_size, database_has_room, disk_room
 from rss_pipeline.storage.reports.diagnostics import BackupLoss
 from rss_pipeline.storage.reports.health import Concerned
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
@@ -133,9 +134,12 @@ def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: Dagster
     assert {key.name for key in graph.asset_check_keys} == CHECKS
 
 
-def test_the_fleet_s_verdicts_know_the_jobs_by_their_names() -> None:
+def test_the_fleet_s_checks_know_the_jobs_by_their_names() -> None:
     """The pipeline knows no Dagster, so it cannot import them."""
-    assert (fleet_verdicts.POLL_FEEDS, fleet_verdicts.CHECK_HEALTH) == (jobs.POLL_FEEDS, checks.CHECK_HEALTH)
+    assert (fleet_checks.POLL_FEEDS, fleet_checks.CHECK_HEALTH) == (
+        jobs.POLL_FEEDS,
+        asset_checks.CHECK_HEALTH,
+    )
 
 
 def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: DagsterPipeline) -> None:
@@ -158,7 +162,7 @@ def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: DagsterP
 )
 def test_an_overdue_feed_becomes_an_error_with_time(minutes: int, expected: str, said: str) -> None:
     row = {"feed": "a", "due_since": instant(NOON - timedelta(minutes=minutes))}
-    check = verdicts.judge_overdue(Concerned(1, [row]), now=NOON)
+    check = checks.no_feed_overdue(Concerned(1, [row]), now=NOON)
     assert check.state == expected
     assert said in check.sentences
     assert check.figures == {"feeds": 1, "lag_seconds": minutes * 60}
@@ -166,7 +170,7 @@ def test_an_overdue_feed_becomes_an_error_with_time(minutes: int, expected: str,
 
 def test_a_clock_that_was_turned_back_makes_no_negative_lag() -> None:
     row = {"feed": "a", "due_since": instant(NOON + timedelta(hours=1))}
-    assert verdicts.judge_overdue(Concerned(1, [row]), now=NOON).figures["lag_seconds"] == 0
+    assert checks.no_feed_overdue(Concerned(1, [row]), now=NOON).figures["lag_seconds"] == 0
 
 
 def test_images_that_wait_are_summed_over_their_hosts() -> None:
@@ -174,10 +178,10 @@ def test_images_that_wait_are_summed_over_their_hosts() -> None:
         {"host": "x", "images": 1_200, "due_since": instant(NOON - timedelta(hours=7))},
         {"host": "y", "images": 1, "due_since": instant(NOON - timedelta(hours=6))},
     ]
-    check = verdicts.judge_waiting_images(Concerned(2, rows), now=NOON)
+    check = checks.no_image_backlog(Concerned(2, rows), now=NOON)
     assert check.state == "warning"
     assert check.sentences.startswith("1,201 images of 2 hosts have been due for more than 6 hours")
-    many = verdicts.judge_waiting_images(Concerned(3, rows), now=NOON)
+    many = checks.no_image_backlog(Concerned(3, rows), now=NOON)
     assert many.sentences.startswith("At least 1,201 images of 3 hosts")
 
 
@@ -187,8 +191,8 @@ def test_images_that_wait_are_summed_over_their_hosts() -> None:
 def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere(
     megabytes_free: int, expected: str
 ) -> None:
-    checks = [check_d1_size(1_000_000), judge_disk(Path("/"), megabytes_free * 1_000_000)]
-    check = verdicts.judge_room(checks, bytes_=1_000_000)
+    found = [check_d1_size(1_000_000), disk_room(Path("/"), megabytes_free * 1_000_000)]
+    check = database_has_room(found, size=1_000_000)
     assert check.state == expected
     assert ("free on the disk" in check.sentences) is (expected != "ok")
     assert check.figures == {"bytes": 1_000_000}
@@ -196,7 +200,7 @@ def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere
 
 def test_a_feed_that_never_had_a_backup_is_told_apart() -> None:
     loss = BackupLoss(feeds=9, looked_at=5, never=["n"], gone=["g"], items=7)
-    check = verdicts.judge_backups(loss)
+    check = backups_there(loss)
     assert check.state == "failure"
     assert [row["backups"] for row in check.rows] == ["the newest is gone", "none"]
     assert "up to 7 items" in check.sentences

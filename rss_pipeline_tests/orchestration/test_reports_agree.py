@@ -41,7 +41,6 @@ DOCTOR = {
     "failing feeds": NOT_ANSWERING,
     "gone feeds": 2,
     "moved feeds": 3,
-    "redirecting feeds": 4,
     "feed warnings": 2,
 }
 NOT_POLLED = {"disabled": {"enabled": 0}, "left": {"registered": 0}}
@@ -115,7 +114,7 @@ def doctor(pipeline: DagsterPipeline) -> dict[str, int]:
     }
     found = {}
     for check in examine(environ, cwd=pipeline.settings.home, clock=pipeline.clock):
-        if number := re.match(r"(\d+) feeds \(", check.found):
+        if number := re.match(r"(\d+) feeds? ", check.found):
             found[check.name] = int(number[1])
     return found
 

@@ -26,7 +26,7 @@ from rss_pipeline.storage.fleet.machines import Fleet, Seen
 from rss_pipeline.storage.reports.overview import Overview, Problem
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.health.findings import Check
+    from rss_pipeline.pipeline.health.model import Finding
 
 
 FEEDS_LISTED = 50
@@ -278,7 +278,7 @@ def show_notes(rows: Sequence[Row]) -> None:
 # The lines of `status` about a fleet: its machines, when each was seen, what each runs.
 
 
-def fleet_as_json(fleet: Fleet, check: "Check") -> dict[str, object]:
+def fleet_as_json(fleet: Fleet, check: "Finding") -> dict[str, object]:
     """The fleet for programs. `check` says what is wrong with it."""
     return {
         "state": check.state,
@@ -312,7 +312,7 @@ def fleet_as_json(fleet: Fleet, check: "Check") -> dict[str, object]:
     }
 
 
-def show_fleet(fleet: Fleet, check: "Check") -> None:
+def show_fleet(fleet: Fleet, check: "Finding") -> None:
     """A sentence, then a line for each machine, and one for each of its runs."""
     console = new_console()
     console.print()

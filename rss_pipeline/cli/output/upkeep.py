@@ -25,14 +25,14 @@ from rss_pipeline.storage.copy.tables import Fingerprint
 from rss_pipeline.storage.database import Room, Row
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.health.findings import Check
+    from rss_pipeline.pipeline.health.model import Finding
     from rss_pipeline.pipeline.retention.result import CleanResult
 
 _FEEDS_SHOWN = 20
 _STATE_STYLES: Mapping[str, str] = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 
-def show_checks(checks: "Sequence[Check]") -> None:
+def show_checks(checks: "Sequence[Finding]") -> None:
     """One line for each check, the fix below it, and the number of each state."""
     console = new_console()
     for check in checks:

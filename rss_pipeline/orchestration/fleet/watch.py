@@ -1,7 +1,7 @@
 """The sensor that evaluates the check `workers_alive` on the main machine, as soon as its result changes.
 
 The job of the other checks is executed by a worker: it could never say that there is none. What the check
-means is pipeline/health/fleet_verdicts.py's.
+means is pipeline/health/fleet_checks.py's.
 """
 
 import dagster as dg
@@ -11,7 +11,7 @@ from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.checks import check_result
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
-from rss_pipeline.pipeline.health.evaluation import check_machines
+from rss_pipeline.pipeline.health.fleet_checks import check_machines
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.fleet.machines import Fleet

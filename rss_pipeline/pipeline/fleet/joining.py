@@ -1,6 +1,6 @@
 """Joining the fleet: may this machine, by its version, its clock and its name? The row is storage/fleet's.
 
-The broker is looked at in broker.py, the schema where the database is opened.
+The broker is looked at in health/fleet_checks.py, the schema where the database is opened.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import psutil
 
 from rss_pipeline.collector.models.clock import Clock, duration
 from rss_pipeline.errors import JoinRefused
-from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING
+from rss_pipeline.pipeline.health.model import SKEW_FAILURE, SKEW_WARNING
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
 from rss_pipeline.storage.fleet.machines import FORGOTTEN, Fleet, Member, Role, Seen

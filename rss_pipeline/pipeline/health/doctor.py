@@ -1,55 +1,41 @@
 """Checks of everything a deployment needs: settings, registry, stores, feeds, backups, alerts.
 
-The meaning of a fact is findings.py's, its display cli.output's. On the embedded default all checks take a
-moment. The failure of one check stops no other.
+First what must be right before a database can be asked, then the checks of the table (checks.py). The display
+is cli.output's. On the embedded default all take a moment. The failure of one check stops no other.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.http.redaction import Secrets
-from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.clock import Clock, rough
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
-from rss_pipeline.pipeline.health.broker import check_broker
-from rss_pipeline.pipeline.health.evaluation import Look, checks_of_doctor
-from rss_pipeline.pipeline.health.feed_checks import check_use, feed_checks
-from rss_pipeline.pipeline.health.findings import (
-    Check,
-    check_backups,
-    check_daemon,
-    check_orphans,
-    check_stores,
-)
+from rss_pipeline.pipeline.health.checks import health_checks
+from rss_pipeline.pipeline.health.fleet_checks import check_broker
+from rss_pipeline.pipeline.health.model import Finding, Look, State
 from rss_pipeline.pipeline.health.network import check_network
-from rss_pipeline.pipeline.health.public_objects import check_public
-from rss_pipeline.pipeline.health.store_checks import (
+from rss_pipeline.pipeline.health.stores import (
     check_dagster_home,
     check_home,
-    copy_of_home,
-    copy_of_objects,
+    check_topics_store,
+    find_filled,
     usable_database,
     usable_objects,
 )
-from rss_pipeline.pipeline.health.topic_checks import topic_checks
-from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
-from rss_pipeline.storage.backups.orphans import find_orphans
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.installation import read_contact
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.reports import diagnostics
 from rss_pipeline.storage.schema import schema_version
 
-BACKUPS_LOOKED_AT = 50
-ORPHANS_SECONDS = 5.0
+DAEMON_SILENT = timedelta(minutes=5)
+"""The daemon gives a sign of life each half a minute."""
 _PLACES = {
     "database": ("D1_", "DATABASE_URL"),
     "objects": ("R2_", "S3_"),
@@ -74,89 +60,68 @@ def examine(
     cwd: Path,
     clock: Clock,
     daemon: Callable[[Settings], DaemonState] | None = None,
-) -> list[Check]:
-    """Every check of the deployment that `environ` describes. The result contains no secret.
+) -> list[Finding]:
+    """The findings about the deployment that `environ` describes. They contain no secret.
 
     `daemon` reads the state of Dagster's daemon.
     """
-    settings, checks, unusable = _settings(environ, cwd)
+    settings, findings, unusable = _settings(environ, cwd)
     registry, specs = check_registry(settings, environ)
-    checks.append(registry)
+    findings.append(registry)
     if specs is not None:
-        checks.append(check_network(specs, settings))
+        findings.append(check_network(specs, settings))
     database: Database | None = None
     store: ObjectStore | None = None
+    overdue: Finding | None = None
     with ExitStack() as stack:
         if "database" not in unusable:
-            with _noting(checks, "database"):
-                database = usable_database(settings, clock, checks, stack)
+            with _noting(findings, "database"):
+                database = usable_database(settings, clock, findings, stack)
         if "objects" not in unusable:
-            with _noting(checks, "objects"):
-                store = usable_objects(settings, clock, checks)
-            with _noting(checks, "topics"):
-                checks += check_topics_store(settings)
+            with _noting(findings, "objects"):
+                store = usable_objects(settings, clock, findings)
+            with _noting(findings, "topics"):
+                findings += check_topics_store(settings)
         if database is not None:
-            with _noting(checks, "feeds"):
-                if specs is not None:
-                    checks.append(check_use(database, specs, path=str(settings.feeds_file)))
-                checks += feed_checks(database, specs, clock())
-                checks += topic_checks(database, clock())
-            with _noting(checks, "contact"):
-                checks.append(check_contact(settings, database))
-            with _noting(checks, "health"):
-                checks += checks_of_doctor(
-                    Look(
-                        database=database,
-                        objects=lambda: open_objects(settings),
-                        settings=settings,
-                        now=clock(),
-                    )
-                )
-            if store is not None:
-                with _noting(checks, "public objects"):
-                    checks += check_public(settings, database, store)
-                copy = None
-                with _noting(checks, "restore"):
-                    loss = diagnostics.backup_loss(database, store, limit=BACKUPS_LOOKED_AT)
-                    copy = copy_of_objects(settings, loss.lost_keys)
-                    checks.append(check_backups(loss, copy=copy))
-                with _noting(checks, "stores"):
-                    checks += _check_stores(settings, store, has_items=diagnostics.has_items(database))
-                with _noting(checks, "orphans"):
-                    until = time.monotonic() + ORPHANS_SECONDS
-                    found = find_orphans(
-                        database, store, now=clock(), is_over=lambda: time.monotonic() > until
-                    )
-                    checks += check_orphans(found, copy=copy)
+            look = Look(
+                database=database,
+                # Only a check of kind "file" opens it, and only where it is usable.
+                objects=lambda: store or open_objects(settings),
+                settings=settings,
+                now=clock(),
+                specs=specs,
+                at_once=True,
+            )
+            for check in health_checks(settings):
+                if check.doctor is None or (check.kind == "file" and store is None):
+                    continue
+                with _noting(findings, check.doctor):
+                    if (found := check.find(look)) is not None:
+                        findings.append(replace(found.naming(), name=check.doctor))
+                        overdue = findings[-1] if check.name == "no_feed_overdue" else overdue
         elif store is not None and _is_lost_or_new(settings):
-            with _noting(checks, "stores"):
-                checks += _check_stores(settings, store, has_items=False)
+            with _noting(findings, "stores"):
+                if (found := find_filled(settings, store, has_items=False)) is not None:
+                    findings.append(replace(found, name="stores"))
     if settings.fleet is not None:
-        with _noting(checks, "broker"):
+        with _noting(findings, "broker"):
             check_broker(settings.fleet, ca_file=settings.ca_file)
-            checks.append(Check("broker", "ok", f"{settings.fleet.broker_where} takes runs"))
+            findings.append(Finding("broker", "ok", f"{settings.fleet.broker_where} takes runs"))
         # Where the driver is missing, the check of the database has said it.
-        with _noting(checks, "dagster's database"), suppress(ImportError):
+        with _noting(findings, "dagster's database"), suppress(ImportError):
             from rss_pipeline.storage.backends.postgres.schemas import check_options
 
             check_options(settings.fleet.libpq_url, schema=settings.fleet.schema)
-    with _noting(checks, "home"):
-        checks += check_home(settings)
-    with _noting(checks, "dagster"):
-        checks.append(check_dagster_home(settings))
-        overdue = next((check for check in checks if check.name == "overdue feeds"), None)
+    with _noting(findings, "home"):
+        findings += check_home(settings)
+    with _noting(findings, "dagster"):
+        findings.append(check_dagster_home(settings))
         if daemon is not None and overdue is not None:
             state = daemon(settings)
-            checks.append(check_daemon(overdue, state.seen_at, state.switched_off, now=clock()))
-    checks += check_proxies(settings)
-    checks.append(check_alerts(settings))
-    return [_without_secrets(check, environ) for check in checks]
-
-
-def _check_stores(settings: Settings, store: ObjectStore, *, has_items: bool) -> list[Check]:
-    has_objects = next(iter(store.list("backups/")), None) is not None
-    found = check_stores(has_items=has_items, has_objects=has_objects, copy=copy_of_home(settings))
-    return [] if found is None else [found]
+            findings.append(check_daemon(overdue, state.seen_at, state.switched_off, now=clock()))
+    findings += check_proxies(settings)
+    findings.append(check_alerts(settings))
+    return [_without_secrets(each, environ) for each in findings]
 
 
 def _is_lost_or_new(settings: Settings) -> bool:
@@ -170,31 +135,36 @@ def _is_lost_or_new(settings: Settings) -> bool:
         return False
 
 
-def try_alert(environ: Mapping[str, str], *, cwd: Path) -> Check:
+def try_alert(environ: Mapping[str, str], *, cwd: Path) -> Finding:
     """Send an alert to the webhook that `environ` names, and check that it is accepted."""
     settings, *_ = _settings(environ, cwd)
     if settings.alert_webhook is None:
-        return Check("test alert", "failure", "not sent: RSS_ALERT_WEBHOOK is not set to a URL", _FIX_WEBHOOK)
+        return Finding(
+            "test alert", "failure", "not sent: RSS_ALERT_WEBHOOK is not set to a URL", _FIX_WEBHOOK
+        )
     from rss_pipeline.pipeline.health.webhook import AlertFailed, send
 
     try:
         send(settings, "rss_pipeline: a test alert from `rss-pipeline doctor --alert`; nothing is wrong")
-        check = Check("test alert", "ok", f"{urlsplit(settings.alert_webhook).hostname} accepted it")
+        check = Finding("test alert", "ok", f"{urlsplit(settings.alert_webhook).hostname} accepted it")
     except AlertFailed as failed:
-        check = Check("test alert", "failure", str(failed), _FIX_WEBHOOK)
+        check = Finding("test alert", "failure", str(failed), _FIX_WEBHOOK)
     return _without_secrets(check, environ)
 
 
 @contextmanager
-def _noting(checks: list[Check], name: str) -> Iterator[None]:
+def _noting(findings: list[Finding], name: str) -> Iterator[None]:
     """An error that ends one check is its finding; the checks after it go on."""
     try:
         yield
     except (RssPipelineError, OSError) as error:
-        checks.append(Check(name, "failure", str(error), "See the message; the other checks went on."))
+        # A store that breaks on the way is one finding, not one of each check.
+        if all(each.found != str(error) for each in findings):
+            fix = "See the message; the other checks went on."
+            findings.append(Finding(name, "failure", str(error), fix))
 
 
-def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Check], set[str]]:
+def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Finding], set[str]]:
     """The settings without their mistakes, and the places (of `_PLACES`) that are therefore not known."""
     try:
         settings = Settings.from_environ(environ, cwd=cwd)
@@ -214,7 +184,7 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
             if name not in wrong and not (left_out and name.startswith(left_out))
         }
         checks = [
-            Check(
+            Finding(
                 "settings",
                 "failure",
                 str(mistake),
@@ -225,9 +195,9 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
         return Settings.from_environ(usable, cwd=cwd), checks, unusable
     database = "D1" if settings.d1 else "Postgres" if settings.postgres else "SQLite"
     where = f"{database} and {settings.s3.prefix if settings.s3 else 'a folder'}"
-    checks = [Check("settings", "ok", f"complete; state is kept in {where}")]
+    checks = [Finding("settings", "ok", f"complete; state is kept in {where}")]
     checks += [
-        Check("settings", "warning", sentence, "Correct the name or take it out.")
+        Finding("settings", "warning", sentence, "Correct the name or take it out.")
         for sentence in settings.unknown
     ]
     return settings, checks, set()
@@ -235,7 +205,7 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
 
 def check_registry(
     settings: Settings, environ: Mapping[str, str]
-) -> tuple[Check, tuple[FeedSpec, ...] | None]:
+) -> tuple[Finding, tuple[FeedSpec, ...] | None]:
     """Check feeds.yaml; return all its mistakes, or its feeds if there are none."""
     from rss_pipeline.collector.registry.load import load_registry
 
@@ -243,16 +213,16 @@ def check_registry(
         registry = load_registry(settings.feeds_file, environ=environ)
     except RegistryError as error:
         found = f"{error.path}: {len(error.mistakes)} mistake(s); the feeds stay as they were"
-        return Check("feeds.yaml", "failure", found, "\n".join(error.mistakes)), None
+        return Finding("feeds.yaml", "failure", found, "\n".join(error.mistakes)), None
     specs = registry.feeds
     secret = sum(not spec.access.is_open for spec in specs)
     found = f"{settings.feeds_file}: {len(specs)} feeds, {secret} with headers or a password, all there"
     if registry.topics:
         found = f"{found}; {len(registry.topics)} topics"
-    return Check("feeds.yaml", "ok", found), specs
+    return Finding("feeds.yaml", "ok", found), specs
 
 
-def check_proxies(settings: Settings) -> list[Check]:
+def check_proxies(settings: Settings) -> list[Finding]:
     """The reverse proxies of a reader that has names: names other than this machine's need one, for https."""
     if not settings.reader or not settings.reader_hosts or settings.reader_proxies:
         return []
@@ -261,7 +231,7 @@ def check_proxies(settings: Settings) -> list[Check]:
         f"RSS_READER_PROXIES is not set, and the reader is at {names}: behind a proxy all its clients count"
     )
     return [
-        Check(
+        Finding(
             "reader",
             "warning",
             f"{found} as one, so that wrong passwords of one lock out all, and cookies are not Secure",
@@ -271,32 +241,41 @@ def check_proxies(settings: Settings) -> list[Check]:
     ]
 
 
-def check_contact(settings: Settings, database: Database) -> Check:
-    """The contact in the User-Agent."""
-    if settings.has_contact or read_contact(database) is not None:
-        return Check("contact", "ok", "publishers get one with each request")
-    return Check(
-        "contact",
-        "warning",
-        "requests name no contact: a publisher with a complaint can only block them",
-        "Set RSS_USER_AGENT_CONTACT to your e-mail address or web page, in the environment or in .env.",
-    )
+def check_daemon(
+    overdue: Finding, seen_at: datetime | None, switched_off: Sequence[str], *, now: datetime
+) -> Finding:
+    """The daemon and what a person has switched off in the UI. Whoever polls by a timer of their own needs
+    neither, as long as no feed is overdue."""
+    name = "daemon"
+    if switched_off:
+        state: State = "failure" if overdue.state == "failure" else "warning"
+        found = f"switched off in Dagster's UI: {', '.join(switched_off)}"
+        return Finding(name, state, found, "Switch on in the UI, page Automation, what should run.")
+    if seen_at is None:
+        return Finding(name, "ok", "none has run here so far")
+    silence = now - seen_at
+    if silence <= DAEMON_SILENT:
+        return Finding(name, "ok", "it runs, and every sensor and schedule is on")
+    found = f"it was last seen {rough(silence)} ago"
+    if overdue.state == "ok":
+        return Finding(name, "ok", f"{found}; no feed waits for it")
+    return Finding(name, overdue.state, found, "Start it: `rss-pipeline up`. Its log says why it ended.")
 
 
-def check_alerts(settings: Settings) -> Check:
+def check_alerts(settings: Settings) -> Finding:
     """The target of alerts. Nothing is sent."""
     url = settings.alert_webhook
     if url is None:
-        return Check("alerts", "ok", "off: RSS_ALERT_WEBHOOK is not set to a URL")
+        return Finding("alerts", "ok", "off: RSS_ALERT_WEBHOOK is not set to a URL")
     from rss_pipeline.pipeline.health.webhook import mistake
 
     wrong = mistake(url)
     if wrong is not None:
-        return Check("alerts", "failure", f"RSS_ALERT_WEBHOOK: {wrong}", _FIX_WEBHOOK)
-    return Check("alerts", "ok", f"go to {urlsplit(url).hostname}; `rss-pipeline doctor --alert` sends one")
+        return Finding("alerts", "failure", f"RSS_ALERT_WEBHOOK: {wrong}", _FIX_WEBHOOK)
+    return Finding("alerts", "ok", f"go to {urlsplit(url).hostname}; `rss-pipeline doctor --alert` sends one")
 
 
-def _without_secrets(check: Check, environ: Mapping[str, str]) -> Check:
+def _without_secrets(check: Finding, environ: Mapping[str, str]) -> Finding:
     """A last guard: no message, of ours or of a library, shows a secret."""
     keys = ("SECRET_ACCESS_KEY", "ACCESS_KEY_ID")
     of_buckets = [f"{prefix}_{key}" for prefix in ("R2", "S3") for key in keys]

@@ -1,19 +1,21 @@
-"""Notes on a feed with visits that go well: it moved, it is the same as another one, it has gaps.
-
-Sentences without their full stop, from a row of storage.reports.overview.feed_health. Reads nothing.
-"""
+"""Sentences of `status`: on a feed with visits that go well (it moved, it has gaps), and on reaching none."""
 
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.schedule.our_outage import nothing_reached
 from rss_pipeline.collector.schedule.permanent_redirects import SEEN_FOR, hindrance
-from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.reports.unreached import unreached, without_answer
 
 GAPS_SHOWN_FOR = timedelta(days=30)
 
 
 def feed_notes(row: Row, *, now: datetime) -> list[str]:
-    """The notes on one feed, those that require a change of feeds.yaml first."""
+    """The notes on one feed, those that require a change of feeds.yaml first: sentences without a full stop.
+
+    `row` is one of storage.reports.overview.feed_health.
+    """
     notes = []
     if row["fetch_url"]:
         # The address of a feed that users brought is no line of feeds.yaml.
@@ -45,3 +47,18 @@ def _leads_to(row: Row) -> str:
         return f"{leads}; requested there directly after {SEEN_FOR.days} days of that"
     write = ": if it is right, write it into feeds.yaml" if row["listed"] else ""
     return f"{leads}; not requested there directly, for {why_not}{write}"
+
+
+def none_reached(database: Database) -> str | None:
+    """The sentence, where a first start was without network, or the last visit of no feed had an answer."""
+    found = unreached(database)
+    if found is not None:
+        return (
+            f"{nothing_reached(found.hosts)} The next attempt is at {found.next_fetch_at};"
+            " `rss-pipeline poll --all` tries at once."
+        )
+    kinds = without_answer(database)
+    if not kinds:
+        return None
+    counts = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+    return f"No feed could be reached at its last visit: {counts}. `rss-pipeline status` says what to do."

@@ -15,8 +15,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.pipeline.health.evaluation import OFTEN, Look, evaluate, health_checks
-from rss_pipeline.pipeline.health.findings import State
+from rss_pipeline.pipeline.health.checks import health_checks
+from rss_pipeline.pipeline.health.model import OFTEN, STATES, Look, evaluate
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backends.probes import query_postgres
@@ -33,7 +33,6 @@ ROWS_SECONDS = 60.0
 ROWS_SECONDS_PAID = 3_600.0
 """Items and image tasks are counted at most this often; the second where each row read is paid for."""
 BACKUPS_SECONDS = 3_600.0
-_STATES: tuple[State, ...] = ("ok", "warning", "failure")
 
 
 class JobTimes(Protocol):
@@ -117,9 +116,10 @@ class Metrics(Collector):
             now=self._clock(),
         )
         return {
-            check.name: float(_STATES.index(evaluate(check, look).state))
+            check.name: float(STATES.index(found.state))
             for check in health_checks(self._settings)
-            if (check.every == OFTEN) is often
+            if check.asset is not None and (check.every == OFTEN) is often
+            if (found := evaluate(check, look)) is not None
         }
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS, is_public
-from rss_pipeline.pipeline.health.findings import Check
+from rss_pipeline.pipeline.health.model import Finding
 from rss_pipeline.settings import Settings
 
 HOSTS = 10
@@ -71,7 +71,7 @@ def check_network(
     has_route: HasRoute = has_route,
     no_connection: Connects = no_connection,
     seconds: float = SECONDS,
-) -> Check:
+) -> Finding:
     """Check that this machine is online, as far as hosts of its feeds show, or its proxy if it has one."""
     proxy = None if settings.proxy is None else urlsplit(settings.proxy).hostname
     if proxy is not None:
@@ -82,26 +82,26 @@ def check_network(
         )
         hosts = list(dict.fromkeys(spec.host for spec in public))[:HOSTS]
     if not hosts:
-        return Check("network", "ok", "not needed: no feed is outside of your own network")
+        return Finding("network", "ok", "not needed: no feed is outside of your own network")
     found = _first_resolved(hosts, resolve, seconds)
     if found is None:
         named = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
         has_others = any(spec.enabled and spec.host not in hosts for spec in specs)
         if proxy is None and len(hosts) < OUTAGE_HOSTS and (has_others or any(map(has_route, _ANYWHERE))):
             # One or two names beside feeds of our own network are no proof against the network.
-            return Check("network", "warning", f"{' and '.join(hosts)} does not resolve", _FIX_NAME)
+            return Finding("network", "warning", f"{' and '.join(hosts)} does not resolve", _FIX_NAME)
         what = "no host of a feed resolves" if proxy is None else "the host of RSS_PROXY does not resolve"
-        return Check("network", "failure", f"{what} ({named})", _FIX)
+        return Finding("network", "failure", f"{what} ({named})", _FIX)
     host, addresses = found
     if not any(map(has_route, addresses)):
-        return Check("network", "failure", f"{host} resolves, but this machine has no route to it", _FIX)
+        return Finding("network", "failure", f"{host} resolves, but this machine has no route to it", _FIX)
     if settings.proxy is not None:
         parts = urlsplit(settings.proxy)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         if (reason := no_connection(host, port)) is not None:
             sentence = f"the proxy {host}:{port} takes no connection: {reason}"
-            return Check("network", "failure", sentence, "Start it, or correct RSS_PROXY.")
-    return Check("network", "ok", f"{host} resolves, and there is a route to it")
+            return Finding("network", "failure", sentence, "Start it, or correct RSS_PROXY.")
+    return Finding("network", "ok", f"{host} resolves, and there is a route to it")
 
 
 def _first_resolved(hosts: Sequence[str], resolve: Resolve, seconds: float) -> tuple[str, list[str]] | None:

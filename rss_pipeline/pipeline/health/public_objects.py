@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from rss_pipeline.pipeline.health.findings import Check
+from rss_pipeline.pipeline.health.model import Finding, Look, State, worst_of
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_topics
-from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.images.places import to_move
 from rss_pipeline.storage.objects import PRIVATE_IMAGES, ObjectStore, public_url
 
@@ -30,48 +29,34 @@ class _Readable:
     url: str
 
 
-def check_public(settings: Settings, database: Database, store: ObjectStore) -> list[Check]:
+def public_objects(look: Look) -> Finding | None:
     """Everybody can read images of public feeds and topics, where they have an address, and nothing else."""
-    checks = []
+    settings, store = look.settings, look.objects()
+    found: list[tuple[State, str, str]] = []
     open_ = list(_open_to_all(settings, store))
     if open_:
         kinds = ", ".join(dict.fromkeys(each.kind for each in open_))
-        checks.append(
-            Check(
-                "public objects",
-                "failure",
-                f"everybody can read {kinds}, without a key: {open_[0].url}",
-                _fix_open(settings),
-            )
-        )
+        sentence = f"everybody can read {kinds}, without a key: {open_[0].url}"
+        found.append(("failure", sentence, _fix_open(settings)))
     closed = list(_closed_to_all(settings, store))
     if closed:
-        checks.append(
-            Check(
-                "public objects",
-                "warning",
-                f"{', '.join(each.kind for each in closed)} cannot be read at the public address:"
-                f" {closed[0].url}",
-                "See that the address is the bucket's (or the folder's), and that it is public.",
-            )
-        )
-    wrong = to_move(database, store)
-    if wrong.public or wrong.private:
-        found = [
-            (wrong.private, "images of private feeds are where everybody may read them"),
-            (wrong.public, "images and documents of topics are not in the public bucket yet"),
-        ]
-        checks.append(
-            Check(
-                "public objects",
-                "failure" if wrong.private else "warning",
-                "; ".join(f"{number:,} {what}" for number, what in found if number),
-                "Move them: rss-pipeline move-images",
-            )
-        )
-    if not checks and _addresses(settings):
-        checks.append(Check("public objects", "ok", "without a key, only public ones can be read"))
-    return checks
+        kinds = ", ".join(each.kind for each in closed)
+        sentence = f"{kinds} cannot be read at the public address: {closed[0].url}"
+        fix = "See that the address is the bucket's (or the folder's), and that it is public."
+        found.append(("warning", sentence, fix))
+    wrong = to_move(look.database, store)
+    moves: tuple[tuple[int, State, str], ...] = (
+        (wrong.private, "failure", "images of private feeds are where everybody may read them"),
+        (wrong.public, "warning", "images and documents of topics are not in the public bucket yet"),
+    )
+    for number, state, what in moves:
+        if number:
+            found.append((state, f"{number:,} {what}", "Move them: rss-pipeline move-images"))
+    if found:
+        return worst_of("public_objects", found)
+    if _addresses(settings):
+        return Finding("public_objects", "ok", "without a key, only public ones can be read")
+    return None
 
 
 def _fix_open(settings: Settings) -> str:

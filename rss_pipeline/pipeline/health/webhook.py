@@ -1,7 +1,7 @@
 """The user's webhook: one message to it, in the JSON that Slack's incoming webhooks take.
 
 Mattermost, Rocket.Chat and Discord (with /slack at the end of its URL) take it as well. What is
-sent, and when, is orchestration/alerts.py's and the doctor's. No message and no error contains a URL or
+sent, and when, is alerts.py's and the doctor's. No message and no error contains a URL or
 secret of the user's.
 
 A publisher's text is text in all of them: it calls no one, hides no link behind a text, and formats nothing.
@@ -53,11 +53,11 @@ class AlertFailed(Exception):
     """The webhook did not accept the alert. The text says why, without the URL."""
 
 
-def send(settings: Settings, text: str, facts: Sequence[Fact] = ()) -> None:
+def send(settings: Settings, text: str, facts: Sequence[Fact] = (), *, is_good: bool = False) -> None:
     """POST one alert to the webhook that is set: `text` and at most `room_for(facts)` of the facts.
 
-    A text that is too long is cut. No character of it is markup: a publisher's text cannot call a whole
-    channel.
+    `is_good` only gives it another color. A text that is too long is cut. No character of it is markup: a
+    publisher's text cannot call a whole channel.
 
     Raises:
         AlertFailed: no answer, or another status than 2xx.
@@ -68,8 +68,9 @@ def send(settings: Settings, text: str, facts: Sequence[Fact] = ()) -> None:
     url = settings.alert_webhook or ""
     message: dict[str, Any] = {"text": _sent(text, _TEXT)}
     if facts:
+        color = "good" if is_good else "danger"
         fields = [_field(fact) for fact in facts[: room_for(facts)]]
-        message["attachments"] = [{"color": "danger", "fallback": message["text"], "fields": fields}]
+        message["attachments"] = [{"color": color, "fallback": message["text"], "fields": fields}]
     try:
         with httpx.Client(
             timeout=SECONDS, trust_env=False, proxy=settings.proxy, verify=tls_context(settings.ca_file)

@@ -1,6 +1,6 @@
 """Small requests that show whether a store answers, with its clock, size and rules.
 
-Facts only; what they mean is pipeline.health.findings.
+Facts only; what they mean is pipeline/health/stores.py's.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """Facts about the feeds and their backups for `doctor`. Reads only.
 
-What they mean, and how to fix it, is pipeline.health.findings'. The stores' own state is backends.probes'.
+What they mean, and how to fix it, is pipeline/health's. The stores' own state is backends.probes'.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,39 +21,40 @@ from rss_pipeline.storage.feeds.predicates import (
     WARNED,
 )
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.reports.health import BROUGHT_BY, Concerned
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, compact
 
 HEADS_AT_ONCE = 16
+_PROBLEMS = (
+    "not_answering",
+    "gone",
+    "moved",
+    "redirecting",
+    "warned",
+    "unreported",
+    "leased",
+    "need_access",
+    "keep_unknown",
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedFindings:
-    """Ids of the feeds with a problem, by problem. The first five are as in storage.feeds.predicates."""
-
-    not_answering: Sequence[str]
-    gone: Sequence[str]
-    moved: Sequence[str]
-    redirecting: Sequence[str]
-    warned: Sequence[str]
-    unreported: Sequence[str]
-    """With a change before `unreported_before` that was not reported to Dagster."""
-    leased_by_ended_runs: Sequence[str]
-    need_access: Sequence[str]
-    of_users: frozenset[str]
-    """Feeds that users brought: feeds.yaml does not list them."""
-    same: Sequence[Sequence[str]]
-    """Feeds that lead to one URL, together."""
-    keep_unknown: Sequence[str]
-    """Restored from backups that do not say how long the feed's items are kept, and not in feeds.yaml."""
+FeedFindings = Mapping[str, Concerned]
+"""The feeds with a problem, by problem. Each row has the feed's id and by whom it came."""
 
 
 def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFindings:
-    """Read the feeds table once."""
+    """Read the feeds table once.
+
+    not_answering, gone, moved, redirecting and warned are as in storage.feeds.predicates. unreported have a
+    change before `unreported_before` that was not reported to Dagster. leased are claimed by a run that has
+    ended. keep_unknown were restored from backups that do not say how long the feed's items are kept, and are
+    not in feeds.yaml. sharing lead to one URL with another feed; a row of same names all that do so together.
+    """
     rows = database.query(
-        f"""SELECT id, {NOT_ANSWERING} AS not_answering, {GONE} AS gone, {MOVED} AS moved,
-        {REDIRECTING} AS redirecting, {WARNED} AS warned,
+        f"""SELECT id AS feed, {BROUGHT_BY}, {NOT_ANSWERING} AS not_answering, {GONE} AS gone,
+        {MOVED} AS moved, {REDIRECTING} AS redirecting, {WARNED} AS warned,
         change_count > reported_count AND changed_at < ? AS unreported,
-        registered = 1 AND needs_access = 1 AS need_access, keep_unknown, listed = 0 AS of_users,
+        registered = 1 AND needs_access = 1 AS need_access, keep_unknown,
         lease_token IS NOT NULL AND lease_token NOT IN ({LIVE_TOKENS_NOW})
           AS leased,
         CASE WHEN {POLLED} AND count(*) OVER same > 1 THEN min(id) OVER same END AS same_as
@@ -61,27 +62,18 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         [instant(unreported_before)],
         name="read feed findings",
     ).rows
-
-    def ids(name: str) -> list[str]:
-        return [row["id"] for row in rows if row[name]]
-
-    same: dict[str, list[str]] = {}
+    found: dict[str, list[Row]] = {problem: [] for problem in _PROBLEMS}
+    same: dict[str, list[Row]] = {}
     for row in rows:
+        feed = {"feed": row["feed"], "brought_by": row["brought_by"]}
+        for problem in _PROBLEMS:
+            if row[problem]:
+                found[problem].append(feed)
         if row["same_as"] is not None:
-            same.setdefault(row["same_as"], []).append(row["id"])
-    return FeedFindings(
-        not_answering=ids("not_answering"),
-        gone=ids("gone"),
-        moved=ids("moved"),
-        redirecting=ids("redirecting"),
-        warned=ids("warned"),
-        unreported=ids("unreported"),
-        leased_by_ended_runs=ids("leased"),
-        need_access=ids("need_access"),
-        of_users=frozenset(ids("of_users")),
-        same=list(same.values()),
-        keep_unknown=ids("keep_unknown"),
-    )
+            same.setdefault(row["same_as"], []).append(feed)
+    found["sharing"] = [feed for feeds in same.values() for feed in feeds]
+    found["same"] = [{"feeds": " and ".join(feed["feed"] for feed in feeds)} for feeds in same.values()]
+    return {problem: Concerned(len(rows), rows) for problem, rows in found.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

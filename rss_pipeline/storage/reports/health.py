@@ -1,7 +1,7 @@
 """The feeds, images and hosts that each health check concerns. Reads only.
 
 Each check is one query, over the feeds table once or by an index, so that it stays cheap at 50,000 feeds.
-What a result means is pipeline.health.verdicts'; the conditions are storage.feeds.predicates'.
+What a result means is pipeline/health/checks.py's; the conditions are storage.feeds.predicates'.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from rss_pipeline.storage.feeds.predicates import (
 
 FROM_USERS = "users"
 """The value of `brought_by` of a feed that feeds.yaml does not list."""
-_FROM = f"CASE WHEN listed = 1 THEN 'feeds.yaml' ELSE '{FROM_USERS}' END AS brought_by"
+BROUGHT_BY = f"CASE WHEN listed = 1 THEN 'feeds.yaml' ELSE '{FROM_USERS}' END AS brought_by"
 NAMED = 100
 """The most rows of a result; its count goes on."""
 
@@ -59,7 +59,7 @@ def not_answering(database: Database) -> Concerned:
         database,
         f"""SELECT id AS feed, last_error_kind AS kind, last_error AS reason,
         consecutive_failures AS failures, coalesce(failing_since, last_success_at, created_at) AS since,
-        next_fetch_at AS next_visit, coalesce(last_success_at, 'never') AS last_success, url, {_FROM},
+        next_fetch_at AS next_visit, coalesce(last_success_at, 'never') AS last_success, url, {BROUGHT_BY},
         count(*) OVER () AS total FROM feeds WHERE {NOT_ANSWERING}
         ORDER BY last_success_at IS NOT NULL, consecutive_failures DESC, id LIMIT {NAMED}""",
         name="find feeds that do not answer",
@@ -71,7 +71,7 @@ def gone(database: Database) -> Concerned:
     return _find(
         database,
         f"""SELECT id AS feed, url, last_error AS reason, consecutive_failures AS failures,
-        last_success_at AS last_success, {_FROM}, count(*) OVER () AS total
+        last_success_at AS last_success, {BROUGHT_BY}, count(*) OVER () AS total
         FROM feeds WHERE {GONE} ORDER BY last_success_at, id LIMIT {NAMED}""",
         name="find gone feeds",
     )
@@ -81,8 +81,8 @@ def moved(database: Database) -> Concerned:
     """Feeds that are requested at another address than feeds.yaml has, by adopted permanent redirects."""
     return _find(
         database,
-        f"""SELECT id AS feed, url, fetch_url AS address, 1 AS adopted, {_FROM}, count(*) OVER () AS total
-        FROM feeds WHERE {MOVED} ORDER BY id LIMIT {NAMED}""",
+        f"""SELECT id AS feed, url, fetch_url AS address, 1 AS adopted, {BROUGHT_BY},
+        count(*) OVER () AS total FROM feeds WHERE {MOVED} ORDER BY id LIMIT {NAMED}""",
         name="find moved feeds",
     )
 
@@ -91,7 +91,7 @@ def redirecting(database: Database) -> Concerned:
     """Feeds that answer with permanent redirects that are not adopted, or not yet."""
     return _find(
         database,
-        f"""SELECT id AS feed, url, move_url AS address, 0 AS adopted, {_FROM}, count(*) OVER () AS total
+        f"""SELECT id AS feed, url, move_url AS address, 0 AS adopted, {BROUGHT_BY}, count(*) OVER () AS total
         FROM feeds WHERE {REDIRECTING} ORDER BY id LIMIT {NAMED}""",
         name="find redirecting feeds",
     )

@@ -4,15 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.pipeline.health.checks import CHECKS
 from rss_pipeline.pipeline.health.doctor import examine
-from rss_pipeline.pipeline.health.feed_checks import feed_checks
-from rss_pipeline.pipeline.health.findings import check_backups, check_orphans, check_stores
-from rss_pipeline.pipeline.health.store_checks import copy_of_home, copy_of_objects
-from rss_pipeline.pipeline.health.verdicts import judge_backups, judge_gone, judge_moved, judge_not_answering
+from rss_pipeline.pipeline.health.model import Look
+from rss_pipeline.pipeline.health.stores import (
+    backups_there,
+    check_stores,
+    copy_of_home,
+    copy_of_objects,
+    missing_images,
+)
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backups.orphans import Orphans, Unmatched
-from rss_pipeline.storage.reports import diagnostics, health
+from rss_pipeline.storage.reports import diagnostics
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.healthy_home import KEY, fill, healthy_home
 from rss_pipeline_tests.support.pipeline import NOON
@@ -41,19 +46,20 @@ def test_a_store_of_objects_that_was_changed_is_filled_by_a_copy_and_no_rule_is_
     copy = copy_of_objects(of(home, **BUCKET), loss.lost_keys)
     assert copy == "rss-pipeline copy --from embedded --to sqlite+s3"
     missing = Orphans(missing=Unmatched(count=3, feeds=["news"]))
-    for check in (check_backups(loss, copy=copy), judge_backups(loss), list(check_orphans(missing))[-1]):
+    for check in (backups_there(loss, copy=copy), backups_there(loss), missing_images(missing)):
+        assert check is not None
         assert check.state != "ok"
         assert "rule" not in check.sentences
         assert "`rss-pipeline copy" in check.fix
-    assert check_backups(loss).found.startswith("the object store is empty: ")
+    assert backups_there(loss).found.startswith("The object store is empty, and ")
     # After the first new documents it is not empty, and the folder still has the others.
     empty.put("backups/other/2026-03-02T08:00:00Z.xml", b"<rss/>", content_type="application/xml")
     loss = diagnostics.backup_loss(database, empty, limit=5)
-    assert "lacks what the folder in the home has" in check_backups(loss, copy=copy).found
+    assert "lacks what the folder in the home has" in backups_there(loss, copy=copy).found
     # One backup that is gone from where it was: there a rule may be too short.
     FolderStore(home / "objects").delete_many([KEY])
     assert copy_of_objects(of(home, **BUCKET), loss.lost_keys) is None
-    assert "a lifecycle rule that is too short?" in check_backups(loss).fix
+    assert "a lifecycle rule that is too short?" in backups_there(loss).fix
     database.close()
 
 
@@ -107,13 +113,21 @@ def test_advice_for_a_feed_that_a_user_brought_does_not_name_feeds_yaml(
         "fetch_url = 'https://new.example/', consecutive_failures = 0, last_error_kind = NULL",
     ):
         database.query(f"UPDATE feeds SET listed = ?, {change}", [listed])
-        judged = [
-            judge_not_answering(health.not_answering(database)),
-            judge_gone(health.gone(database)),
-            judge_moved(health.moved(database), health.redirecting(database)),
+        looks = [
+            Look(
+                database=database,
+                objects=lambda: FolderStore(tmp_path),
+                settings=of(tmp_path),
+                now=NOON,
+                at_once=at_once,
+            )
+            for at_once in (True, False)
         ]
-        wrong = [check for check in (*feed_checks(database, (), NOON), *judged) if check.state != "ok"]
+        names = {"feeds_answer", "feeds_not_gone", "feeds_not_moved"}
+        found = [check.find(look) for look in looks for check in CHECKS if check.name in names]
+        wrong = [each for each in found if each is not None and each.state != "ok"]
         assert len(wrong) == 2, "of `doctor` and of the UI"
-        for check in wrong:
-            assert ("feeds.yaml" in check.fix) is names_the_file, check
+        assert wrong[0].sentences == wrong[1].sentences
+        for each in wrong:
+            assert ("feeds.yaml" in each.fix) is names_the_file, each
     database.close()

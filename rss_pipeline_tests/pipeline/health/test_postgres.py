@@ -9,7 +9,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.pipeline.health.doctor import examine
-from rss_pipeline.pipeline.health.findings import Check
+from rss_pipeline.pipeline.health.model import Finding
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.fleet import workers
@@ -31,7 +31,7 @@ def url(running_postgres: Postgres) -> str:
     return running_postgres.tcp_url("examined")
 
 
-def examined(tmp_path: Path, **environ: str) -> dict[str, Check]:
+def examined(tmp_path: Path, **environ: str) -> dict[str, Finding]:
     home = tmp_path / "home"
     if not home.exists():
         healthy_home(tmp_path)
@@ -60,7 +60,7 @@ def test_the_broker_of_a_fleet_is_looked_at(tmp_path: Path, url: str, running_re
     assert "broker" not in examined(tmp_path, DATABASE_URL=url)
     broker_url = running_redis.url(901)
     found = examined(tmp_path, DATABASE_URL=url, RSS_BROKER_URL=broker_url)
-    assert found["broker"] == Check(
+    assert found["broker"] == Finding(
         "broker", "ok", f"redis://127.0.0.1:{running_redis.port}/901 takes runs", ""
     )
     assert found["machines"].state == "failure"

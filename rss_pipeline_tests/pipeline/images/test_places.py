@@ -11,11 +11,12 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from rss_pipeline.errors import DatabaseFull
-from rss_pipeline.pipeline.health.public_objects import check_public
+from rss_pipeline.pipeline.health.model import Finding
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.images.places import Moved, move, move_private, to_move
 from rss_pipeline.storage.objects import public_url
 from rss_pipeline_tests.pipeline.retention.archive import cleaned
+from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -52,6 +53,16 @@ def collect(pipeline: Pipeline, server: FeedServer, *guids: str) -> None:
     pipeline.clock.turn(hours=3)
 
 
+def public(pipeline: Pipeline) -> list[Finding]:
+    return checked(
+        {"public_objects"},
+        pipeline.database,
+        now=pipeline.clock(),
+        settings=pipeline.settings,
+        objects=pipeline.objects,
+    )
+
+
 def in_bucket(s3: S3Server, bucket: str) -> set[str]:
     """The first two parts of the keys in it."""
     with closing(s3.store().client) as client:
@@ -86,8 +97,8 @@ def test_public_images_move_into_a_bucket_of_their_own_and_private_ones_never_do
         assert after.objects.get(old["open"]) is not None, "until it is moved it is where it was"
         assert sum(info.key == old["open"] for info in after.objects.list("")) == 1
         assert to_move(after.database, after.objects) == Moved(private=1, public=2)
-        fixes = [check.fix for check in check_public(after.settings, after.database, after.objects)]
-        assert any("rss-pipeline move-images" in fix for fix in fixes)
+        [wrong] = public(after)
+        assert "rss-pipeline move-images" in wrong.fix
 
         assert move(after.database, after.objects) == Moved(private=1, public=2)
         assert move(after.database, after.objects) == Moved()
@@ -109,7 +120,7 @@ def test_public_images_move_into_a_bucket_of_their_own_and_private_ones_never_do
             if info.key.startswith(("images/open/", "topics/")):
                 found = after.objects.get(info.key) or (b"", info)
                 server.route("127.0.0.50", f"/{quote(info.key)}", Answer(body=found[0]))
-        [fine] = check_public(after.settings, after.database, after.objects)
+        [fine] = public(after)
         assert (fine.state, fine.found) == ("ok", "without a key, only public ones can be read")
         assert after.objects.delete_many(stored) == {}
         assert in_bucket(s3, PUBLIC) == {"topics/t.json"}
@@ -133,27 +144,24 @@ def test_what_strangers_can_read_is_tried_and_a_feed_that_becomes_private_takes_
             answer = Answer(body=body) if info.key.startswith(prefixes) else Answer(body=b"Welcome!")
             server.route("127.0.0.50", f"/{quote(info.key)}", answer)
 
-    def checked() -> list[tuple[str, str]]:
-        return [
-            (check.state, check.found)
-            for check in check_public(pipeline.settings, pipeline.database, pipeline.objects)
-        ]
+    def strangers() -> list[tuple[str, str]]:
+        return [(each.state, each.found) for each in public(pipeline)]
 
     shown("images/")
-    assert checked() == [("ok", "without a key, only public ones can be read")]
+    assert strangers() == [("ok", "without a key, only public ones can be read")]
     shown("images/", "backups/", "private-images/")
-    [(state, found)] = checked()
+    [(state, found)] = strangers()
     assert (state, "everybody can read backups of documents, images of private feeds" in found) == (
         "failure",
         True,
     )
     assert f"{address}/backups/" in found
     shown("nothing")
-    [(state, found)] = checked()
+    [(state, found)] = strangers()
     assert (state, found.partition(" at ")[0]) == ("warning", "images cannot be read")
 
     pipeline.database.query("UPDATE feeds SET needs_access = 1")
-    assert checked()[-1][0] == "failure"
+    assert strangers()[-1][0] == "failure"
     assert move_private(pipeline.database, pipeline.objects) == 1
     assert list(pipeline.objects.list("images/")) == []
     assert {row["r2_key"].split("/")[0] for row in keys(pipeline)} == {"private-images"}

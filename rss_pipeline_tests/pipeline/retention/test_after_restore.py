@@ -4,10 +4,10 @@ import json
 from datetime import timedelta
 
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
-from rss_pipeline.pipeline.health.feed_checks import feed_checks
 from rss_pipeline.storage.backups.backups import METADATA_NAME
 from rss_pipeline_tests.pipeline.replay.replays import drop_database, restored
 from rss_pipeline_tests.pipeline.retention.archive import add_rest, age, cleaned, let_visited
+from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -65,9 +65,7 @@ def test_feeds_of_backups_that_do_not_say_it_are_left_alone_until_the_registry_d
     for id in KEEP:
         age(place, id, 10_000)
     assert cleaned(place).total.items == 0
-    (check,) = (
-        each for each in feed_checks(place.database, None, place.clock()) if each.name == "keep unknown"
-    )
+    [check] = checked({"keep_known"}, place.database, now=place.clock())
     assert (check.state, "3 feeds" in check.found) == ("warning", True)
     place.register(server.url("127.0.0.3", "/feed"), "month", keep="30d")
     place.sync()

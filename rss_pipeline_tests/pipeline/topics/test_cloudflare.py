@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from rss_pipeline.pipeline.health.topics_store import check_topics_store
+from rss_pipeline.pipeline.health.stores import check_topics_store
 from rss_pipeline.pipeline.topics.publish import Stores, publish
 from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.storage.backends.connect import connect

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.pipeline.health.verdicts import judge_busiest
+from rss_pipeline.pipeline.health.checks import no_feed_fills_the_disk
 from rss_pipeline.pipeline.images.download import require_room
 from rss_pipeline.pipeline.reading.refresh import Held
 from rss_pipeline.storage.reports.health import busiest
@@ -69,10 +69,10 @@ def test_a_feed_has_its_most_new_items_of_a_day_and_nothing_is_lost(
     assert pipeline.guids("a") == ["1", "2", "3", "5"]
 
     found = busiest(pipeline.database, since="2026-03-02", items=4, image_bytes=10**9, backup_bytes=10**9)
-    assert (judge_busiest(found).state, found.count) == ("warning", 2)
+    assert (no_feed_fills_the_disk(found).state, found.count) == ("warning", 2)
     assert found.rows[0] == {"feed": "a", "day": "2026-03-02", "items": 4, "image_mb": 0, "backup_mb": 0}
     found = busiest(pipeline.database, since="2026-03-02", items=5, image_bytes=1, backup_bytes=10**9)
-    assert judge_busiest(found).state == "ok"
+    assert no_feed_fills_the_disk(found).state == "ok"
 
     # The next day counts from the beginning, and the backups have what was left out.
     pipeline.clock.turn(days=1)
@@ -168,7 +168,7 @@ def test_a_feed_that_differs_at_each_visit_waits_once_it_has_written_its_most_ba
     assert len(server.asked(HOST)) == 5
     assert int(pipeline.feed("a")["day_backup_bytes"]) == 300_000
     found = busiest(pipeline.database, since="2026-03-02", items=99, image_bytes=10**9, backup_bytes=300_000)
-    check = judge_busiest(found)
+    check = no_feed_fills_the_disk(found)
     assert (check.state, found.count) == ("warning", 2)
     assert "a (1 items, 0.3 MB of backups)" in check.found
 

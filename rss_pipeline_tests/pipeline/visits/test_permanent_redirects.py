@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.health.feed_checks import feed_checks
 from rss_pipeline.pipeline.health.feed_notes import feed_notes
 from rss_pipeline.storage.reports.overview import feed_health, overview
+from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -87,11 +87,7 @@ def test_a_fortnight_of_moves_and_ends(
     assert kept.endswith("of the registered URL only: if it is right, write it into feeds.yaml")
     assert twin == "the same feed as away: both lead to one address"
     assert notes(pipeline)["away"] == ["the same feed as moved: both lead to one address"]
-    [same] = [
-        check
-        for check in feed_checks(pipeline.database, None, pipeline.clock())
-        if check.name == "shared URLs"
-    ]
+    [same] = checked({"no_shared_urls"}, pipeline.database, now=pipeline.clock())
     assert (same.state, "(away and moved)" in same.found) == ("warning", True)
 
     whole = overview(pipeline.database, now=pipeline.clock())

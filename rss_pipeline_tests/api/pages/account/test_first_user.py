@@ -15,7 +15,7 @@ from rss_pipeline.api.app import create_app
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.environment import user_agent
 from rss_pipeline.pipeline.accounts.users import remove_user
-from rss_pipeline.pipeline.health.doctor import check_contact
+from rss_pipeline.pipeline.health.checks import contact_named
 from rss_pipeline.pipeline.reading.first_user import code_of_first_user
 from rss_pipeline.pipeline.session.fetch_policy import with_contact
 from rss_pipeline.pipeline.session.session import Session
@@ -107,12 +107,12 @@ def test_the_contact_that_the_page_asks_for_goes_to_publishers_from_the_next_run
     client = browser(reader)
     assert 'name="contact"' in client.get("/first-user").text
     assert next_run().policy.user_agent == user_agent(None)
-    assert check_contact(reader.settings, reader.database).state == "warning"
+    assert contact_named(reader.settings, reader.database).state == "warning"
     assert client.post("/first-user", data={**GIVEN, "contact": " ada@example.org "}).status_code == 303
     run = next_run()
     assert run.policy.user_agent.endswith(" (+ada@example.org)")
     assert run.run.settings.user_agent == run.policy.user_agent, "that of images"
-    assert check_contact(reader.settings, reader.database).state == "ok"
+    assert contact_named(reader.settings, reader.database).state == "ok"
     named = replace(reader.settings, user_agent=user_agent("https://ops.example/"))
     assert with_contact(named, reader.database) is named, "the setting wins"
 

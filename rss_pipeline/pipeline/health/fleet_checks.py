@@ -1,15 +1,24 @@
-"""The health of several machines: are workers alive, and what to add where feeds wait. Pure.
+"""The checks of several machines: are workers alive, does their broker answer, and what to add where feeds
+wait.
 
-The machines are read by storage/fleet; the other health checks are verdicts.py's.
+The machines are read by storage/fleet.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 from rss_pipeline.collector.models.clock import instant, rough
-from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING, Check, State, counted
-from rss_pipeline.storage.database import Row
+from rss_pipeline.errors import BrokerUnavailable
+from rss_pipeline.pipeline.health.model import SKEW_FAILURE, SKEW_WARNING, Finding, State, counted, worst_of
+from rss_pipeline.server_settings import FleetSettings
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends import probes
+from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.fleet.machines import HIGH, Fleet, Seen
+from rss_pipeline.storage.reports import health as tables
 
 POLL_FEEDS = "poll_feeds"
 CHECK_HEALTH = "check_health"
@@ -21,9 +30,19 @@ TAKEN_OVER = timedelta(minutes=5)
 CONNECTIONS_OF_MAIN = 14
 CONNECTIONS_OF_A_PLACE = 3
 """Most connections at once, as measured; a worker has a place for a person's run besides the others."""
+ANSWER_SECONDS = 5.0
 
 
-def judge_workers(fleet: Fleet, *, waiting: int = 0, connections: int | None = None) -> Check:
+def check_machines(database: Database, machines: Fleet, settings: Settings, *, now: datetime) -> Finding:
+    """The machines of a fleet, what waits since one died, and the connections that all of them need."""
+    waiting = 0
+    if len(machines.living_workers) < len(machines.workers):
+        waiting = tables.overdue(database, since=now - TAKEN_OVER).count
+    connections = None if settings.postgres is None else probes.most_connections(database)
+    return workers_alive(machines, waiting=waiting, connections=connections)
+
+
+def workers_alive(fleet: Fleet, *, waiting: int = 0, connections: int | None = None) -> Finding:
     """Workers that are alive, with one version and one clock.
 
     `waiting` is the number of feeds that have been due for longer than `TAKEN_OVER`, `connections` the most
@@ -101,10 +120,8 @@ def judge_workers(fleet: Fleet, *, waiting: int = 0, connections: int | None = N
     name = "workers_alive"
     if not found:
         sentence = f"{counted(len(alive), 'worker is', 'workers are')} alive, with {figures['places']} places"
-        return Check(name, "ok", sentence, figures=figures, rows=rows)
-    state: State = "failure" if any(each[0] == "failure" for each in found) else "warning"
-    what = "; ".join(text for _, text, _ in found)
-    return Check(name, state, what, " ".join(fix for _, _, fix in found), figures, rows)
+        return Finding(name, "ok", sentence, figures=figures, rows=rows)
+    return replace(worst_of(name, found), figures=figures, rows=rows)
 
 
 def _taken_over(fleet: Fleet, dead: Sequence[Seen], waiting: int) -> str:
@@ -160,3 +177,66 @@ def _row(seen: Seen, fleet: Fleet) -> Row:
         "version": member.code_version,
         "clock_offset_seconds": seen.clock_offset,
     }
+
+
+def check_broker(fleet: FleetSettings, *, ca_file: Path | None = None) -> None:
+    """Check that the broker answers, and that it takes messages. `ca_file` is trusted besides the usual
+    authorities, where it speaks TLS.
+
+    Raises:
+        BrokerUnavailable: with a sentence that says what to do. It never has the password.
+    """
+    try:
+        from redis import Redis
+        from redis import exceptions as problems
+    except ImportError as error:
+        raise BrokerUnavailable(
+            f"a fleet needs more packages: run `pip install 'rss_pipeline[fleet]'` ({error})"
+        ) from error
+    advice: tuple[tuple[type[Exception], str], ...] = (
+        (problems.AuthenticationWrongNumberOfArgsError, "check user and password in RSS_BROKER_URL"),
+        (problems.AuthenticationError, "check user and password in RSS_BROKER_URL"),
+        (
+            problems.NoPermissionError,
+            "the user of RSS_BROKER_URL may not use it: give it all commands and keys",
+        ),
+        (problems.BusyLoadingError, "Redis is starting; try again in a moment"),
+        (
+            problems.ReadOnlyError,
+            "it is a replica that takes no messages: name the primary in RSS_BROKER_URL",
+        ),
+        (problems.OutOfMemoryError, "Redis has no memory left: raise its maxmemory"),
+        (problems.TimeoutError, "it does not answer: check host and port in RSS_BROKER_URL, and the network"),
+        (
+            problems.ConnectionError,
+            "the server there is not Redis: check RSS_BROKER_URL, and start it",
+        ),
+    )
+    is_tls = fleet.broker_where.startswith("rediss")
+    tls: dict[str, Any] = {"ssl_ca_certs": str(ca_file)} if is_tls and ca_file is not None else {}
+    try:
+        with Redis.from_url(
+            fleet.broker_url,
+            socket_timeout=ANSWER_SECONDS,
+            socket_connect_timeout=ANSWER_SECONDS,
+            **tls,
+        ) as client:
+            client.ping()
+            # An answer is no proof that it takes a message: it may be a replica, or full.
+            client.set("rss_pipeline:check", "1", ex=1)
+    except (problems.RedisError, OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+        what = next((said for kind, said in advice if isinstance(error, kind)), "see the log of Redis")
+        if "invalid password" in text.lower() or "WRONGPASS" in text or "NOAUTH" in text:
+            what = "check user and password in RSS_BROKER_URL"
+        elif "CERTIFICATE_VERIFY_FAILED" in text:
+            what = (
+                "its certificate is not trusted: name its authority in RSS_CA_FILE, and its name in the URL"
+            )
+        elif isinstance(error, problems.TimeoutError) and is_tls:
+            what += "; rediss:// is for one with TLS"
+        elif "DB index" in text:
+            what = "it has fewer databases: correct the number at the end of RSS_BROKER_URL"
+        raise BrokerUnavailable(
+            f"the broker cannot be used: {what}. {fleet.broker_where}: {text or type(error).__name__}"
+        ) from error

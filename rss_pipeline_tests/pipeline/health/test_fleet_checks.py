@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers, what_to_add
+from rss_pipeline.pipeline.health.fleet_checks import what_to_add, workers_alive
 from rss_pipeline.storage.fleet.machines import Seen, WorkerRun
 from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, a_run, fleet, machine, main, seen
 
@@ -66,7 +66,7 @@ def run(number: int, worker: str = "one", job: str = "poll_feeds", queue: str = 
 def test_what_is_wrong_with_the_machines_is_told_with_what_to_do(
     machines: list[Seen], state: str, said: str
 ) -> None:
-    check = judge_workers(fleet(*machines))
+    check = workers_alive(fleet(*machines))
     assert check.state == state
     assert check.sentences.startswith(said)
     assert [row["name"] for row in check.rows] == [each.member.name for each in machines]
@@ -105,17 +105,17 @@ def test_what_to_add_where_feeds_wait_follows_from_the_figures(
 
 def test_that_others_have_taken_over_is_said_only_once_nothing_waits() -> None:
     dead = replace(TWO, seen_at=NOW - 5 * MINUTE)
-    assert "Other workers have taken over" in judge_workers(fleet(MAIN, ONE, dead)).fix
-    said = judge_workers(fleet(MAIN, ONE, dead), waiting=616).fix
+    assert "Other workers have taken over" in workers_alive(fleet(MAIN, ONE, dead)).fix
+    said = workers_alive(fleet(MAIN, ONE, dead), waiting=616).fix
     assert "616 feeds wait for a visit" in said
     assert "taken over" not in said
-    assert "1 run is not ended yet." in judge_workers(fleet(MAIN, ONE, dead, runs=(run(1, "two"),))).fix
-    assert "taken over" not in judge_workers(fleet(MAIN, dead)).fix
+    assert "1 run is not ended yet." in workers_alive(fleet(MAIN, ONE, dead, runs=(run(1, "two"),))).fix
+    assert "taken over" not in workers_alive(fleet(MAIN, dead)).fix
 
 
 def test_a_database_with_too_few_connections_for_the_workers_is_a_warning() -> None:
-    assert judge_workers(fleet(MAIN, ONE, TWO), connections=32).state == "ok"
-    check = judge_workers(fleet(MAIN, ONE, TWO), connections=31)
+    assert workers_alive(fleet(MAIN, ONE, TWO), connections=32).state == "ok"
+    check = workers_alive(fleet(MAIN, ONE, TWO), connections=31)
     assert check.state == "warning"
     assert check.found.endswith("gives 31 connections, and the main machine and 2 workers need up to some 32")
     assert "max_connections" in check.fix

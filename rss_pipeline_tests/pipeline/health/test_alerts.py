@@ -15,11 +15,24 @@ from prometheus_client.parser import text_string_to_metric_families
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.pipeline.health.alerts import BACKOFF, Alerted, AlertFact, OwnCursor, alert
-from rss_pipeline.pipeline.health.evaluation import health_checks
-from rss_pipeline.pipeline.health.watch import look, watching
+from rss_pipeline.pipeline.health.alerts import (
+    BACKOFF,
+    AlertCursor,
+    Alerted,
+    AlertFact,
+    OwnCursor,
+    alert,
+    look,
+    report_checks,
+    report_unusable,
+    report_usable,
+    watching,
+)
+from rss_pipeline.pipeline.health.checks import health_checks
+from rss_pipeline.pipeline.health.model import Check, Finding, Look, State, evaluate
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline_tests.support.healthy_home import healthy_home
 from rss_pipeline_tests.support.waiting import soon
@@ -92,7 +105,8 @@ def test_feeds_that_nothing_polls_for_seven_hours_are_heard_by_doctor_and_metric
     }
     assert states.pop("no_feed_overdue") == 2
     assert set(states.values()) == {0}
-    assert len(states) == len(health_checks(Settings.from_environ(environ, cwd=home))) - 1
+    checks = health_checks(Settings.from_environ(environ, cwd=home))
+    assert states.keys() == {check.name for check in checks if check.asset} - {"no_feed_overdue"}
 
 
 def test_a_check_that_fails_is_sent_once_by_whoever_looks_and_again_after_a_day_and_when_it_comes_again(
@@ -112,11 +126,46 @@ def test_a_check_that_fails_is_sent_once_by_whoever_looks_and_again_after_a_day_
     assert len(webhook.taken) == 2, "a reminder each day"
     visited = NOON + timedelta(hours=25)
     due(home, visited + timedelta(hours=1))
-    looked(settings, visited)
+    for minutes in range(2):
+        looked(settings, visited + minutes * MINUTE)
     again = visited + timedelta(hours=8)
     for minutes in range(3):
         looked(settings, again + minutes * MINUTE)
-    assert len(webhook.taken) == 3
+    [well, failed] = webhook.taken[2:]
+    assert well["text"] == "rss_pipeline: a check is well again: no_feed_overdue"
+    assert well["attachments"][0]["fields"][0]["value"] == "Every feed is visited when it is due"
+    assert well["attachments"][0]["color"] == "good"
+    assert failed["text"] == "rss_pipeline: a check has failed: no_feed_overdue"
+
+
+def test_any_check_alerts_from_the_state_that_it_names_until_it_is_well(home: Path, webhook: Webhook) -> None:
+    settings = of(home, webhook)
+    states: list[State] = ["ok", "warning", "failure", "warning", "ok", "ok", "warning", "ok", "warning"]
+    check = Check(
+        name="no_dust", find=lambda _: Finding("no_dust", states.pop(0), "there is dust"), alert="warning"
+    )
+
+    def evaluated(now: datetime) -> list[str]:
+        with open_database(settings) as database:
+            place = Look(database=database, objects=lambda: FolderStore(home), settings=settings, now=now)
+            before = len(webhook.taken)
+            report_checks(place, [(check, evaluate(check, place))])
+        return [message["text"].removeprefix("rss_pipeline: ") for message in webhook.taken[before:]]
+
+    failed, well = "a check has failed: no_dust", "a check is well again: no_dust"
+    assert evaluated(NOON) == []
+    assert evaluated(NOON) == [failed]
+    assert evaluated(NOON + timedelta(hours=23)) == []
+    assert evaluated(NOON + timedelta(hours=24)) == [failed]
+    webhook.status = 500
+    assert evaluated(NOON + timedelta(hours=25)) == []
+    webhook.status = 200
+    assert evaluated(NOON + timedelta(hours=26)) == [well], "the webhook did not take it before"
+    assert evaluated(NOON + timedelta(hours=27)) == [failed]
+    webhook.status = 500
+    assert evaluated(NOON + timedelta(hours=28)) == []
+    webhook.status = 200
+    assert evaluated(NOON + timedelta(hours=29)) == [failed], "nobody heard that it was well, and it is not"
 
 
 def test_a_poll_that_catches_up_after_a_night_has_half_an_hour(home: Path, webhook: Webhook) -> None:
@@ -137,6 +186,18 @@ def test_a_message_that_is_refused_is_sent_later(home: Path, webhook: Webhook) -
     assert looked(settings, NOON).is_backing_off
     [fact] = looked(settings, NOON + BACKOFF[0]).sent
     assert fact.key == "backups_there", "it is not evaluated each minute, but until it is reported"
+
+
+def test_the_cursor_of_an_older_version_goes_on() -> None:
+    old = (
+        '{"since": "2026-03-02T11:00:00Z", "reported": {"check backups_there": "2026-03-02T11:00:00Z"},'
+        ' "unconfirmed": {"check no_feed_overdue": ["2026-03-02T11:58:00Z", "x"]},'
+        ' "looked_at": {"no_image_backlog": "2026-03-02T11:30:00Z"}, "waiting": {"1a2b": [["job", "poll"]]},'
+        ' "refusals": 2, "again_at": "2026-03-02T12:02:00Z"}'
+    )
+    cursor = AlertCursor.read(old, NOON)
+    assert json.loads(cursor.write()) == json.loads(old)
+    assert cursor.recovered == {}
 
 
 class CutOff(OwnCursor):
@@ -187,11 +248,30 @@ def test_the_reader_alone_sends_what_is_wrong_and_that_the_database_is_away(
     assert webhook.taken[0]["text"] == "rss_pipeline: a check has failed: stores"
 
 
-def test_each_check_that_can_be_an_error_is_in_doctor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stores_that_can_be_used_again_are_reported_once(home: Path, webhook: Webhook) -> None:
+    settings, own = of(home, webhook), OwnCursor()
+    away = DatabaseUnavailable("no answer")
+    for minutes in (0, 31):
+        report_unusable(settings, own, away, now=NOON + minutes * MINUTE)
+    webhook.status = 500
+    own = report_usable(settings, own, now=NOON + 40 * MINUTE)
+    webhook.status = 200
+    for minutes in (42, 43):
+        own = report_usable(settings, own, now=NOON + minutes * MINUTE)
+    assert [message["text"] for message in webhook.taken] == [
+        "rss_pipeline: a check has failed: stores",
+        "rss_pipeline: a check is well again: stores",
+    ]
+    report_unusable(settings, own, away, now=NOON + 50 * MINUTE)
+    own = report_usable(settings, own, now=NOON + 51 * MINUTE)
+    assert (own.text, len(webhook.taken)) == (None, 2)
+
+
+def test_each_check_that_alerts_is_in_doctor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home.parent)
     done = CliRunner().invoke(main, ["doctor", "--json"], env={"RSS_PIPELINE_HOME": str(home)})
     names = {each["name"] for each in json.loads(done.stdout)}
-    own = {"backups_there": "restore", "database_has_room": "database size"}
+    own = {"database_has_room": "database size"}
     settings = Settings.from_environ({}, cwd=home.parent)
     for check in health_checks(settings):
-        assert check.only_warns or {check.in_doctor, own.get(check.name)} & names, check.name
+        assert check.alert is None or {check.doctor, own.get(check.name)} & names, check.name
