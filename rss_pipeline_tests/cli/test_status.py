@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from rss_pipeline.cli.main import main
+from rss_pipeline.cli.output import status as output
+from rss_pipeline.cli.output.status import Column
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.storage.conftest import nobody
@@ -181,6 +183,20 @@ def test_no_title_and_no_id_breaks_the_columns_or_the_width(
         assert cell_len(line[: line.index("2 h") + 3]) == lines[head].index("next") + len("next")
     [shown] = [line.split()[0] for line in table if line.startswith("a-feed")]
     assert shown == LONG_ID or (shown.endswith("…") and LONG_ID.startswith(shown[:-1]) and len(shown) > 15)
+
+
+def test_a_column_is_one_entry_of_the_table(
+    invoke: Any, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gaps = Column("missed", lambda row, _: f"{row['gaps']} gaps", align="right")
+    monkeypatch.setattr(output, "COLUMNS", (*output.COLUMNS[:2], gaps, *output.COLUMNS[2:]))
+    for number in range(2):
+        add_feed(pipeline.database, LONG_ID[number:], title="A long title " * 9, gaps=number)
+    lines = invoke("status", columns=60).stdout.splitlines()
+    head = next(n for n, line in enumerate(lines) if line.startswith("feed "))
+    end = lines[head].index("missed") + len("missed")
+    assert {line[:end].rpartition("  ")[2] for line in lines[head + 1 : head + 3]} == {"0 gaps", "1 gaps"}
+    assert max(map(cell_len, lines)) <= 60
 
 
 def test_equal_errors_are_one_sentence_with_the_feeds_that_it_holds_for(

@@ -6,10 +6,11 @@ columns, or as many as COLUMNS says.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -163,54 +164,76 @@ def _megabytes(size: Mapping[str, int | bool]) -> str:
     return f"{'' if size['complete'] else 'at least '}{int(size['bytes']) / 1e6:,.1f} MB"
 
 
-def show_feeds(rows: Sequence[Row], *, more: int, now: datetime, verbose: bool) -> None:
-    """A line for each feed; with `verbose`, the next visit, its reason and the notes below it.
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the list of feeds."""
 
-    The title is the last column: a terminal may give some scripts and emoji another width than we do, and
-    turns a text from right to left together with the numbers beside it. Behind it there is nothing to move.
-    """
+    title: str
+    value: Callable[[Row, datetime], str]
+    """The cell of a feed, at this time."""
+    align: Literal["left", "right"] = "left"
+    style: Callable[[Row], str] = lambda _: ""
+    shrinks: bool = False
+    """True if it is cut where the terminal is narrow; the others are as wide as their widest cell."""
+
+
+def _age(row: Row, now: datetime) -> str:
+    newest = from_instant(row["newest_item_at"])
+    return "-" if newest is None else rough(now - newest)
+
+
+def _until_next(row: Row, now: datetime) -> str:
+    at, _ = _next_visit(row)
+    return "-" if at is None else _from_now(at, now)
+
+
+COLUMNS = (
+    Column("feed", lambda row, _: row["id"], shrinks=True),
+    Column("health", lambda row, _: row["health"], style=lambda row: _STYLES.get(row["health"], "dim")),
+    Column("items", lambda row, _: f"{int(row['items']):,}", align="right"),
+    Column("last new", _age, align="right"),
+    Column("next", _until_next, align="right"),
+    Column("title", lambda row, _: plain(row["title"] or ""), shrinks=True),
+)
+"""The columns in their order. The title is the last one: a terminal may give some scripts and emoji another
+width than we do, and turns a text from right to left together with the numbers beside it. Behind it there is
+nothing to move."""
+
+
+def show_feeds(rows: Sequence[Row], *, more: int, now: datetime, verbose: bool) -> None:
+    """A line for each feed; with `verbose`, the next visit, its reason and the notes below it."""
     console = new_console()
-    lines = [("feed", "health", "items", "last new", "next", "title"), *(_cells(row, now) for row in rows)]
-    widths = _widths(lines, console.width)
+    titles = [column.title for column in COLUMNS]
+    lines = [[column.value(row, now) for column in COLUMNS] for row in rows]
+    widths = _widths([titles, *lines], console.width)
     console.print()
-    console.print(_line(lines[0], widths, style="bold"))
-    for row, line in zip(rows, lines[1:], strict=True):
-        console.print(_line(line, widths, health_style=_STYLES.get(row["health"], "dim")))
+    console.print(_line(titles, widths, [""] * len(COLUMNS), style="bold"))
+    for row, line in zip(rows, lines, strict=True):
+        console.print(_line(line, widths, [column.style(row) for column in COLUMNS]))
         for sentence in _details(row) if verbose else ():
             _print_wrapped(Text(sentence), indent=4)
     if more > 0:
         console.print(f"... and {more:,} more: --limit 0 shows all")
 
 
-def _cells(row: Row, now: datetime) -> tuple[str, ...]:
-    newest = from_instant(row["newest_item_at"])
-    at, _ = _next_visit(row)
-    return (
-        row["id"],
-        row["health"],
-        f"{int(row['items']):,}",
-        "-" if newest is None else rough(now - newest),
-        "-" if at is None else _from_now(at, now),
-        plain(row["title"] or ""),
-    )
-
-
 def _widths(lines: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns' widths. An id, which a person types, gets three fifths of what the others leave."""
-    id, *fixed, title = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    room = max(width - sum(fixed) - _GAP * (len(fixed) + 1), 10)
-    id = min(id, room - min(title, room * 2 // 5))
-    return [id, *fixed, min(title, room - id)]
+    """The columns' widths. Of the two that shrink, the id, which a person types, gets three fifths of what
+    the others leave."""
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    id, title = (n for n, column in enumerate(COLUMNS) if column.shrinks)
+    room = max(width - sum(widths) + widths[id] + widths[title] - _GAP * (len(COLUMNS) - 1), 10)
+    widths[id] = min(widths[id], room - min(widths[title], room * 2 // 5))
+    widths[title] = min(widths[title], room - widths[id])
+    return widths
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], *, style: str = "", health_style: str = "") -> Text:
+def _line(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str], *, style: str = "") -> Text:
     line = Text(style=style, no_wrap=True, overflow="crop", end="")
-    for n, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        text = Text(cell, style=health_style if n == 1 else "")
+    for column, cell, width, cell_style in zip(COLUMNS, cells, widths, styles, strict=True):
+        text = Text(cell, style=cell_style)
         text.truncate(width, overflow="ellipsis")
         blank = " " * (width - text.cell_len)
-        is_number = 2 <= n <= 4
-        line.append_text(Text.assemble(blank, text) if is_number else Text.assemble(text, blank))
+        line.append_text(Text.assemble(*((blank, text) if column.align == "right" else (text, blank))))
         line.append(" " * _GAP)
     line.rstrip()
     line.end = "\n"
