@@ -46,7 +46,7 @@ class Health(BaseModel):
     """The state of a feed: readable, or failing and since when."""
 
     status: HealthWord = Field(
-        description="`ok`; `new`: not visited yet; `warning`: read, but something is odd; `moved`: read at"
+        description="`ok`; `new`: not visited yet; `warning`: read with warnings; `moved`: read at"
         " another address; `failing`: the last visit failed; `gone`: the publisher removed it; `disabled`,"
         " `unlisted`, `unused`: not visited at all."
     )
@@ -81,7 +81,9 @@ class Feed(NamedFeed):
     """A feed as its subscriber sees it. Instants are UTC: `2026-11-22T12:00:00Z`."""
 
     position: int = Field(description="The place in the user's order.")
-    interval: int | None = Field(description="Wished seconds between visits; null for what suits the feed.")
+    interval: int | None = Field(
+        description="Preferred polling interval in seconds; null for what suits the feed."
+    )
     added_at: str
     last_read_at: str | None = Field(
         description="The last time that the user marked an item of it as read; null for none."

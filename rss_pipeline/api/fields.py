@@ -15,12 +15,12 @@ MAX_TITLE_CHARACTERS = 500
 MAX_FOLDER_CHARACTERS = 500
 
 _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Controls and halves of characters. Joiners and marks of direction are part of emoji and of some scripts."""
+"""Controls and unpaired surrogates. Joiners and marks of direction are part of emoji and of some scripts."""
 _BUT_LINES = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 LINE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]*$"
-"""The same for the OpenAPI document, which has no halves of characters."""
+"""The same for the OpenAPI document, which has no surrogates."""
 
 _SHORT, _LABEL = (rf"[A-Za-z0-9_](?:[A-Za-z0-9_-]{{0,{most}}}[A-Za-z0-9_])?" for most in (29, 61))
 _LETTERS = r"a-z\u00e0-\u00f6\u00f8-\u00ff\u03b1-\u03c9\u0430-\u044f\u3041-\u3096\u4e00-\u4fff\uac00-\uaeff"
@@ -39,13 +39,13 @@ ADDRESS_CHARACTERS = MAX_URL_CHARACTERS - len("https://")
 
 
 def has_controls(text: str) -> bool:
-    """True for text with line breaks, control characters or halves of characters."""
+    """True for text with line breaks, control characters or unpaired surrogates."""
     return _CONTROLS.search(text) is not None
 
 
 def _line(text: str) -> str:
     if has_controls(text):
-        raise ValueError("line breaks, control characters and halves of characters cannot be stored")
+        raise ValueError("line breaks, control characters and unpaired surrogates are not allowed")
     return text
 
 

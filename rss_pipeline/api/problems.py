@@ -59,7 +59,7 @@ KINDS: Mapping[str, Kind] = {
         409, "The feed's server wants no requests now", "Wait as long as the header Retry-After says."
     ),
     "too_many_feeds": Kind(
-        409, "You subscribe as many feeds as one may", "Unsubscribe what you no longer read."
+        409, "You have reached the limit of subscriptions", "Unsubscribe from what you no longer read."
     ),
     "address_refused": Kind(
         422,
@@ -88,7 +88,7 @@ KINDS: Mapping[str, Kind] = {
         431, "The request's head is too large", "Send fewer or shorter headers and cookies."
     ),
     "internal_error": Kind(500, "The reader failed", "Look into its log; the request may be sent again."),
-    "not_implemented": Kind(501, "This call is not there", "/api/docs lists what is."),
+    "not_implemented": Kind(501, "Unknown endpoint", "/api/docs lists what is."),
     "too_busy": Kind(
         503, "The reader is too busy", "Wait as long as the header Retry-After says, then try again."
     ),

@@ -76,7 +76,7 @@ class _Command(click.Group):
             home = ctx.obj.home if isinstance(ctx.obj, Settings) else Path.cwd()
             if not disk_is_full(error, at=home):
                 raise
-            terminal.complain(f"{_where(error, home)}. It was noticed by {type(error).__name__}: {error}")
+            terminal.complain(f"{_where(error, home)}. Cause: {type(error).__name__}: {error}")
             ctx.exit(1)
 
 

@@ -197,7 +197,7 @@ def poll(
     if refused is not None:
         # The mistakes themselves were printed first, and may have left the screen.
         terminal.complain(
-            f"{settings.feeds_file} was not used, for the reason above: the feeds are those of before."
+            f"{settings.feeds_file} has errors (see above); the previous list of feeds stays in use."
         )
     if result.needs_a_person or ((feed or strict) and (result.failures or result.left)):
         sys.exit(1)

@@ -8,17 +8,25 @@
 
 -- A feed: what feeds.yaml says of it, what its last documents said, how its last visits went, and when the next one is.
 CREATE TABLE feeds (
-  -- Its id is the key of its partition, too. `url` is the registered address.
+  -- What claims read is first. Its id is the key of its partition, too. `url` is the registered address; `host` gets the
+  -- request; `bucket` is a hash (0 to 1023) of the host at which the last visit ended, for shards. `registered`: in feeds.yaml,
+  -- or subscribed by somebody; only such feeds are visited. `enabled` is 0 where feeds.yaml disables it. `lease_token` is the
+  -- lease of a run that visits it, `unclosed_claims` counts claims that ended without a close.
   id TEXT PRIMARY KEY,
   url TEXT NOT NULL UNIQUE,
-  created_at TEXT NOT NULL,
-
-  -- In feeds.yaml (`listed`), or subscribed by somebody as well (`registered`): only such feeds are visited. `enabled` is 0
-  -- where feeds.yaml disables it. `unused_since`: the last subscriber of a feed that is not listed has left.
-  listed INTEGER NOT NULL DEFAULT 0,
+  host TEXT NOT NULL,
+  bucket INTEGER,
+  next_fetch_at TEXT NOT NULL,
   registered INTEGER NOT NULL DEFAULT 1,
   enabled INTEGER NOT NULL DEFAULT 1,
+  consecutive_failures INTEGER NOT NULL DEFAULT 0,
+  lease_token TEXT,
+  unclosed_claims INTEGER NOT NULL DEFAULT 0,
+
+  -- `listed`: in feeds.yaml. `unused_since`: the last subscriber of a feed that is not listed has left.
+  listed INTEGER NOT NULL DEFAULT 0,
   unused_since TEXT,
+  created_at TEXT NOT NULL,
 
   -- Its options in feeds.yaml. `interval` NULL is `auto`; `keep_days`, `max_size` NULL are the settings'. Headers and
   -- passwords are stored nowhere, only that there are some (`needs_access`). `allow_private` opens the host of `url`,
@@ -38,19 +46,15 @@ CREATE TABLE feeds (
   -- The shortest interval that one of its subscribers prefers.
   wished_interval INTEGER,
 
-  -- Of the last stored document. The description is plain text, at most 2,000 characters.
+  -- Of the last stored document; its description is the last column.
   title TEXT,
   link TEXT,
-  description TEXT,
   language TEXT,
 
-  -- Where it is requested: `fetch_url` in place of `url` after a permanent redirect; the host that gets the request; `bucket`,
-  -- a hash (0 to 1023) of the host at which the last visit ended, for shards; `network`, the /24 or /48 in which that host
-  -- last answered. `answered_url` is the address that gave the last document or 304, if it is another one and the feed has
+  -- Where it is requested: `fetch_url` in place of `url` after a permanent redirect; `network`, the /24 or /48 in which the
+  -- host last answered. `answered_url` is the address that gave the last document or 304, if it is another one and the feed has
   -- no headers and no password. `move_url` is the target of a permanent redirect that is not adopted, or not yet.
-  host TEXT NOT NULL,
   fetch_url TEXT,
-  bucket INTEGER,
   network TEXT,
   answered_url TEXT,
   move_url TEXT,
@@ -78,9 +82,8 @@ CREATE TABLE feeds (
   skip_hours TEXT,
   skip_days TEXT,
 
-  -- The next visit, and why then: for people, and as a kind. `not_before`: the publisher wants no visit before it.
+  -- Why the next visit is when it is: for people, and as a kind. `not_before`: the publisher wants no visit before it.
   -- `planned_at`: the next visit as the last success planned it.
-  next_fetch_at TEXT NOT NULL,
   schedule_reason TEXT,
   schedule_kind TEXT,
   not_before TEXT,
@@ -94,9 +97,8 @@ CREATE TABLE feeds (
   last_body_at TEXT,
   first_stored_at TEXT,
 
-  -- Failures since the last success, the time of the first, kind and sentence of the last; whether the host answered the
+  -- Of the failures since the last success the time of the first, kind and sentence of the last; whether the host answered the
   -- last visit; visits in a row that an outage of our own network postponed.
-  consecutive_failures INTEGER NOT NULL DEFAULT 0,
   failing_since TEXT,
   last_error_kind TEXT,
   last_error TEXT,
@@ -139,16 +141,17 @@ CREATE TABLE feeds (
   reported_count INTEGER NOT NULL DEFAULT 0,
   reported_at TEXT,
 
-  -- What is unfinished: items that were not searched for images yet; a document that may have its backup already; the lease
-  -- of a run that visits the feed; claims that ended without a close; how many feeds the last claim had; a `forget` half-way
-  -- (its rows in other tables are deleted, its partition is next); a feed from backups that do not say how long to keep items.
+  -- What is unfinished: items that were not searched for images yet; a document that may have its backup already; how many
+  -- feeds the last claim had; a `forget` half-way (its rows in other tables are deleted, its partition is next); a feed from
+  -- backups that do not say how long to keep items.
   images_pending INTEGER NOT NULL DEFAULT 0,
   backup_unsure INTEGER NOT NULL DEFAULT 0,
-  lease_token TEXT,
-  unclosed_claims INTEGER NOT NULL DEFAULT 0,
   claimed_with INTEGER NOT NULL DEFAULT 0,
   forgotten INTEGER NOT NULL DEFAULT 0,
-  keep_unknown INTEGER NOT NULL DEFAULT 0
+  keep_unknown INTEGER NOT NULL DEFAULT 0,
+
+  -- Plain text, at most 2,000 characters.
+  description TEXT
 );
 CREATE INDEX feeds_due ON feeds (next_fetch_at) WHERE registered = 1 AND enabled = 1;
 CREATE INDEX feeds_unreported ON feeds (changed_at) WHERE change_count > reported_count;

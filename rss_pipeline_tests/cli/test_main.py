@@ -134,7 +134,7 @@ def test_poll_exits_with_1_where_the_registry_is_wrong_and_goes_on_all_the_same(
     nothing_due = invoke("poll")
     assert nothing_due.exit_code == 1
     assert nothing_due.stdout == "No feed was visited.\n"
-    assert "feeds.yaml was not used, for the reason above" in nothing_due.stderr.splitlines()[-1]
+    assert "feeds.yaml has errors (see above)" in nothing_due.stderr.splitlines()[-1]
 
 
 def test_poll_exits_with_1_and_a_sentence_where_a_store_fails(

@@ -18,7 +18,10 @@ from rss_pipeline.api.problems import MEDIA_TYPE, ApiError
 
 _FOR_PEOPLE: Mapping[str, tuple[str, str]] = {
     "not_found": ("Not found", "It may have been removed, or you no longer subscribe to its feed."),
-    "method_not_allowed": ("This page takes no such request", "Open it from the reader's own pages."),
+    "method_not_allowed": (
+        "This page does not support this request method",
+        "Open it from the reader's own pages.",
+    ),
     "foreign_origin": (
         "A page of another site sent this",
         "If you did: open the reader itself, and do it there. Behind a reverse proxy, the operator passes the"

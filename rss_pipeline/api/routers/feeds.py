@@ -73,8 +73,8 @@ class Changes(BaseModel):
     position: Position = Field(default=0, description="The place in your order of feeds.")
     interval: Interval | None = Field(
         default=None,
-        description="Wished seconds between visits; the shortest wish of all subscribers counts, and what"
-        " the server sets counts above it. null for what suits the feed.",
+        description="Preferred polling interval in seconds; the shortest of all subscribers wins, and the"
+        " publisher's own limits come first. null for what suits the feed.",
     )
 
 

@@ -41,7 +41,7 @@ class NewFeed(BaseModel):
     title: Title | None = Field(default=None, description="A title of your own.")
     folder: Folder | None = None
     interval: Interval | None = Field(
-        default=None, description="Wished seconds between visits; null for what suits the feed."
+        default=None, description="Preferred polling interval in seconds; null for what suits the feed."
     )
 
 

@@ -72,7 +72,7 @@ def atom_html(element: Element, place: LinkBases) -> str | None:
 
 
 def _best_part(element: Element) -> Element | None:
-    """Of the alternatives in a content of Atom 0.3, the first that is HTML, else the first."""
+    """The first alternative of an Atom 0.3 content that is HTML, else the first one."""
     parts = [each for each in element if each.tag.rpartition("}")[2] == "content"]
     is_html = [each for each in parts if (attribute(each, "type") or "").strip().lower() in HTML_TYPES]
     return next(iter((*is_html, *parts)), None)

@@ -139,7 +139,8 @@ def _alone(instance: dg.DagsterInstance, run_id: str) -> Iterator[bool]:
 def run_place(settings: Settings, run: dg.DagsterRun, tags: Mapping[str, str]) -> Iterator[bool]:
     """Take the place of a run that this process is about to execute; False inside if another process has it.
 
-    `tags` are those of this worker; without an incarnation it is none of a fleet, and takes no place.
+    `tags` are those of this worker; without an incarnation tag the process is not a fleet worker and takes
+    no slot.
 
     Raises:
         JoinRefused: this worker's code is not the main machine's. Nothing was begun.

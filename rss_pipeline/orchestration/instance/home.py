@@ -67,7 +67,7 @@ def prepare_home(settings: Settings) -> Path:
             beside.replace(target)
     except OSError as error:
         if disk_is_full(error):
-            raise InfrastructureError(f"{disk_full(home)}. It was noticed by {error}") from error
+            raise InfrastructureError(f"{disk_full(home)}. Cause: {error}") from error
         mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{error}; name a folder that can be written")
         raise SettingsError(mistake) from error
     os.environ["DAGSTER_HOME"] = str(home)

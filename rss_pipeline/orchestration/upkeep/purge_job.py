@@ -84,8 +84,8 @@ def purge_(context: dg.OpExecutionContext, session: SessionResource) -> Iterator
     description=(
         "Removes runs that ended more than RSS_HISTORY_DAYS (30) ago with their events, files, compute logs"
         " and tags, ended backfills, and old ticks of sensors and schedules with their logs. Collected items"
-        " stay. A feed with its newest materialization in such a run gets a new one, without news, so that no"
-        " partition turns grey; a run with the newest materialization of a downstream asset is kept. The"
+        " stay. A feed's newest materialization is recorded again, so that its partition keeps its"
+        " status; a run with the newest materialization of a downstream asset is kept. The"
         " schedule `purge_daily` starts it each day, and again within the hour if it did not finish."
     ),
     tags={"dagster/max_runtime": "1800"},

@@ -112,7 +112,7 @@ def _signed_claims(secret: bytes, token: str) -> Mapping[str, Any]:
     """The claims of a token of ours, whenever it expires: a client sends the same one for half an hour.
 
     Raises:
-        jwt.PyJWTError, ValueError: it is none; this is not remembered.
+        jwt.PyJWTError, ValueError: the token is invalid (failures are not cached).
     """
     decoded = jwt.decode_complete(
         token,

@@ -84,7 +84,7 @@ _ADVICE = {
     "storage_rejected": _OPERATOR,
     "crashed": _OPERATOR,
     "our_network": "Nothing: this server's own network was down. It is tried again by itself.",
-    "too_many": "Unsubscribe what you no longer read.",
+    "too_many": "Unsubscribe from what you no longer read.",
 }
 
 

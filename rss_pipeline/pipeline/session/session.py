@@ -128,7 +128,7 @@ class Session:
             if disk_is_full(error, at=self.run.settings.home):
                 # Also that of Dagster's event log, or of the log of this run.
                 raise InfrastructureError(
-                    f"{disk_full(self.run.settings.home)}. It was noticed by {type(error).__name__}: {error}"
+                    f"{disk_full(self.run.settings.home)}. Cause: {type(error).__name__}: {error}"
                 ) from error
             self.leases.do_not_forgive()
             raise

@@ -15,7 +15,7 @@ FIRST_DOCUMENT_ITEMS = 5
 """Items that a feed's first document brings: a feed that is added does not fill a topic with old posts."""
 
 DEPTH = 2
-"""Copies of an item are looked for among so many times the items that are shown. Where a copy has a later
+"""Factor: duplicates are searched in DEPTH x the topic's size. Where a copy has a later
 date, the item would else come again as soon as it is too old to be shown."""
 
 
@@ -80,7 +80,7 @@ def _without_flood(topic: TopicSpec, candidates: Sequence[Candidate]) -> list[Ca
     """All but the items of first documents beyond five.
 
     Five for each feed, however many of its streams are members. Where the topic shows the newest of each,
-    five for each member, for else most streams of a feed that is added would show nothing.
+    five for each member; otherwise most streams of a new feed would be empty.
     """
     kept = []
     started: defaultdict[Hashable, set[str]] = defaultdict(set)

@@ -27,7 +27,7 @@ class JobRun:
     all_since: datetime | None = None
     """For a poll of all feeds: it was to visit every feed without a visit since then."""
     is_of_all: bool = False
-    """It is such a poll; known before it begins."""
+    """True for a poll of all feeds, from its start."""
     shard: str | None = None
     """For a poll of one shard: which, as in the run's tag."""
 

@@ -80,9 +80,7 @@ def _task(visit: Visit, stored: Stored, search: ItemImageSearch) -> ImageSearch 
 
 
 def _warn(database: Database, feed_id: str, count: int, most: int | None) -> None:
-    sentence = (
-        f"{count:,} images are not archived, for their items have more than {most:,} (RSS_IMAGES_PER_ITEM)"
-    )
+    sentence = f"{count:,} images were skipped: at most {most:,} are archived per item (RSS_IMAGES_PER_ITEM)"
     logger.warning("%s: %s", feed_id, sentence)
     add_warning(database, feed_id, FeedWarning(kind="too_many_images", sentence=sentence))
 

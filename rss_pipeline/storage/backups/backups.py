@@ -90,7 +90,9 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
         key = backup_key(feed.id, response.fetched_at + timedelta(seconds=seconds))
         if store.put(key, document.path, content_type=_CONTENT_TYPE, metadata=metadata, only_if_absent=True):
             return key
-    raise StorageRejected(f"{feed.id}: {_SECONDS_TRIED} backups in as many seconds; is a clock standing?")
+    raise StorageRejected(
+        f"{feed.id}: no free backup name for {_SECONDS_TRIED} seconds: has the clock stopped?"
+    )
 
 
 _DISPENSABLE = ("etag", "last_modified", "url", "content_type")

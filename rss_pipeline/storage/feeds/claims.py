@@ -270,7 +270,7 @@ class _Claiming:
         ]
 
     def choose_few(self) -> Iterator[Statement]:
-        """Statements that make the lease, each to be tried where the one before made none. They return
+        """Statements that make the lease: try them in order until one claims something. They return
         whether it has feeds: where there are none at all, the first one shows it.
 
         Only Postgres has these. Most of the oldest that are due are those of live leases. They are passed

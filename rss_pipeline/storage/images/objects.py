@@ -70,7 +70,9 @@ def put_image(
         there = store.head(key)
         if there is not None and there.metadata.get(TASK_METADATA) == place.task_id:
             return StoredImage(key, there.size, stored_pixels(there.metadata))
-    raise StorageRejected(f"images/{place.feed_id}: {place.position} of this item is another image's")
+    raise StorageRejected(
+        f"{place.feed_id}: image {place.position} of this item already belongs to another URL"
+    )
 
 
 def stored_image(store: ObjectStore, place: ImagePlace) -> StoredImage | None:

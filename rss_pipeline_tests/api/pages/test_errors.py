@@ -14,7 +14,7 @@ from rss_pipeline_tests.support.reader import URL, Reader
         ("GET", "/nothing", {}, 404, "Back to your feeds"),
         ("GET", "/static/0/none.css", {}, 404, "Back to your feeds"),
         ("GET", "/unread?after=x", {}, 422, "A value cannot be used"),
-        ("DELETE", "/login", {}, 405, "This page takes no such request"),
+        ("DELETE", "/login", {}, 405, "This page does not support this request method"),
         ("POST", "/settings", {"Origin": "https://evil.example"}, 403, "A page of another site sent this"),
         ("POST", "/settings", {"Content-Type": "application/json"}, 415, "The form cannot be read"),
         ("POST", "/settings", {"Content-Length": "100000"}, 413, "That is too large"),

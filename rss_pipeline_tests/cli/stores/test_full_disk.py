@@ -84,7 +84,7 @@ def test_an_output_that_takes_nothing_is_one_sentence(collected: Pipeline) -> No
             timeout=PATIENCE,
         )
     assert done.returncode == 1
-    assert done.stderr.decode().startswith("the disk is full. It was noticed by OSError: ")
+    assert done.stderr.decode().startswith("the disk is full. Cause: OSError: ")
     assert b"Traceback" not in done.stderr
 
 

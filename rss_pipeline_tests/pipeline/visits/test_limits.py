@@ -40,7 +40,7 @@ def test_an_item_has_its_most_images_and_a_warning_counts_the_others(
     shown = [url.partition(IMAGES)[2].partition("/")[2] for url in pipeline.tasks()]
     assert shown == ["0-0.png", "0-1.png", "0-2.png", "1-0.png", "1-1.png", "2-0.png", "2-1.png", "2-2.png"]
     feed = pipeline.feed("a")
-    assert "3 images are not archived, for their items have more than 3" in feed["warning"]
+    assert "3 images were skipped: at most 3 are archived per item" in feed["warning"]
     assert feed["warning_kinds"] == '["too_many_images"]'
     replayed(pipeline, "a")
     assert len(pipeline.tasks()) == 8

@@ -86,7 +86,7 @@ LONG = ("etag", "last_modified", "url", "content_type")
 def test_a_standing_clock_is_told_after_sixty_backups(objects: ObjectStore, spooled: Path) -> None:
     for n in range(60):
         objects.put(backups.backup_key("a", NOW + timedelta(seconds=n)), b"", content_type="text/xml")
-    with pytest.raises(StorageRejected, match="is a clock standing"):
+    with pytest.raises(StorageRejected, match="has the clock stopped"):
         backups.put_backup(objects, FEED, document(spooled))
 
 

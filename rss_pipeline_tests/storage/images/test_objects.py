@@ -57,7 +57,7 @@ def test_an_item_whose_hash_is_anothers_takes_more_digits(objects: ObjectStore) 
         assert found is not None
         assert found[0] == task.encode()
         assert stored_image(objects, place(task)) == StoredImage(key, 1)
-    with pytest.raises(StorageRejected, match="another image's"):
+    with pytest.raises(StorageRejected, match="belongs to another URL"):
         put(objects, place("w"))
 
 
