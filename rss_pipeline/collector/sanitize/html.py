@@ -29,6 +29,7 @@ from rss_pipeline.collector.sanitize.replace import (
     readable,
     replaced,
 )
+from rss_pipeline.collector.sanitize.simple import simple_html
 from rss_pipeline.collector.sanitize.text import cut, legal, one_line
 
 MOST_HTML_CHARACTERS = 1_000_000
@@ -97,6 +98,13 @@ def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
     """
     if len(html) > MOST_HTML_CHARACTERS:
         return None
+    if (simple := simple_html(html)) is not None:
+        return simple
+    return sanitized(html, bases=bases)
+
+
+def sanitized(html: str, *, bases: Sequence[str | None]) -> str | None:
+    """`safe_html` of any HTML of bearable length."""
     lowered = in_lower_case(html)
     tags = Counter(_NAME.findall(lowered))
     if not _is_safe(html, lowered, tags):
