@@ -32,7 +32,7 @@ _PARAGRAPHS = "|".join(f"<{name}>{_LINE}</{name}>" for name in ("p", "h1", "h2",
 _SPACE = r"[ \n]*+"
 _LIST = "|".join(rf"<{name}>{_SPACE}(?:<li>{_LINE}</li>{_SPACE})*+</{name}>" for name in ("ul", "ol"))
 _QUOTE = rf"<blockquote>{_SPACE}(?:(?:{_PARAGRAPHS}){_SPACE})*+</blockquote>"
-_SIMPLE = re.compile(rf"{_LINE}(?:(?:{_PARAGRAPHS}|{_LIST}|{_QUOTE}|<hr ?+/?+>){_LINE})*+")
+_SIMPLE = re.compile(rf"(?!\ufeff){_LINE}(?:(?:{_PARAGRAPHS}|{_LIST}|{_QUOTE}|<hr ?+/?+>){_LINE})*+")
 _POST = re.compile("-(?:" + "|".join(sign.partition("-")[2] for sign in POST_SIGNS) + ")", re.IGNORECASE)
 
 
