@@ -32,6 +32,9 @@ _ALONE_SECONDS = 5.0
 _HOSTILE_ITEMS = 3
 """Items of one feed that may overrun before the rest of its items is left without images."""
 _AT_ONCE_BYTES = MAX_PARAMETER_BYTES // 2
+"""Of tasks: each write touches pages all over their indexes, so a few large ones cost less than many."""
+_HTML_AT_ONCE_BYTES = 2 * MAX_PARAMETER_BYTES
+"""Of HTML, which is written behind that of the items before, and touches no page twice."""
 
 Job = TypeVar("Job")
 
@@ -63,7 +66,7 @@ class ItemImageSearch:
         self._pool = pool
         self._found: list[ItemImages] = []
         self._feeds: list[tuple[str, str | None]] = []
-        self._bytes = 0
+        self._bytes = self._html_bytes = 0
 
     def search(self, jobs: Sequence[tuple[Job, ImageSearch]]) -> Iterator[Job]:
         """Search each job's items; yields the job once its images are added."""
@@ -109,16 +112,17 @@ class ItemImageSearch:
             self._found, feeds=self._feeds, rules=rules_version(), now=now
         ):
             self._database.batch(batch)
-        self._found, self._feeds, self._bytes = [], [], 0
+        self._found, self._feeds = [], []
+        self._bytes = self._html_bytes = 0
 
     def _add(self, task: ImageSearch, found: Iterable[ItemImages]) -> None:
         for images in found:
             self.left_out[task.feed.id] += images.left_out
-            if self._bytes > _AT_ONCE_BYTES:
+            if self._bytes > _AT_ONCE_BYTES or self._html_bytes > _HTML_AT_ONCE_BYTES:
                 self.write()
             self._found.append(images)
             self._bytes += 100 + sum(len(url) + 100 for url in images.urls)
-            self._bytes += 0 if images.html is None else len(images.html.html)
+            self._html_bytes += 0 if images.html is None else len(images.html.html)
 
     def _without_html(self, task: ImageSearch) -> list[ItemImages]:
         """The images of a feed that overran or killed a worker: its HTML is made when somebody reads it."""

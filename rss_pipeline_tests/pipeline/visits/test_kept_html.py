@@ -1,5 +1,7 @@
 """The HTML of items is kept by the run that stores them: of new ones only, by the search for their images."""
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from rss_pipeline.pipeline.reading.bodies import Bodies
 from rss_pipeline.pipeline.session import parser_tasks
 from rss_pipeline.pipeline.session.kept_html import renew
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.items import bodies as stored_bodies
 from rss_pipeline_tests.pipeline.replay.replays import replayed
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -59,6 +63,31 @@ def test_of_a_document_with_one_new_item_one_is_sanitized(pipeline: Pipeline, se
     pipeline.database.query("DELETE FROM item_html")
     poll(pipeline, server, rss("c", "a", "b"))
     assert kept(pipeline) == ["c"]
+
+
+class _Watched(SqliteDatabase):
+    """The database, with the names of its statements."""
+
+    names: list[str]
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        self.names += [statement.name for statement in statements]
+        return super().batch(statements)
+
+
+def test_long_html_does_not_make_more_writes_of_tasks(pipeline: Pipeline, server: FeedServer) -> None:
+    chance = random.Random(1)
+    texts = [chance.randbytes(40_000).hex() for _ in range(15)]
+    guids = [f"g{number}" for number in range(len(texts))]
+    body = rss(*guids, image="http://images.example").decode()
+    for guid, text in zip(guids, texts, strict=True):
+        body = body.replace(f"Text of {guid}<", f"{text}<")
+    pipeline.register(server.route(HOST, "/feed", Answer(body=body.encode())), "feed")
+    database = _Watched(pipeline.settings.database_path)
+    database.names = []
+    pipeline.poll(all_feeds=True, database=lambda: database)
+    assert database.names.count("insert image tasks") == 1
+    assert len(kept(pipeline)) == len(pipeline.tasks()) == 15
 
 
 @pytest.mark.parametrize("image", [None, "http://images.example"])
