@@ -63,6 +63,9 @@ _D1_LIMITS = {
 DATA_ERRORS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH})
 _OF_ITEMS = re.compile(r"\bitem(?:s|_versions)\b")
 """Statements on the tables that hold the texts of items, or that read one of them."""
+_CACHE = "cache_size=-4000"
+"""4 MB for what writes: a batch of a poll touches more pages than the usual 2 MB hold, and those that do not
+fit are written, and read again, within it."""
 _LIMIT_ERRORS = re.compile(
     "too many (?:columns|terms|arguments)|pattern too complex|expression tree is too large", re.IGNORECASE
 )
@@ -108,6 +111,7 @@ class SqliteDatabase:
             "foreign_keys=ON",
             # As SQLite is shipped by itself; Debian's writes each deleted page once more, for its zeros.
             "secure_delete=FAST",
+            _CACHE,
         )
         # Only before there is a page; it would write to an old file.
         is_new = not path.exists() or (path.is_file() and path.stat().st_size == 0)

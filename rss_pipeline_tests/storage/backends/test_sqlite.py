@@ -45,6 +45,7 @@ def trouble_opening(path: Path) -> str:
 def test_readers_and_a_writer_do_not_wait_for_each_other_and_references_hold(notes: SqliteDatabase) -> None:
     assert notes.query("SELECT * FROM pragma_journal_mode").rows == [{"journal_mode": "wal"}]
     assert notes.query("SELECT * FROM pragma_foreign_keys").rows == [{"foreign_keys": 1}]
+    assert notes.query("SELECT * FROM pragma_cache_size").rows == [{"cache_size": -4_000}]
 
 
 def test_folders_above_the_file_are_made(tmp_path: Path) -> None:
