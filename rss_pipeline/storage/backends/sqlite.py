@@ -34,7 +34,10 @@ from rss_pipeline.storage.database import (
 
 BUSY_TIMEOUT_SECONDS = 20.0
 _IDLE_READERS = 8
-"""Connections that are kept for the next reads; each has a cache of 2 MB."""
+"""Connections that are kept for the next reads; each has a cache of 2 MB, or that of requests."""
+_CACHE_OF_REQUESTS = "cache_size=-16000"
+"""In KiB, as far as it is used: the unread items of some thousand feeds are looked up in indexes larger than
+2 MB, which would be read anew for each list."""
 _INCREMENTAL = 2
 _PAGES_AT_ONCE = 2_000
 """Some 8 MB: others may write in between."""
@@ -155,6 +158,7 @@ class SqliteDatabase:
         self._writer = self._connect(settings)
         # LIFO: what was used last has the most in its cache.
         self._idle_readers: deque[_Connection] = deque()
+        self._reader_settings = ("query_only=ON", *([_CACHE_OF_REQUESTS] if for_requests else []))
 
     def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
         return self.batch([Statement(sql, params, name=name)])[0]
@@ -237,7 +241,7 @@ class SqliteDatabase:
         try:
             connection = self._idle_readers.pop()
         except IndexError:
-            connection = self._connect(("query_only=ON",))
+            connection = self._connect(self._reader_settings)
         try:
             yield connection
         finally:

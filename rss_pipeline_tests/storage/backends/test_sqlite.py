@@ -264,3 +264,23 @@ def test_a_function_has_at_most_the_arguments_that_d1_takes(notes: SqliteDatabas
     """D1's documentation says 32; workerd on a desk takes more."""
     with pytest.raises(StorageRejected, match="too many arguments"):
         notes.query("SELECT max(" + ", ".join("1" * 33) + ")")
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts what is read, as Linux does")
+def test_requests_read_an_index_of_some_megabytes_once(path: Path) -> None:
+    with closing(SqliteDatabase(path, for_requests=True)) as notes:
+        notes.query("CREATE TABLE notes (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        thousands = "WITH RECURSIVE n AS (SELECT 1 AS v UNION ALL SELECT v + 1 FROM n WHERE v < 50000)"
+        notes.query(f"INSERT INTO notes {thousands} SELECT printf('%0100d', v) FROM n")
+        read = []
+        for _ in range(2):
+            before = bytes_read()
+            notes.query("SELECT max(substr(id, 2)) FROM notes")
+            read.append(bytes_read() - before)
+    assert read[0] > 4_000_000
+    assert read[1] < 1_000_000
+
+
+def bytes_read() -> int:
+    """Bytes that this process has read so far, from files or their copies in memory."""
+    return int(Path("/proc/self/io").read_text().split()[1])
