@@ -7,6 +7,7 @@ the lock of a writer or for the network, is done in a thread.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -76,9 +77,11 @@ class AsyncCaller:
 
         Raises DatabaseUnavailable, besides: others have waited in vain for as long as a request may.
         """
+        writing = self.stores.writing
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                await self.stores.writing.acquire()
+            # A limit of time costs as much as some statements.
+            async with asyncio.timeout(REQUEST_SECONDS) if writing.locked() else nullcontext():
+                await writing.acquire()
         except TimeoutError:
             raise DatabaseUnavailable(
                 f"other requests have waited to write for {REQUEST_SECONDS:g} s; see what holds the lock"
@@ -86,7 +89,7 @@ class AsyncCaller:
         try:
             return await run_in_threadpool(work, self._caller())
         finally:
-            self.stores.writing.release()
+            writing.release()
 
     async def change_beside(self, work: Callable[[Caller], object], *, what: str) -> asyncio.Task[None]:
         """Do what a page writes by the way: it is shown at once also while another process holds the lock,

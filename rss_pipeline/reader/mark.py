@@ -61,18 +61,18 @@ def mark_shown(caller: Caller, shown: Shown) -> MarkedRead:
     """Mark all items read that were shown; what came since stays unread. It can be undone for
     UNDONE_WITHIN."""
     user_id, now = caller.user_id, caller.clock()
+    until = now + UNDONE_WITHIN
     # Marks of the same second are listed in their order.
     id = f"{int(now.timestamp() * _SECOND):0{_TIME_DIGITS}x}{secrets.token_hex(8)}"
     feed_id = shown.scope.feed_id
-    *_, listed, beside = caller.write(
-        *undo.remember(user_id, id, shown, until=now + UNDONE_WITHIN, now=now),
+    remembered, *_, beside = caller.write(
+        *undo.remember(user_id, id, shown, until=until, now=now),
         states.note_reading_of_shown(user_id, shown, at=now),
         *states.mark_shown(user_id, shown),
-        undo.list_undoable(user_id, now=now),
         users.preferences(user_id) if feed_id is None else list_feeds(user_id, feed_id),
     )
     return MarkedRead(
-        undoable=next((each for each in undo.undoable_marks(listed) if each.id == id), None),
+        undoable=undo.remembered(remembered, id, until=until),
         feed=None if feed_id is None else next(iter(feed_rows(beside)), None),
         preferences=beside if shown.scope == ALL else None,
     )

@@ -56,6 +56,13 @@ def mark(caller: Caller, shown: Shown = ALL) -> str:
     return found.id
 
 
+def test_a_mark_is_answered_as_it_is_listed(ann: Caller) -> None:
+    mark(ann, Shown(scope=Scope(feed_id="a"), up_to=EVERYTHING))
+    readers.arrive(ann.database, "a", "7")
+    assert mark_shown(ann, ALL).undoable in undoable(ann)
+    assert sorted(each.items for each in undoable(ann)) == [3, 4]
+
+
 def test_a_mark_of_all_is_undone_whole(ann: Caller) -> None:
     before = readers.state_rows(ann.database, ann.user_id)
     id = mark(ann)

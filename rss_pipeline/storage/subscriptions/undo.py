@@ -29,16 +29,11 @@ class Undoable:
 
 
 def remember(user_id: str, id: str, shown: Shown, *, until: datetime, now: datetime) -> list[Statement]:
-    """Remember what `mark_shown` is about to mark; goes before it into the batch. What ended by `now` is
-    forgotten."""
+    """Remember what `mark_shown` is about to mark; goes before it into the batch. The first statement gives
+    `items` of each feed, how many these are. What ended by `now` is forgotten."""
     table, params = shown.of(user_id)
     state = "t.user_id = ? AND t.feed_id = shown.feed_id"
     return [
-        Statement(
-            "DELETE FROM undoable_marks WHERE user_id = ? AND until <= ?",
-            [user_id, instant(now)],
-            name="forget marks that are for good",
-        ),
         Statement(
             f"""{table} INSERT INTO undoable_marks (user_id, id, feed_id, until, read_up_to, items)
             SELECT ?, ?, marked.feed_id, ?, marked.read_up_to, json_group_array(marked.arrived) FROM (
@@ -50,7 +45,8 @@ def remember(user_id: str, id: str, shown: Shown, *, until: datetime, now: datet
               UNION ALL SELECT shown.feed_id, shown.read_up_to, t.arrived FROM shown
               CROSS JOIN item_states AS t ON {state} AND t.arrived <= shown.number
               WHERE t.arrived <= shown.read_up_to AND t.is_read = 0) AS marked
-            GROUP BY marked.feed_id, marked.read_up_to HAVING count(*) <= {MOST_OF_A_FEED}""",
+            GROUP BY marked.feed_id, marked.read_up_to HAVING count(*) <= {MOST_OF_A_FEED}
+            RETURNING json_array_length(items) AS items""",
             [*params, user_id, id, instant(until), user_id, user_id],
             name="remember what is marked",
         ),
@@ -62,6 +58,11 @@ def remember(user_id: str, id: str, shown: Shown, *, until: datetime, now: datet
             """id <> ? AND feed_id IN (
               SELECT m.feed_id FROM undoable_marks AS m WHERE m.user_id = ? AND m.id = ?)""",
             [id, user_id, id],
+        ),
+        Statement(
+            "DELETE FROM undoable_marks WHERE user_id = ? AND until <= ?",
+            [user_id, instant(now)],
+            name="forget marks that are for good",
         ),
     ]
 
@@ -145,6 +146,12 @@ def undo(user_id: str, id: str, *, now: datetime) -> list[Statement]:
             "DELETE FROM undoable_marks WHERE user_id = ? AND id = ?", [user_id, id], name="forget a mark"
         ),
     ]
+
+
+def remembered(result: Result, id: str, *, until: datetime) -> Undoable | None:
+    """The mark by the result of the first statement of `remember`; None where it is about no item."""
+    items = sum(int(count) for (count,) in result.columns("items"))
+    return Undoable(id=id, items=items, until=datetime.fromisoformat(instant(until))) if items else None
 
 
 def list_undoable(user_id: str, *, now: datetime) -> Statement:
