@@ -203,7 +203,7 @@ def _json(listed: _Listed, bodies: Mapping[str, Body], *, left: int = 0) -> byte
     body."""
     items = listed.items
     rows = items.items[: len(items.items) - left]
-    next_key = items.keys[len(rows) - 1] if left else items.next_key
+    next_key = items.key(len(rows) - 1) if left else items.next_key
     shown = [item_json(row, bodies[row.id]) for row in rows if row.id in bodies]
     about = {} if listed.feed is None else page_of_feed_json(listed.feed)
     return orjson.dumps({**about, "items": shown, "next_cursor": next_key and next_key.as_json})

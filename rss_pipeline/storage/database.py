@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from rss_pipeline.errors import StorageRejected
@@ -80,9 +81,14 @@ class Result:
         """
         if names == self.names or not self.values:
             return self.values
+        if names == self.names[: len(names)]:
+            return [row[: len(names)] for row in self.values]
         places = {name: place for place, name in enumerate(self.names)}
         chosen = [places[name] for name in names]
-        return [tuple([row[place] for place in chosen]) for row in self.values]
+        if len(chosen) == 1:
+            [place] = chosen
+            return [(row[place],) for row in self.values]
+        return list(map(itemgetter(*chosen), self.values))
 
 
 class Database(Protocol):
@@ -252,7 +258,9 @@ def check_limits(statement: Statement, *, most: int = MAX_VALUE_BYTES) -> None:
         raise StorageRejected(f"{len(statement.params)} parameters; at most {MAX_PARAMETERS} may be bound")
     for position, value in enumerate(statement.params, start=1):
         if isinstance(value, str):
-            _check_text(value, position, most)
+            # Most are like this, and a request of the reader has dozens.
+            if not (len(value) <= most and value.isascii() and "\0" not in value):
+                _check_text(value, position, most)
         elif isinstance(value, bytes):
             _check_size(len(value), position, most)
         elif isinstance(value, int) and abs(value) > MAX_INTEGER:
@@ -262,13 +270,10 @@ def check_limits(statement: Statement, *, most: int = MAX_VALUE_BYTES) -> None:
 
 
 def _check_text(value: str, position: int, most: int) -> None:
-    if value.isascii():
-        size = len(value)
-    else:
-        try:
-            size = len(value.encode())
-        except UnicodeEncodeError as error:
-            raise StorageRejected(f"parameter {position}: a lone surrogate cannot be stored") from error
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise StorageRejected(f"parameter {position}: a lone surrogate cannot be stored") from error
     _check_size(size, position, most)
     if "\0" in value:
         raise StorageRejected(f"parameter {position}: U+0000 cannot be stored: stores differ on it")

@@ -107,10 +107,15 @@ class Items:
     """A page of items."""
 
     items: tuple[ItemRow, ...]
-    keys: tuple[Key, ...]
-    """The places of the items."""
+    order: Order
+    places: Sequence[object]
+    """The places of the items, as the columns hold them."""
     next_key: Key | None
     """None where this is the last page."""
+
+    def key(self, nth: int) -> Key:
+        """The key of an item of the page."""
+        return _key(self.order, self.places[nth], self.items[nth].arrived)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +162,11 @@ def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int
 def items_of(result: Result, page: Page) -> Items:
     """The page that `list_items` found."""
     rows = item_rows(result)
-    keys = [_key(page.order, *found) for found in result.columns("at", "arrived")]
+    places = [at for (at,) in result.columns("at")]
     # One item more than the page takes is read, to know whether it is the last page.
-    next_key = keys[page.limit - 1] if len(rows) > page.limit else None
-    return Items(items=tuple(rows[: page.limit]), keys=tuple(keys[: page.limit]), next_key=next_key)
+    last = page.limit - 1
+    next_key = _key(page.order, places[last], rows[last].arrived) if len(rows) > page.limit else None
+    return Items(items=tuple(rows[: page.limit]), order=page.order, places=places, next_key=next_key)
 
 
 def texts_of(result: Result) -> dict[str, str]:
@@ -252,10 +258,10 @@ def item_key(result: Result, order: Order) -> Key | None:
 
 def list_numbers(user_id: str, filter: Filter, page: Page) -> Statement:
     """A query for the arrival numbers of a page by arrival, from indexes alone, for `numbers_of`."""
-    found, params = _page(user_id, filter, page)
+    found, params = _page(user_id, filter, page, has_place=False)
     # One text in place of a thousand rows.
     return Statement(
-        f"SELECT json_group_array(page.arrived) AS numbers FROM ({found}) AS page",
+        f"SELECT json_group_array(page.at) AS numbers FROM ({found}) AS page",
         params,
         name="list item numbers of a user",
         is_kept=True,
@@ -365,12 +371,12 @@ def _text(characters: int) -> str:
 
 def _order(page: Page) -> str:
     way = "DESC" if page.newest_first else "ASC"
-    return f"page.at {way}, page.arrived {way}"
+    return f"page.at {way}" if page.order == "arrived" else f"page.at {way}, page.arrived {way}"
 
 
-def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
-    """A query for `at`, `arrived` and `place` (the row id) of a page, and one item more; with its
-    parameters."""
+def _page(user_id: str, filter: Filter, page: Page, *, has_place: bool = True) -> tuple[str, list[Value]]:
+    """A query for `at`, unless that is the same `arrived`, and `place` (the row id) of a page, and one item
+    more; with its parameters. The fewer columns, the less is sorted: mostly all unread items are."""
     if not 1 <= page.limit <= MAX_PAGE:
         raise ValueError(f"a page of {page.limit} items; it has 1 to {MAX_PAGE:,}")
     scope, scope_params = filter.scope.of(user_id)
@@ -386,18 +392,21 @@ def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
         at = _bound(page.order, page.after.at)
         params = [*params, at, at, page.after.number]
     way, most = "DESC" if page.newest_first else "ASC", f"LIMIT {page.limit + 1}"
+    others = "" if page.order == "arrived" else ", i.arrived"
+    if has_place:
+        others += ", i.rowid AS place"
     parts = _parts(filter, page.order)
     found, bindings, before = list[str](), list[Value](), ""
     if not all(part.has_scope for part in parts):
         before, bindings = _unread_feeds(filter, page.order, scope), [*scope_params]
     for part in parts:
-        sql = f"SELECT {part.at} AS at, i.arrived, i.rowid AS place FROM {part.tables}"
+        sql = f"SELECT {part.at} AS at{others} FROM {part.tables}"
         where = condition.format(number=part.number, at=part.at)
         sql = f"{sql} WHERE {scope if part.has_scope else 'true'}{where}{part.more.format(scope=scope)}"
         if page.order != "arrived":
             # SQLite stops in an index at the end of the page only where it sorts by no column twice.
             by = f"1 {way}" if part.at == "i.arrived" else f"1 {way}, 2 {way}"
-            sql = f"SELECT at, arrived, place FROM ({sql} ORDER BY {by} {most}) AS part"
+            sql = f"SELECT * FROM ({sql} ORDER BY {by} {most}) AS part"
         found.append(sql)
         bindings += [*(scope_params if part.has_scope else []), *params]
         bindings += scope_params * part.more.count("{scope}")

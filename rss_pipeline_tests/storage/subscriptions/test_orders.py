@@ -35,7 +35,7 @@ def listed(
         [result] = database.batch([item_lists.list_items("ann", filter or Filter(), page)])
         items = item_lists.items_of(result, page)
         keys = [item_lists.item_key(each, order) for each in _placed(database, items)]
-        assert tuple(keys) == items.keys
+        assert keys == [items.key(nth) for nth in range(len(items.items))]
         found += [known[one.id] for one in items.items]
         if items.next_key is None:
             return found
