@@ -10,6 +10,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from rss_pipeline.collector.sanitize.body import Pieces
 from rss_pipeline.fast_zlib import compressobj
@@ -19,6 +20,7 @@ _LEVEL = 1
 _HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 _END = b"\x03\0"
 """The last block, an empty one."""
+_COPIED_BYTES = 1_000_000
 _KEPT_SECONDS = 3600.0
 _ENTRY_BYTES = 1_000
 """Size of a kept part beside its bytes: its key with the values in it, its version, the entry."""
@@ -79,10 +81,14 @@ class GzipStream:
     def of(self, parts: Sequence[Packed]) -> bytes:
         """The next parts."""
         head, self._head = self._head, b""
-        for part in parts:
-            for piece in part.pieces:
-                self._crc = zlib.crc32(piece, self._crc)
-            self._size += part.length
+        size = sum([part.length for part in parts])
+        self._size += size
+        # Many short pieces take longer one by one than to be copied.
+        pieces = (
+            (plain(parts),) if size <= _COPIED_BYTES else chain.from_iterable([part.pieces for part in parts])
+        )
+        for piece in pieces:
+            self._crc = zlib.crc32(piece, self._crc)
         return b"".join([head, *[part.deflated or Packed.of(*part.pieces).deflated or b"" for part in parts]])
 
     def end(self) -> bytes:

@@ -1,8 +1,9 @@
 """An item as clients get it, field by field; each has one that does not work without it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from rss_pipeline.collector.sanitize.body import Pieces
 from rss_pipeline.pipeline.topics.iri import published_url
 
 _WEB = ("http://", "https://")
+_SCHEME = len("https://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +71,12 @@ class Entry:
 def web_url(url: str | None) -> str | None:
     """The URL as an absolute one, unless a client that opens it would run it (`javascript:`)."""
     published = published_url(url)
-    return published if published is not None and published.lower().startswith(_WEB) else None
+    return published if published is not None and published[:_SCHEME].lower().startswith(_WEB) else None
 
 
 def entry_as_json(entry: Entry) -> dict[str, Any]:
     """An item of stream/contents and items/contents."""
-    own = _own(entry.origin, is_read=entry.is_read, is_starred=entry.is_starred)
+    own = _own(entry.origin, entry.is_read, entry.is_starred)
     return {
         **own,
         **_beside_html(entry),
@@ -87,7 +89,7 @@ def entry_as_json(entry: Entry) -> dict[str, Any]:
 def own_part(origin: Origin, *, is_read: bool, is_starred: bool) -> bytes:
     """The first part of an item as JSON: what depends on the user, and the item only by its two states."""
     # Ends in the middle of the categories, of which there is one at least.
-    return orjson.dumps(_own(origin, is_read=is_read, is_starred=is_starred))[:-2]
+    return orjson.dumps(_own(origin, is_read, is_starred))[:-2]
 
 
 def shared_part(entry: Entry) -> Pieces:
@@ -99,7 +101,9 @@ def shared_part(entry: Entry) -> Pieces:
     return before, *entry.html_json, b"}}"
 
 
-def _own(origin: Origin, *, is_read: bool, is_starred: bool) -> dict[str, Any]:
+@lru_cache(maxsize=1_000)
+def _own(origin: Origin, is_read: bool, is_starred: bool) -> Mapping[str, Any]:
+    """The same for most items of a feed; never changed."""
     return {
         "origin": {
             "streamId": str(FeedStream(origin.feed_id)),
@@ -111,6 +115,7 @@ def _own(origin: Origin, *, is_read: bool, is_starred: bool) -> dict[str, Any]:
 
 
 def _beside_html(entry: Entry) -> dict[str, Any]:
+    page = entry.page
     return {
         # Read You: 16 lower-case digits.
         "id": long_id(entry.number),
@@ -124,9 +129,9 @@ def _beside_html(entry: Entry) -> dict[str, Any]:
         "title": entry.title,
         "author": entry.author,
         # The only link of newsboat, Liferea, Capy Reader, Fluent Reader ...
-        "canonical": [{"href": entry.page}],
+        "canonical": [{"href": page}],
         # ... and of NetNewsWire, RSS Guard, Readrops. With another type RSS Guard takes it for an enclosure.
-        "alternate": [{"href": entry.page, "type": "text/html"}],
+        "alternate": [{"href": page, "type": "text/html"}],
         # `href`: newsboat finds none by another name.
         "enclosure": [_enclosure(url, each) for each in entry.enclosures if (url := web_url(each.url))],
     }

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from lxml import etree
@@ -37,6 +38,7 @@ from rss_pipeline.storage.subscriptions.listing import feed_names, list_names
 
 MOST_IDS = 10_000
 """RSS Guard requests 200,000, and goes on by the continuation."""
+_IN_THREAD_FROM_BYTES = 100_000
 MOST_CONTENTS = 1_000
 
 
@@ -117,7 +119,8 @@ async def stream_contents(call: Call) -> Response:
     entries, next_text, head = await _entries(session, listing)
     updated = in_microseconds(call.service.clock()) // 1_000_000
     content = contents(listing.stream, entries, updated=updated, title=head.title, continuation=next_text)
-    return await run_in_threadpool(as_json, content)
+    size = sum(map(len, chain.from_iterable([entry.html_json for entry in entries])))
+    return await run_in_threadpool(as_json, content) if size > _IN_THREAD_FROM_BYTES else as_json(content)
 
 
 async def atom(call: Call) -> Response:
