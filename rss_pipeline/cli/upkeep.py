@@ -22,7 +22,7 @@ from rss_pipeline.cli.home_lock import HomeLock
 from rss_pipeline.cli.output import upkeep as output
 from rss_pipeline.cli.output.terminal import Bars, complain, say, say_content, say_json
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import ForgetRefused, HomeNotLockable, InfrastructureError
+from rss_pipeline.errors import DatabaseFull, ForgetRefused, HomeNotLockable, InfrastructureError
 from rss_pipeline.reserve import reserve_released
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
@@ -262,15 +262,20 @@ def _compact(settings: Settings, database: InFile, *, yes: bool) -> None:
         f"{settings.database_path} has {size}, of which {free} are free. To write it anew takes {needed}"
         f" below {settings.home} for that time; {there} are free there."
     )
+    too_little = (
+        f"there is too little room below {settings.home}: make {needed} free there. Until then new rows take"
+        " the room that is free in the file"
+    )
     if disk < room.needed:
-        raise InfrastructureError(
-            f"there is too little room below {settings.home}: make {needed} free there. Until then new rows"
-            " take the room that is free in the file"
-        )
+        raise InfrastructureError(too_little)
     if not yes:
         click.confirm("Write it anew? Nothing can be stored meanwhile.", abort=True)
     with _without_up(settings):
-        database.compact()
+        try:
+            database.compact()
+        except DatabaseFull as error:
+            # Others have taken it meanwhile.
+            raise InfrastructureError(too_little) from error
     say(f"It has {output.megabytes(database.room().bytes)} now, and shrinks with each clean.")
 
 

@@ -4,7 +4,6 @@ Only the connections, the binding and the mapping of errors; limits are in datab
 """
 
 import contextlib
-import os
 import re
 import shutil
 import sqlite3
@@ -47,7 +46,6 @@ _CHECKPOINT_PAGES = 1_000
 _CACHE_KILOBYTES = 64_000
 """The changes of a transaction that are kept in memory where there is little room."""
 _SIZE = ("page_count", "page_size")
-_TEMPORARY = "SQLITE_TMPDIR"
 OLDEST_SQLITE = (3, 35, 0)
 """RETURNING."""
 
@@ -212,8 +210,11 @@ class SqliteDatabase:
         can write meanwhile.
         """
         with self._lock:
-            self._writer.vacuum(self.path.parent)
-            self._writer.checkpoint()
+            try:
+                self._writer.vacuum(self.path.parent)
+            finally:
+                # Also where it failed: its log may have taken the room.
+                self._writer.checkpoint()
 
     def close(self) -> None:
         with self._lock:
@@ -317,15 +318,14 @@ class _Connection:
 
     def vacuum(self, folder: Path) -> None:
         """Write the file anew; what it needs meanwhile is in this folder, not in that of the system."""
-        before = os.environ.get(_TEMPORARY)
-        os.environ[_TEMPORARY] = str(folder)
+        # A variable of the environment would be too late: SQLite reads it once, when the program begins.
+        place = str(folder.absolute()).replace("'", "''")
+        self._command(f"PRAGMA temp_store_directory = '{place}'")
         try:
             self._command("PRAGMA auto_vacuum = INCREMENTAL")
             self._command("VACUUM")
         finally:
-            del os.environ[_TEMPORARY]
-            if before is not None:
-                os.environ[_TEMPORARY] = before
+            self._command("PRAGMA temp_store_directory = ''")
 
     def free_pages(self, most: int) -> None:
         """Take so many pages that are free off the end of the file, in one transaction."""

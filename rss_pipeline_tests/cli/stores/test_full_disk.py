@@ -16,7 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
+from rss_pipeline.errors import DatabaseFull
 from rss_pipeline.reserve import keep_reserve
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.database import Statement
+from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.cli.program import PROGRAM, environment
 from rss_pipeline_tests.pipeline.retention.archive import add_rest, age
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -45,6 +49,10 @@ def fill(disk: Path) -> None:
                 while True:
                     file.write(b"x" * size)
     assert shutil.disk_usage(disk).free == 0
+
+
+def leave(disk: Path, free: int) -> None:
+    (disk / "other").write_bytes(b"x" * (shutil.disk_usage(disk).free - free))
 
 
 @pytest.mark.parametrize("command", ["poll", "up"])
@@ -175,3 +183,36 @@ def test_a_log_that_the_file_has_no_room_for_keeps_nothing_from_making_room(
     assert not log.exists()
     assert shutil.disk_usage(small_disk).free > 4_000_000
     assert (small_disk / "reserve").stat().st_size > 3_000_000
+
+
+def test_without_room_for_two_copies_a_file_is_not_written_anew_and_nothing_is_lost(small_disk: Path) -> None:
+    path = small_disk / "rss.sqlite"
+
+    def compact() -> str:
+        result = CliRunner().invoke(main, ["migrate", "--compact", "--yes"], env=environment(small_disk))
+        assert result.exit_code == 1
+        return result.output
+
+    with closing(sqlite3.connect(path)) as old, old:
+        old.execute("CREATE TABLE notes (text TEXT)")
+    with closing(SqliteDatabase(path)) as database:
+        migrate(database)
+        database.batch([Statement("INSERT INTO notes VALUES (?)", ["x" * 90_000]) for _ in range(40)])
+        size = database.room().bytes
+    leave(small_disk, size + 2_000_000)
+    assert "there is too little room below" in compact()
+    assert shutil.disk_usage(small_disk).free > size + 1_900_000
+    # Where others take the room after it was counted.
+    with closing(SqliteDatabase(path)) as database:
+        with pytest.raises(DatabaseFull):
+            database.compact()
+        assert shutil.disk_usage(small_disk).free > size + 1_800_000, "what it had taken is free again"
+        assert database.query("SELECT count(*) AS n FROM notes WHERE length(text) = 90000").rows == [
+            {"n": 40}
+        ]
+        database.query("INSERT INTO notes VALUES ('one more')")
+    with (small_disk / "other").open("r+b") as other:
+        other.truncate(0)
+    with closing(SqliteDatabase(path)) as database:
+        database.compact()
+        assert database.room().shrinks

@@ -2,8 +2,8 @@
 
 It dies by SIGKILL before or after the objects of a slice are deleted (`objects`, `objects+`), when so many
 of their keys were handed over (`key 3`), before or after the rows are (`rows`, `rows+`), when the first
-backup is about to be put again (`renew`). Settings are the environment's, CLEAN_NOW the instant it is.
-Started by test_clean_faults.py.
+backup is about to be put again (`renew`), or is killed by others (`never`). `forget FEED` forgets a feed
+instead. Settings are the environment's, CLEAN_NOW the instant it is. Started by test_clean_faults.py.
 """
 
 import os
@@ -18,6 +18,7 @@ from rss_pipeline.pipeline.retention.clean import clean
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database, Result, Statement
+from rss_pipeline.storage.feeds.forget import begin_forget
 
 
 def die() -> None:
@@ -75,6 +76,9 @@ def main() -> None:
     settings = Settings.from_environ(os.environ, cwd=Path.cwd())
     now = datetime.fromisoformat(os.environ["CLEAN_NOW"])
     with open_database(settings) as opened:
+        if sys.argv[1] == "forget":
+            begin_forget(opened, sys.argv[2])
+            return
         database: Database = DeadlyDatabase(opened, sys.argv[1])
         objects: Any = DeadlyObjects(open_objects(settings), sys.argv[1])
         clean(database, objects, settings, now=now)

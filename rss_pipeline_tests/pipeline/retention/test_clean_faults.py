@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
@@ -18,6 +19,7 @@ from rss_pipeline.pipeline.retention.result import Allowance
 from rss_pipeline.server_settings import S3Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import retention
 from rss_pipeline_tests.pipeline.retention.archive import (
     NEW,
@@ -31,15 +33,17 @@ from rss_pipeline_tests.pipeline.retention.archive import (
     is_sound,
     let_visited,
     nothing_is_left_to_do,
+    stock,
     visited,
 )
 from rss_pipeline_tests.pipeline.retention.faulty_stores import Calls, FaultyDatabase, FaultyObjects, Refusing
 from rss_pipeline_tests.pipeline.retention.stocked import pipeline, stocked
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
-from rss_pipeline_tests.support.prepared import Prepared
+from rss_pipeline_tests.support.prepared import Prepared, PreparedProcess
 from rss_pipeline_tests.support.server import FeedServer
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 from rss_pipeline_tests.support.services.faults import FaultProxy, Refuse, Reset, number
+from rss_pipeline_tests.support.waiting import soon
 
 __all__ = ["pipeline", "stocked"]
 
@@ -146,6 +150,10 @@ PLACES = ["objects", "key 1", "key 3", "objects+", "rows", "rows+"]
 
 
 def _die(prepared: Prepared, pipeline: Pipeline, place: str, now: datetime) -> int:
+    return _started(prepared, pipeline, now, place).wait()
+
+
+def _started(prepared: Prepared, pipeline: Pipeline, now: datetime, *arguments: str) -> PreparedProcess:
     environment = {
         **{name: text for name, text in os.environ.items() if not name.startswith("RSS_")},
         **stores(pipeline),
@@ -153,7 +161,7 @@ def _die(prepared: Prepared, pipeline: Pipeline, place: str, now: datetime) -> i
         "CLEAN_NOW": now.isoformat(),
     }
     module = "rss_pipeline_tests.pipeline.retention.dying_clean"
-    return prepared.start(module, place, environment=environment).wait()
+    return prepared.start(module, *arguments, environment=environment)
 
 
 @pytest.mark.slow
@@ -166,6 +174,33 @@ def test_a_clean_killed_anywhere_is_completed_by_the_next_one(
         assert set(NEW) <= set(stocked.guids(id))
     cleaned(stocked)
     is_clean(stocked, server)
+
+
+@pytest.mark.soak
+def test_a_clean_and_a_forget_killed_while_postgres_deletes_are_whole_or_not_begun_and_are_completed(
+    on_postgres: Pipeline, postgres_url: str, server: FeedServer, prepared: Prepared
+) -> None:
+    """Their server works on after their end, and the next one waits for it."""
+    stock(on_postgres, server)
+
+    def killed(guid: str, *arguments: str) -> None:
+        with psycopg.connect(postgres_url) as other, psycopg.connect(postgres_url, autocommit=True) as looks:
+            other.execute("SELECT id FROM items WHERE feed_id = 'one' AND guid = %s FOR UPDATE", [guid])
+            process = _started(prepared, on_postgres, on_postgres.clock(), *arguments)
+            waiting = """SELECT pid FROM pg_stat_activity
+                WHERE datname = current_database() AND wait_event_type = 'Lock'"""
+            soon(lambda: looks.execute(waiting).fetchall())
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL
+
+    killed("old-2", "never")
+    assert on_postgres.guids("one") in (sorted(NEW), sorted([*NEW, *OLD]))
+    cleaned(on_postgres)
+    is_clean(on_postgres, server)
+    killed("new-1", "forget", "one")
+    begin_forget(on_postgres.database, "one")
+    assert (on_postgres.guids("one"), on_postgres.guids("two")) == ([], sorted(NEW))
+    assert end_forget(on_postgres.database, "one") == 1
 
 
 @pytest.mark.slow
@@ -233,7 +268,9 @@ def _r2(pipeline: Pipeline) -> S3Settings:
 
 
 def stores(pipeline: Pipeline) -> dict[str, str]:
-    """The variables that name the pipeline's stores in Cloudflare to a process of its own."""
+    """The variables that name the pipeline's stores elsewhere to a process of its own."""
+    if pipeline.settings.postgres is not None:
+        return {"DATABASE_URL": pipeline.settings.postgres.url}
     d1, r2 = pipeline.settings.d1, pipeline.settings.s3
     if d1 is None or r2 is None:
         return {}
