@@ -27,6 +27,7 @@ FORMAT = 1
 SLOTS = 8
 """Texts of one item: its first one, and seven versions."""
 _BUSY_SECONDS = 20.0
+_PAGES_AT_ONCE = 2_000
 _HASH_BYTES = 32 * 1024 * 1024
 """Memory for the words of a transaction. FTS5's own megabyte makes thirty times as many segments to merge."""
 
@@ -99,10 +100,14 @@ class IndexFile:
             return False
 
     def shrink(self) -> None:
-        """Give the room of what was dropped back to the file system."""
-        with self._lock, self._mapped():
-            # `execute` takes one step of a statement without columns, which is one page.
-            self._connection.executescript("PRAGMA incremental_vacuum")
+        """Give the room of what was dropped back to the file system, as far as the log of that has room."""
+        with contextlib.suppress(DatabaseUnavailable):
+            before = None
+            while (free := self.rows("PRAGMA freelist_count")) not in ([(0,)], before):
+                with self._lock, self._mapped():
+                    # `execute` takes one step of a statement without columns, which is one page.
+                    self._connection.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})")
+                before = free
 
     def close(self) -> None:
         with self._lock, contextlib.suppress(sqlite3.Error):
