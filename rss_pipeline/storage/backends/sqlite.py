@@ -378,7 +378,7 @@ class _Connection:
         last = None
         with contextlib.suppress(sqlite3.Error, DatabaseUnavailable):
             if not self._has_room_for_log():
-                last = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
+                last = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
                 last.execute("SELECT count(*) FROM sqlite_master")
         try:
             yield
