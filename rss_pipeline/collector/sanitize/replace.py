@@ -1,9 +1,9 @@
 """Elements that no feed reader shows as they are, replaced by what it can show, before HTML is sanitized.
 
 Frames, plug-ins and posts of other sites leave a link, `<noscript>` the picture that nothing beside it shows,
-a video that has no file its poster, a checkbox its sign; formulas and drawings are brought into the form of
-their tables. Fragments of links that lead to an element in the same HTML lead there. In words, formulas and
-drawings leave their text.
+a video that has no file its poster, a checkbox its sign, parts of a picture their links; formulas and
+drawings are brought into the form of their tables. Fragments of links that lead to an element in the same
+HTML lead there. In words, formulas and drawings leave their text.
 
 It is read by html5ever, and what comes out is read and cleaned by nh3 again. So nothing here decides what is
 safe.
@@ -45,9 +45,9 @@ _DRAWN = frozenset(("svg", "math"))
 _MATHJAX = frozenset(("mjx-container", "mjx-assistive-mml", "mjx-math", "nobr"))
 _PREFIXED_ROOTS = frozenset(("svg:svg", "math:math", "mml:math", "m:math"))
 _PICTURES = frozenset(("amp-img", "amp-anim"))
-REPLACED = frozenset(("noscript", "input", *_PICTURES, *_FRAMES, *_VIDEO_IDS, *POST_TAGS, *_MEDIA)) | (
-    _DRAWN | _PREFIXED_ROOTS
-)
+REPLACED = frozenset(
+    ("noscript", "input", "area", *_PICTURES, *_FRAMES, *_VIDEO_IDS, *POST_TAGS, *_MEDIA)
+) | (_DRAWN | _PREFIXED_ROOTS)
 """Names of elements, in lower case, without which HTML stays as it is but for `has_anchors`, `has_posts` and
 `FOREIGN`."""
 
@@ -387,10 +387,24 @@ class _Work:
             return
         self._link(element, attributes, url)
 
-    def input(self, element: Element) -> None:
-        """A checkbox of a list of tasks."""
+    def area(self, element: Element) -> None:
+        """A part of a picture that is a link: the link stands behind it."""
         attributes = element.attributes()
-        if attributes.get("type", "").lower() == "checkbox" and not _is_hidden(attributes):
+        url, words = self._web(attributes.get("href")), attributes.get("alt") or attributes.get("title")
+        if url is not None and url not in self.sources:
+            self.sources.add(url)
+            element.become(*_embedded_link(url, words or _host(url)))
+        elif self.in_words and url is None and words and _is_relative(attributes.get("href")):
+            element.become(f" {escape(words, quote=False)} ")
+        else:
+            element.become()
+
+    def input(self, element: Element) -> None:
+        """A checkbox of a list of tasks, or a button that is a picture."""
+        attributes = element.attributes()
+        if attributes.get("type", "").lower() == "image" and not _is_hidden(attributes):
+            self.amp_image(element)
+        elif attributes.get("type", "").lower() == "checkbox" and not _is_hidden(attributes):
             element.become("\N{BALLOT BOX WITH CHECK}" if "checked" in attributes else "\N{BALLOT BOX}")
         else:
             element.become()
@@ -529,6 +543,7 @@ _ACTS: dict[str, Callable[[_Work, Element], None]] = {
     **dict.fromkeys(_PICTURES, _Work.amp_image),
     **dict.fromkeys((*POST_TAGS, "blockquote", "div"), _Work.post),
     "input": _Work.input,
+    "area": _Work.area,
     "a": _Work.link,
     "title": _Work.title,
 }

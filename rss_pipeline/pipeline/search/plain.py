@@ -24,7 +24,8 @@ _WITHIN_WORDS = re.compile(
 """Tags at which a word goes on."""
 _TAG = re.compile(rf"</?[a-zA-Z]{_REST}|<[!?][^>]*+(?:>|\Z)")
 _HIDES = re.compile(
-    "<(?:!--|script|style|template|noscript|svg|math|iframe|object|embed|lite-|amp-|m(?:ml)?:)", re.IGNORECASE
+    "<(?:!--|script|style|template|noscript|svg|math|iframe|object|embed|area|lite-|amp-|m(?:ml)?:)",
+    re.IGNORECASE,
 )
 
 

@@ -54,6 +54,19 @@ def test_the_innermost_xml_base_counts_also_that_of_the_element_itself() -> None
     assert images(rss_item(thumbnail)) == ["https://c.example/x/t.jpg"]
 
 
+def test_an_xml_base_that_is_empty_or_no_page_is_that_around_it() -> None:
+    for base in ("", " ", "mailto:a@b.example", "javascript:x", "http://["):
+        item = only(
+            atom(
+                f'<entry xml:base="{base}"><id>1</id><link rel="enclosure" href="a.mp3"/>'
+                f'<content type="html" xml:base="{base}">&lt;img src="a.png"></content></entry>',
+                'xml:base="https://me:pw@b.example/x/"',
+            )
+        )
+        assert [each.url for each in item.enclosures] == ["https://b.example/x/a.mp3"]
+        assert (item.base_url, images(item)) == ("https://b.example/x/", ["https://b.example/x/a.png"])
+
+
 def test_the_xml_base_of_the_div_around_xhtml_is_that_of_the_content() -> None:
     html = f'<div {XHTML} xml:base="https://pics.example/2026/x.html"><img src="p.jpg"/></div>'
     for name in ("content", "summary"):

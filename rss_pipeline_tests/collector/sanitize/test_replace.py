@@ -133,6 +133,20 @@ def test_a_list_of_tasks_says_which_are_done() -> None:
     assert texts(html) == ["\u2611 a \u2610 b", "\u2611 a \u2610 b", "a b"]
 
 
+def test_links_of_parts_of_a_picture_and_buttons_that_are_pictures_stay() -> None:
+    html = (
+        '<img src=m.png usemap="#m"><map name=m><area href="/north" alt="North &amp; east" coords="1,2,3,4">'
+        '<AREA href="/north"><area nohref><area href="javascript:x"><area href="https://o.example/"></map>'
+        '<input type="image" src="b.png" alt="Buy" onerror=x>'
+    )
+    assert shown(html) == (
+        '<img src="https://site.example/posts/m.png">'
+        ' <a href="https://site.example/north">North &amp; east</a>'
+        '  <a href="https://o.example/">o.example</a> <img src="https://site.example/posts/b.png" alt="Buy">'
+    )
+    assert all("North & east o.example" in text for text in texts(html))
+
+
 def test_a_player_has_controls_in_every_app() -> None:
     assert shown("<audio src=a.mp3 autoplay></audio>") == (
         '<audio src="https://site.example/posts/a.mp3" controls=""></audio>'

@@ -113,7 +113,10 @@ _CLOCK = (
 _OFFSET = r"[+-][0-9]{1,2}(?::?[0-9]{2})?"
 _REGION = r"[a-z]{2,14}(?:/[a-z0-9_+-]{2,20}){1,2}"
 # The second zone says the same as the first: Go, Java and many scripts write both. Go adds its own clock.
-_SAME_ZONE = rf"(?:\s+(?P<same>{_OFFSET}|[a-z]{{1,5}}|{_REGION})|\s*\[(?P<bracket>[a-z0-9:/_+-]{{1,40}})\])"
+_SAME_ZONE = (
+    rf"(?:(?:\s+|(?=z\Z))(?P<same>{_OFFSET}|[a-z]{{1,5}}|{_REGION})"
+    r"|\s*\[(?P<bracket>[a-z0-9:/_+-]{1,40})\])"
+)
 _ZONE = (
     rf"(?:\s*(?P<zone>(?:gmt|utc|ut)?\s*{_OFFSET}|{_REGION}|[a-z]{{1,4}})(?:\s*\([^()]*\))?{_SAME_ZONE}?"
     rf"(?:\sm=[+-][0-9.]{{1,30}})?|\s*\[(?P<alone>[a-z0-9:/_+-]{{1,40}})\])?"
@@ -122,7 +125,7 @@ _ZONE = (
 # RFC 822 and 2822: day, month, year. Dashes as in RFC 850. Also `3. Januar 2025` and `3 de enero de 2025`.
 _MAIL = (
     rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|e|º|°|\.)?(?:\s(?:de|of))?[\s-]+{_MONTH},?(?:\s(?:del?|of))?[\s-]+"
-    rf"(?P<year>[0-9]{{4}}|[0-9]{{2}})(?:(?:\s*,?\s+|\s*,|(?=[0-9]+:[0-9]{{2}})|{_AT}){_CLOCK}{_ZONE})?"
+    rf"(?P<year>[0-9]{{4}}|[0-9]{{2}})(?:\s?г\.)?(?:(?:\s*,?\s+|\s*,|(?=[0-9]+:[0-9]{{2}})|{_AT}){_CLOCK}{_ZONE})?"
 )
 # Dots are written where the day comes first; slashes on both sides of the Atlantic, so they are not read.
 _DOTTED = (

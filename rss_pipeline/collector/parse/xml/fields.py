@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
-from rss_pipeline.collector.parse.links import absolute
+from rss_pipeline.collector.parse.links import absolute, web_base
 from rss_pipeline.collector.parse.xml.namespaces import XML, short_name
 from rss_pipeline.collector.parse.xml.tree import text_of
 
@@ -26,7 +26,10 @@ class LinkBases:
 
     def within(self, element: Element) -> "LinkBases":
         own = element.get(XML_BASE)
-        return self if own is None else LinkBases(absolute(own, self.bases), self.further)
+        if own is None or (base := web_base(absolute(own, self.bases))) is None:
+            # An empty one is that around it (RFC 3986, 5.2.2), and one that is no page is a mistake.
+            return self
+        return LinkBases(base, self.further)
 
     @property
     def bases(self) -> tuple[str | None, ...]:
