@@ -3,8 +3,14 @@
 The cursor of alerts is there so that each thing is reported once, whoever noticed it.
 """
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Statement, one
-from rss_pipeline.storage.sql import storable
+from rss_pipeline.storage.sql import compact, storable
 
 
 def alert_cursor(database: Database) -> str | None:
@@ -46,4 +52,42 @@ def put_contact(contact: str) -> Statement:
         ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
         [contact],
         name="keep the contact",
+    )
+
+
+# The dates of publishers that are far from our clock: `clean` believes them more than a clock.
+
+
+@dataclass(frozen=True, slots=True)
+class FarDate:
+    """One answer whose Date was far behind our clock."""
+
+    at: datetime
+    """By our clock."""
+    ahead: int
+    """Seconds by which this was ahead."""
+
+
+FAR = timedelta(days=1)
+_MOST_FAR_DATES = 50
+
+
+def far_dates(database: Database) -> dict[str, FarDate]:
+    """The latest of each network, by its name."""
+    row = one(
+        database.query("SELECT value FROM installation WHERE name = 'far dates'", name="read far dates")
+    )
+    kept = {} if row is None else json.loads(row["value"])
+    return {network: FarDate(datetime.fromisoformat(at), ahead) for network, (at, ahead) in kept.items()}
+
+
+def note_far_dates(database: Database, found: Mapping[str, FarDate]) -> None:
+    """Keep these, with the latest of other networks. Of two runs at once, one may be left out."""
+    latest = sorted({**far_dates(database), **found}.items(), key=lambda each: each[1].at)[-_MOST_FAR_DATES:]
+    kept = {network: [instant(each.at), each.ahead] for network, each in latest}
+    database.query(
+        """INSERT INTO installation (name, value) VALUES ('far dates', ?)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
+        [compact(kept)],
+        name="write far dates",
     )

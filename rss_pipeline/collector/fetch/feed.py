@@ -20,7 +20,13 @@ from rss_pipeline.collector.http.body import Body, save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.headers import DAY_SECONDS, Head, fresh_seconds, requested_wait
+from rss_pipeline.collector.http.headers import (
+    DAY_SECONDS,
+    Head,
+    fresh_seconds,
+    requested_wait,
+    seconds_ahead,
+)
 from rss_pipeline.collector.http.private_hosts import private_hosts
 from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
@@ -231,6 +237,7 @@ class FeedVisit:
             retry_after=retry_after,
             conditional=conditional,
             network=self._network,
+            ahead=seconds_ahead(head, now=now),
         )
 
     async def _receive(

@@ -160,6 +160,16 @@ def fresh_seconds(head: Head, *, now: datetime) -> int | None:
     return min(max(int((until - date).total_seconds()), 0), _MAX_DELTA_SECONDS)
 
 
+def seconds_ahead(head: Head, *, now: datetime) -> int | None:
+    """Seconds by which `now` is ahead of an answer's Date, less those that it lay in a cache (Age); None
+    where it has no Date."""
+    date = http_date(head.first("date"))
+    if date is None:
+        return None
+    age = (head.first("age") or "").strip()
+    return int((now - date).total_seconds()) - (_delta(age) if re.fullmatch(r"[0-9]+", age) else 0)
+
+
 def charset_of(content_type: str | None) -> str:
     """The charset parameter of a Content-Type, lower case, without quotes; "" if there is none."""
     match = re.search(r';\s*charset\s*=\s*(?:"([^"]*)"|\'([^\']*)\'|([^\s;]*))', content_type or "", re.I)

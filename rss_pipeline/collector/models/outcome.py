@@ -50,6 +50,8 @@ class Response:
     """The request that was answered carried validators."""
     network: str | None = None
     """The network of the host that was requested first; None behind an outbound proxy."""
+    ahead: int | None = None
+    """Seconds by which our clock is ahead of the answer's Date; None where it has none."""
     moved_to: str | None = None
     """`url` if redirects led to it and each of them was permanent."""
 

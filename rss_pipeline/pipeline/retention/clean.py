@@ -25,7 +25,7 @@ from rss_pipeline.errors import (
     disk_is_full,
 )
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
-from rss_pipeline.pipeline.retention.refusal import DAY, FEW, MOST_AT_ONCE, Extent, jump, refusal
+from rss_pipeline.pipeline.retention.refusal import DAY, FEW, MOST_AT_ONCE, Extent, ahead, jump, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.pipeline.retention.user_backups import back_up_all
 from rss_pipeline.progress import NoProgress, Progress
@@ -36,6 +36,7 @@ from rss_pipeline.storage.backups import expiry
 from rss_pipeline.storage.database import Database, HasReserve, InFile, shrink
 from rss_pipeline.storage.feeds import forget, unused
 from rss_pipeline.storage.images.places import move_private
+from rss_pipeline.storage.installation import far_dates
 from rss_pipeline.storage.items import removals, retention
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
 
@@ -130,9 +131,11 @@ def _extent(
     removed = before.since(now - DAY)
     since = 0 if jumped is None else before.since(jumped.after)
     most = max(2 * (due + max(removed, since)), MOST_AT_ONCE * due if due >= FEW else 0) + 1
+    last_visit = retention.last_visit(database)
     return Extent(
         now=now,
-        last_visit=retention.last_visit(database),
+        last_visit=last_visit,
+        ahead=ahead(far_dates(database).values(), now=now, last_visit=last_visit, confirmed=before.confirmed),
         items_due=due,
         items=removals.count_items(database, most=most) if due else 0,
         removed=removed,

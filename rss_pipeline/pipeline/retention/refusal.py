@@ -3,12 +3,13 @@
 A pure function; the facts come from storage.items.retention.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 
-from rss_pipeline.collector.models.clock import duration, instant
+from rss_pipeline.collector.models.clock import duration, instant, rough
+from rss_pipeline.storage.installation import FarDate
 
 LONGEST_SILENCE = timedelta(days=3)
 """The daemon visits every feed at least once a day; a clock that shows more since the last visit may be
@@ -22,6 +23,11 @@ JUMP = timedelta(days=7)
 """All feeds are visited daily. A week without a visit is a machine that was off, or a clock that jumped."""
 JUMP_SHOWS = timedelta(days=21)
 """Feeds keep their visits of 28 days, by the day of the month; what is older in them has gaps anyway."""
+
+WITNESSES = 3
+"""Networks whose answers have to agree with each other, and not with the clock."""
+AGREE = timedelta(minutes=10)
+"""Servers that err do not err by the same time; of a wrong clock all are behind alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,8 @@ class Extent:
     """All items from before the jump, counted as `items`."""
     removed_since: int = 0
     """Items that cleans removed since the jump."""
+    ahead: timedelta | None = None
+    """The time by which publishers say that the clock is ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,28 @@ def jump(visited: Iterable[date], *, now: datetime, confirmed: datetime | None) 
     return max(found, key=lambda each: each.after - each.before, default=None)
 
 
+def ahead(
+    dates: Collection[FarDate], *, now: datetime, last_visit: datetime | None, confirmed: datetime | None
+) -> timedelta | None:
+    """The time by which the clock is ahead, if the answers of several networks agree on it; else None.
+
+    A clock that steps by some days is ahead by more after each step, and every answer shows it, whereas a
+    machine that was off for so long is told the right time. `dates` has one of each network. They count for
+    a day of visits, and until a person has `confirmed` a clean since: they may be wrong together.
+    """
+    if last_visit is None:
+        return None
+    said = sorted(
+        date.ahead
+        for date in dates
+        if last_visit - DAY < date.at <= now and (confirmed is None or confirmed < date.at)
+    )
+    for first, last in zip(said, said[WITNESSES - 1 :], strict=False):
+        if last - first <= AGREE.total_seconds():
+            return timedelta(seconds=first)
+    return None
+
+
 def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
@@ -84,6 +114,12 @@ def refusal(extent: Extent) -> str | None:
             f"the clean removed nothing: it is {instant(extent.now)} by this machine's clock, and {since}."
             " With a wrong clock it would remove what is not old. Check the clock (`date`, `timedatectl"
             f" set-ntp true`); if it is right, poll first (`rss-pipeline poll`), or {_CONFIRM}"
+        )
+    if extent.ahead is not None:
+        return (
+            f"the clean removed nothing: it is {instant(extent.now)} by this machine's clock, and the answers"
+            f" of {WITNESSES} publishers or more say that it is {rough(extent.ahead)} earlier. Check the"
+            f" clock (`date`, `timedatectl set-ntp true`); if it is right, {_CONFIRM}"
         )
     if extent.items_due >= FEW and MOST_AT_ONCE * extent.items_due > extent.items:
         return (

@@ -13,10 +13,11 @@ from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import FailureHistory, Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
-from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, Pending
+from rss_pipeline.collector.models.network import network_of, registered_domain
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, NotModified, Pending
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.collector.schedule.next_visit import next_after_redirect
-from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.errors import DatabaseFull, InfrastructureError
 from rss_pipeline.pipeline.session.politeness import Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
@@ -25,6 +26,7 @@ from rss_pipeline.pipeline.visits.our_outage import set_our_outage_apart
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.installation import FAR, FarDate, note_far_dates
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ def fetch(
         policy=policy,
         came=came,
     )
+    _note_far_dates(visits, database=run.database, clock=run.clock)
     visits = set_our_outage_apart(visits, database=run.database, clock=run.clock)
     has_documents = any(isinstance(visit.outcome, Document) for visit in visits)
     visits = [stored.get(visit.feed.id, visit) for visit in visits]
@@ -102,6 +105,23 @@ def fetch(
         return close(visits)
     # Other runs may use these hosts while we parse and store; where nothing came, the lease ends at once.
     return close(visits, release=sorted({visit.token for visit in visits if visit.token}))
+
+
+def _note_far_dates(visits: Visits, *, database: Database, clock: Clock) -> None:
+    """Note answers whose Date is far behind our clock, by network: what makes `clean` doubt the clock."""
+    now, found = clock(), {}
+    for visit in visits:
+        if isinstance(visit.outcome, NotModified | Document):
+            ahead = visit.outcome.response.ahead
+            if ahead is not None and ahead >= FAR.total_seconds():
+                host = visit.feed.address.host
+                network = network_of(host) or visit.outcome.response.network or registered_domain(host)
+                found[network] = FarDate(now, ahead)
+    if found:
+        try:
+            note_far_dates(database, found)
+        except DatabaseFull as error:
+            logger.warning("dates of answers that are far from this machine's clock are not kept: %s", error)
 
 
 def request(

@@ -5,7 +5,8 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from rss_pipeline.pipeline.retention.refusal import Extent, Jump, jump, refusal
+from rss_pipeline.pipeline.retention.refusal import Extent, Jump, ahead, jump, refusal
+from rss_pipeline.storage.installation import FarDate
 from rss_pipeline_tests.support.pipeline import NOON
 
 DAY = timedelta(days=1)
@@ -106,3 +107,27 @@ def test_a_refusal_says_what_was_found_and_what_to_do() -> None:
     for text in (silent, many):
         assert "rss-pipeline clean --yes" in text
         assert "2026-03-02T12:00:00Z" in text
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ((5, 5.001, 5.005), 5),
+        ((5, 5.001), None),
+        ((5, 5.1, 6, 9, 40), None),
+        ((1, 5, 5.001, 5.005, 40), 5),
+    ],
+)
+def test_three_publishers_who_agree_are_believed_and_those_who_err_each_by_itself_are_not(
+    said: tuple[float, ...], found: float | None
+) -> None:
+    dates = [FarDate(NOON, int(days * 86_400)) for days in said]
+    one = ahead(dates, now=NOON, last_visit=NOON, confirmed=None)
+    assert one == (None if found is None else found * DAY)
+    for later in (
+        ahead(dates, now=NOON, last_visit=NOON + DAY, confirmed=None),
+        ahead(dates, now=NOON - DAY, last_visit=NOON - DAY, confirmed=None),
+        ahead(dates, now=NOON, last_visit=NOON, confirmed=NOON),
+        ahead(dates, now=NOON, last_visit=None, confirmed=None),
+    ):
+        assert later is None

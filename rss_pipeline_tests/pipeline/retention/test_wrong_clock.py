@@ -4,21 +4,22 @@ Each case runs on SQLite and a folder, and on D1 and R2 in workerd. What is refu
 """
 
 from datetime import timedelta
+from email.utils import format_datetime
 
 import pytest
 
 from rss_pipeline.errors import CleanRefused
-from rss_pipeline_tests.pipeline.retention.archive import NEW, OLD, age, cleaned, let_visited, stock
+from rss_pipeline_tests.pipeline.retention.archive import NEW, OLD, add_rest, age, cleaned, let_visited, stock
 from rss_pipeline_tests.pipeline.retention.test_clean import contents
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.pipeline import Clock, Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 AHEAD = timedelta(days=181)
 
 
 @pytest.fixture
 def pipeline(place: Pipeline) -> Pipeline:
-    """An installation of each kind. Not that of conftest.py, which is embedded."""
+    """An installation of each kind. Not that of conftest.py, which is pipeline."""
     return place
 
 
@@ -110,6 +111,37 @@ def test_polls_under_the_wrong_clock_do_not_help_it_in_a_small_store(
         cleaned(stocked)
     stocked.clock.turn(seconds=3_601)
     assert cleaned(stocked).total.items == 30, "a day later"
+
+
+@pytest.mark.parametrize("is_right", [False, True])
+def test_a_clock_that_steps_by_six_days_is_told_from_a_machine_that_runs_once_a_week(
+    pipeline: Pipeline, server: FeedServer, is_right: bool
+) -> None:
+    """By the dates of three publishers; a fourth one is always wrong, and proves nothing."""
+    pipeline.set(keep_days=20)
+    right = Clock()
+    for n in range(1, 5):
+
+        def answer(_: Request, n: int = n) -> Answer:
+            now = right() - timedelta(days=40 if n == 4 else 0, seconds=n)
+            return Answer(body=rss("a", "b"), headers={"Date": format_datetime(now, usegmt=True)})
+
+        pipeline.register(server.route(f"127.{n}.0.1", "/feed", answer), f"feed{n}", keep="20d")
+    add_rest(pipeline)
+    for _ in range(4):
+        pipeline.poll(all_feeds=True)
+        # The real clock of the database is none of this test.
+        pipeline.database.query("UPDATE items SET arrived = NULL")
+        assert cleaned(pipeline).total.items == 0
+        pipeline.clock.turn(days=6)
+        right.turn(days=6 if is_right else 0)
+    pipeline.poll(all_feeds=True)
+    if is_right:
+        assert cleaned(pipeline).total.items == 8
+    else:
+        with pytest.raises(CleanRefused, match="3 publishers or more say that it is 24 days earlier"):
+            cleaned(pipeline)
+        assert cleaned(pipeline, confirmed=True).total.items == 8
 
 
 def test_what_a_slow_clock_collected_is_as_old_as_its_arrival(pipeline: Pipeline, server: FeedServer) -> None:
