@@ -46,12 +46,13 @@ async def add(request: Request, caller: SignedIn) -> Response:
     )
     if wrong is not None:
         _logger.warning("login refused: %s", client_address(scope))
-        error = (
-            "The password of your account is wrong."
-            if wrong.retry_after is None
-            else f"Too many wrong passwords. Try again in {wrong.retry_after} seconds."
-        )
-        return await _page(request, caller, error=error, name=name[:_NAME_CHARACTERS])
+        if wrong.retry_after is None:
+            error = "The password of your account is wrong."
+            return await _page(request, caller, error=error, name=name[:_NAME_CHARACTERS])
+        error = f"Too many wrong passwords. Try again in {wrong.retry_after} seconds."
+        answer = await _page(request, caller, error=error, name=name[:_NAME_CHARACTERS], status=429)
+        answer.headers["Retry-After"] = str(wrong.retry_after)
+        return answer
     try:
         new = await caller.change(lambda own: create(own, name))
     except AppPasswordRefused as refused:
@@ -77,6 +78,7 @@ async def _page(
     is_revoked: bool = False,
     error: str | None = None,
     name: str = "",
+    status: int | None = None,
 ) -> Response:
     frame, [listed, named] = await read_frame(
         caller, app_passwords.listed(caller.user_id), users.named(caller.user_id)
@@ -88,7 +90,7 @@ async def _page(
         "apps.html",
         frame=frame,
         title="Apps",
-        status=422 if error else 200,
+        status=status or (422 if error else 200),
         app_passwords=[app_passwords.app_password(row) for row in listed.rows],
         new=new,
         is_revoked=is_revoked,

@@ -55,7 +55,9 @@ def test_the_password_of_the_account_is_needed_again_and_is_not_to_be_guessed(re
     for status in (401, 401, 429):
         wrong = {"name": "phone", "password": "wrong-horse-battery"}
         assert ada.client.post(api, json=wrong).status_code == status
-    assert "Too many wrong passwords" in client.post(PATH, data={"name": "x", "password": PASSWORD}).text
+    locked = client.post(PATH, data={"name": "x", "password": PASSWORD})
+    assert "Too many wrong passwords" in locked.text
+    assert (locked.status_code, locked.headers["retry-after"].isdecimal()) == (429, True)
     assert ada.client.get(api).json() == {"app_passwords": []}
 
 
