@@ -39,6 +39,7 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
     """
     from rss_pipeline.pipeline.adding.add import Added, NotAdded, prepare
     from rss_pipeline.pipeline.adding.add import add as add_one
+    from rss_pipeline.pipeline.session.run_context import RunContext
     from rss_pipeline.pipeline.session.session import Session
 
     failed = False
@@ -47,11 +48,13 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
     with (
         open_database(settings) as database,
         Session(
-            settings=settings,
-            database=database,
-            objects=open_objects(settings),
-            run_id=f"add-{uuid.uuid4()}",
-            clock=utc_now,
+            RunContext(
+                settings=settings,
+                database=database,
+                objects=open_objects(settings),
+                run_id=f"add-{uuid.uuid4()}",
+                clock=utc_now,
+            )
         ) as session,
         session.step(),
     ):

@@ -32,6 +32,7 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
     Exit code 1 if a store or the network failed; an image that cannot be had is no failure.
     """
     from rss_pipeline.pipeline.images.download import download_images
+    from rss_pipeline.pipeline.session.run_context import RunContext
     from rss_pipeline.pipeline.session.session import Session
     from rss_pipeline.storage.reports.diagnostics import images_waiting
 
@@ -40,12 +41,14 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
         open_database(settings) as database,
         terminal.Bars() as progress,
         Session(
-            settings=settings,
-            database=database,
-            objects=open_objects(settings),
-            run_id=f"images-{uuid.uuid4()}",
-            clock=utc_now,
-            progress=progress,
+            RunContext(
+                settings=settings,
+                database=database,
+                objects=open_objects(settings),
+                run_id=f"images-{uuid.uuid4()}",
+                clock=utc_now,
+                progress=progress,
+            )
         ) as session,
         session.step(),
     ):

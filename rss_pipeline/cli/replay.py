@@ -31,17 +31,20 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _session(settings: Settings, database: Database) -> "Iterator[Session]":
+    from rss_pipeline.pipeline.session.run_context import RunContext
     from rss_pipeline.pipeline.session.session import Session
 
     with (
         Bars() as progress,
         Session(
-            settings=settings,
-            database=database,
-            objects=open_objects(settings),
-            run_id=uuid.uuid4().hex,
-            clock=utc_now,
-            progress=progress,
+            RunContext(
+                settings=settings,
+                database=database,
+                objects=open_objects(settings),
+                run_id=uuid.uuid4().hex,
+                clock=utc_now,
+                progress=progress,
+            )
         ) as session,
     ):
         yield session

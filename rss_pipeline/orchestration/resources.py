@@ -21,8 +21,9 @@ from rss_pipeline.orchestration.jobs import REFRESH_FEEDS
 from rss_pipeline.orchestration.run_config import NOTHING, closed
 from rss_pipeline.pipeline.reading.refresh_run import LEASE_SECONDS
 from rss_pipeline.pipeline.registry.sync import RegistrySync
-from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.progress import Progress
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.session import Session, Shared
+from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import check_schema, connect_postgres
@@ -182,15 +183,19 @@ def session_resource(
             resource_cause_first(context),
             history_held_open(context.instance, run_id),
             Session(
-                settings=replace(settings, lease_seconds=lease_seconds),
-                database=context.resources.database,
-                objects=context.resources.objects,
-                run_id=run_id,
-                clock=clock,
-                progress=progress,
-                pace=pace,
-                image_pace=image_pace,
-                synced=synced,
+                RunContext(
+                    settings=replace(settings, lease_seconds=lease_seconds),
+                    database=context.resources.database,
+                    objects=context.resources.objects,
+                    run_id=run_id,
+                    clock=clock,
+                    progress=progress or NoProgress(),
+                ),
+                Shared(
+                    pace=pace,
+                    image_pace=image_pace,
+                    synced=synced,
+                ),
             ) as session,
         ):
             yield session

@@ -9,6 +9,7 @@ https://docs.dagster.io/guides/automate/sensors
 import logging
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -66,138 +67,92 @@ BACK_UP_SECONDS = 20.0
 _logger = logging.getLogger(__name__)
 
 
+Work = Callable[[dg.SensorEvaluationContext, Settings, Clock], str]
+"""The work of a sensor that starts no run: its result is a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Starts:
+    """A sensor that starts runs of a job."""
+
+    name: str
+    job: Any
+    decide: Callable[[Settings], Decide]
+    awaits: Awaits
+    concerns: str
+    description: str
+    seconds: Callable[[Settings], int] = lambda _: 60
+    tags: Mapping[str, str] = field(default_factory=lambda: DAEMON_TAGS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Works:
+    """A sensor that works itself."""
+
+    name: str
+    work: Callable[[Looks], Work]
+    concerns: str
+    description: str
+    seconds: int = 30
+
+
 def build_sensors(settings: Settings, *, clock: Clock, looks: Looks) -> list[dg.SensorDefinition]:
     """All sensors but the alerts; they run from the start."""
-
-    def starts(
-        name: str,
-        job: Any,
-        decide: Decide,
-        *,
-        awaits: Awaits,
-        concerns: str,
-        description: str,
-        seconds: int = 60,
-        tags: Mapping[str, str] = DAEMON_TAGS,
-    ) -> dg.SensorDefinition:
-        def evaluate(context: dg.SensorEvaluationContext) -> Tick:
-            return looks.tick(name, job.name, decide, context.instance, awaits=awaits, now=clock(), tags=tags)
-
-        return dg.sensor(
-            name=name,
-            job=job,
-            minimum_interval_seconds=seconds,
-            default_status=dg.DefaultSensorStatus.RUNNING,
-            tags={CONCERNS: concerns, **tags},
-            owners=OWNERS,
-            description=description,
-        )(evaluate)
-
-    def works(
-        name: str,
-        work: Callable[[dg.SensorEvaluationContext, Settings, Clock], str],
-        *,
-        concerns: str,
-        description: str,
-        seconds: int = 30,
-    ) -> dg.SensorDefinition:
-        def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-            # The result is a skip reason and no log line: a tick that logs costs a file, each half a minute.
-            try:
-                said, error = work(context, settings, clock), ""
-            except RssPipelineError as failed:
-                said = error = str(failed)
-            if error != (context.cursor or ""):
-                context.update_cursor(error)
-                if error:
-                    # To the terminal of `up`, once: this logger is none that Dagster captures.
-                    _logger.warning("%s: %s", name, plain_lines(error))
-            return dg.SkipReason(said)
-
-        return dg.sensor(
-            name=name,
-            minimum_interval_seconds=seconds,
-            default_status=dg.DefaultSensorStatus.RUNNING,
-            tags={CONCERNS: concerns},
-            owners=OWNERS,
-            description=description,
-        )(evaluate)
-
     return [
-        starts(
-            "poll_feeds_when_due",
-            poll_feeds,
-            partial(decide_poll, shards=settings.shards),
-            awaits=awaiting.feeds,
-            concerns="feeds",
-            seconds=look_seconds(settings.shards, is_paid=settings.pays_by_row),
-            description=(
-                "Starts a poll when a feed is new, when a feed has been due for 4 minutes, or when 100 feeds"
-                " are due. After a poll of all feeds that left some, it starts the next one. With RSS_SHARDS"
-                " it does so for each shard."
-            ),
-        ),
-        starts(
-            "refresh_feeds_when_requested",
-            refresh_feeds,
-            decide_refreshes,
-            awaits=awaiting.requests,
-            concerns="feeds",
-            seconds=30,
-            tags=REFRESH_TAGS,
-            description=(
-                "Starts visits that users of the reader requested and that `rss-pipeline up` did not start at"
-                " once: the reader is on another machine, or a run was killed."
-            ),
-        ),
-        starts(
-            "publish_when_changed",
-            publish_topics,
-            decide_publish,
-            awaits=awaiting.topics,
-            concerns="topics",
-            description=(
-                "Starts a publication when topics changed that no poll publishes: by a replay, a repair, a"
-                " clean, images archived later, a change of `topics:`, or what another machine collected."
-            ),
-        ),
-        starts(
-            "download_images_when_waiting",
-            download_images,
-            partial(decide_download, at_once=most_at_once(settings.shards)),
-            awaits=awaiting.images,
-            concerns="images",
-            description=(
-                "Starts a download when images of new items have waited for 2 minutes, or when 100 images"
-                " wait; with RSS_SHARDS several at once, one for each four shards."
-            ),
-        ),
-        works(
-            "sync_registry",
-            _Sync(looks),
-            concerns="feeds",
-            description=(
-                "Applies changes of feeds.yaml: new feeds, changed feeds, and feeds that were removed or came"
-                " back."
-            ),
-        ),
-        works(
-            "end_dead_runs",
-            _end_dead_runs,
-            concerns="upkeep",
-            description="Ends runs without a living process, so that they take no place in the queue.",
-        ),
-        works(
-            "back_up_users",
-            _back_up_users,
-            concerns="upkeep",
-            seconds=600,
-            description=(
-                "Writes subscriptions, read states and stars that have changed into the object store, from"
-                " where `rss-pipeline restore` brings them back."
-            ),
-        ),
+        *(_starting(each, settings, clock, looks) for each in _STARTING),
+        *(_working(each, settings, clock, looks) for each in _WORKING),
     ]
+
+
+def _starting(sensor: _Starts, settings: Settings, clock: Clock, looks: Looks) -> dg.SensorDefinition:
+    decide = sensor.decide(settings)
+
+    def evaluate(context: dg.SensorEvaluationContext) -> Tick:
+        return looks.tick(
+            sensor.name,
+            sensor.job.name,
+            decide,
+            context.instance,
+            awaits=sensor.awaits,
+            now=clock(),
+            tags=sensor.tags,
+        )
+
+    return dg.sensor(
+        name=sensor.name,
+        job=sensor.job,
+        minimum_interval_seconds=sensor.seconds(settings),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        tags={CONCERNS: sensor.concerns, **sensor.tags},
+        owners=OWNERS,
+        description=sensor.description,
+    )(evaluate)
+
+
+def _working(sensor: _Works, settings: Settings, clock: Clock, looks: Looks) -> dg.SensorDefinition:
+    work = sensor.work(looks)
+
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        # The result is a skip reason and no log line: a tick that logs costs a file, each half a minute.
+        try:
+            said, error = work(context, settings, clock), ""
+        except RssPipelineError as failed:
+            said = error = str(failed)
+        if error != (context.cursor or ""):
+            context.update_cursor(error)
+            if error:
+                # To the terminal of `up`, once: this logger is none that Dagster captures.
+                _logger.warning("%s: %s", sensor.name, plain_lines(error))
+        return dg.SkipReason(said)
+
+    return dg.sensor(
+        name=sensor.name,
+        minimum_interval_seconds=sensor.seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        tags={CONCERNS: sensor.concerns},
+        owners=OWNERS,
+        description=sensor.description,
+    )(evaluate)
 
 
 def decide_poll(
@@ -313,3 +268,70 @@ def _back_up_users(context: dg.SensorEvaluationContext, settings: Settings, cloc
     if done.refused:
         raise StorageRejected("; ".join(f"{key}: {reason}" for key, reason in done.refused.items()))
     return f"{done.written} users backed up, {done.left} left for the next time."
+
+
+_STARTING = (
+    _Starts(
+        name="poll_feeds_when_due",
+        job=poll_feeds,
+        decide=lambda settings: partial(decide_poll, shards=settings.shards),
+        awaits=awaiting.feeds,
+        concerns="feeds",
+        seconds=lambda settings: look_seconds(settings.shards, is_paid=settings.pays_by_row),
+        description="Starts a poll when a feed is new, when a feed has been due for 4 minutes, or when 100"
+        " feeds are due. After a poll of all feeds that left some, it starts the next one. With RSS_SHARDS"
+        " it does so for each shard.",
+    ),
+    _Starts(
+        name="refresh_feeds_when_requested",
+        job=refresh_feeds,
+        decide=lambda _: decide_refreshes,
+        awaits=awaiting.requests,
+        concerns="feeds",
+        seconds=lambda _: 30,
+        tags=REFRESH_TAGS,
+        description="Starts visits that users of the reader requested and that `rss-pipeline up` did not"
+        " start at once: the reader is on another machine, or a run was killed.",
+    ),
+    _Starts(
+        name="publish_when_changed",
+        job=publish_topics,
+        decide=lambda _: decide_publish,
+        awaits=awaiting.topics,
+        concerns="topics",
+        description="Starts a publication when topics changed that no poll publishes: by a replay, a"
+        " repair, a clean, images archived later, a change of `topics:`, or what another machine collected.",
+    ),
+    _Starts(
+        name="download_images_when_waiting",
+        job=download_images,
+        decide=lambda settings: partial(decide_download, at_once=most_at_once(settings.shards)),
+        awaits=awaiting.images,
+        concerns="images",
+        description="Starts a download when images of new items have waited for 2 minutes, or when 100 images"
+        " wait; with RSS_SHARDS several at once, one for each four shards.",
+    ),
+)
+_WORKING = (
+    _Works(
+        name="sync_registry",
+        work=_Sync,
+        concerns="feeds",
+        description="Applies changes of feeds.yaml: new feeds, changed feeds, and feeds that were removed or"
+        " came back.",
+    ),
+    _Works(
+        name="end_dead_runs",
+        work=lambda _: _end_dead_runs,
+        concerns="upkeep",
+        description="Ends runs without a living process, so that they take no place in the queue.",
+    ),
+    _Works(
+        name="back_up_users",
+        work=lambda _: _back_up_users,
+        concerns="upkeep",
+        seconds=600,
+        description="Writes subscriptions, read states and stars that have changed into the object store,"
+        " from where `rss-pipeline restore` brings them back.",
+    ),
+)

@@ -23,6 +23,7 @@ from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.leaks import forms, leaks
@@ -89,11 +90,13 @@ def with_policy(pipeline: DagsterPipeline, **policy: Any) -> Mapping[str, Any]:
     def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
         assert context.run is not None
         with Session(
-            settings=pipeline.settings,
-            database=context.resources.database,
-            objects=context.resources.objects,
-            run_id=context.run.run_id,
-            clock=pipeline.clock,
+            RunContext(
+                settings=pipeline.settings,
+                database=context.resources.database,
+                objects=context.resources.objects,
+                run_id=context.run.run_id,
+                clock=pipeline.clock,
+            ),
             policy=replace(feed_policy(pipeline.settings), **policy),
         ) as session:
             yield session

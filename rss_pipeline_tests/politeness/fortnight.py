@@ -24,7 +24,8 @@ from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import NetworkUnavailable
 from rss_pipeline.orchestration.in_process import poll_in_process
 from rss_pipeline.pipeline.images.download import download_images
-from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.session import Session, Shared
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince, Wanted
@@ -260,13 +261,17 @@ class Fortnight:
 
     def _new_session(self, database: Any, objects: Any, run_id: str) -> Session:
         session = Session(
-            settings=self.pipeline.settings,
-            database=database,
-            objects=objects,
-            run_id=run_id,
-            clock=self.clock,
-            pace=self._pace,
-            image_pace=self._image_pace,
+            RunContext(
+                settings=self.pipeline.settings,
+                database=database,
+                objects=objects,
+                run_id=run_id,
+                clock=self.clock,
+            ),
+            Shared(
+                pace=self._pace,
+                image_pace=self._image_pace,
+            ),
         )
         network = Network(resolve=self.stand.resolve)
         session.policy = replace(session.policy, deadline=DEADLINE, network=network)

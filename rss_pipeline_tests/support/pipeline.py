@@ -22,7 +22,8 @@ from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
-from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.session import Session, Shared
 from rss_pipeline.pipeline.visits.failure_reports import to_report
 from rss_pipeline.pipeline.visits.our_outage import raise_for_our_outage
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
@@ -136,14 +137,18 @@ class Pipeline:
         """The session of a run, on the pipeline's own stores or on the given ones. `policy` changes fields of
         its FetchPolicy."""
         with Session(
-            settings=self.settings,
-            database=database or self.database,
-            objects=objects or self.objects,
-            run_id=run_id,
-            clock=self.clock,
-            progress=progress,
+            RunContext(
+                settings=self.settings,
+                database=database or self.database,
+                objects=objects or self.objects,
+                run_id=run_id,
+                clock=self.clock,
+                progress=progress or NoProgress(),
+            ),
+            Shared(
+                parser_pool=self._kept_pool(),
+            ),
             policy=replace(feed_policy(self.settings), **policy),
-            parser_pool=self._kept_pool(),
         ) as session:
             yield session
 

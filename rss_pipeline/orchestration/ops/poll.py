@@ -111,7 +111,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             if claimed := [visit for visit in visits if visit.token]:
                 yield poll_event(
                     claimed,
-                    started_at=session.run.opened_at,
+                    started_at=session.opened_at,
                     now=session.run.clock(),
                     pauses=session.politeness.ends_at_claim,
                     shard=shard_of(claim_config(context)),

@@ -20,7 +20,6 @@ from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.pipeline.visits.identify import identify
-from rss_pipeline.progress import NoProgress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.backups import newest_same_backup
 from rss_pipeline.storage.database import Database
@@ -40,8 +39,6 @@ class Listed:
             objects=objects,
             run_id="clean",
             clock=lambda: now,
-            progress=NoProgress(),
-            opened_at=now,
         )
         self._spool = Spool(settings.spool_path, run_id="clean")
         self._pool = ParserPool(processes=1, timeout=settings.parse_timeout_seconds)

@@ -3,11 +3,10 @@
 It holds no state. What a run opens and has to close is session.py's.
 """
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.progress import Progress
+from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -22,5 +21,4 @@ class RunContext:
     objects: ObjectStore
     run_id: str
     clock: Clock
-    progress: Progress
-    opened_at: datetime
+    progress: Progress = field(default_factory=NoProgress)

@@ -6,12 +6,12 @@ The parts are modules of their own; a step takes those it uses (visits.steps han
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
-from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import InfrastructureError, disk_full, disk_is_full
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
@@ -22,11 +22,18 @@ from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.politeness import MakeWay, Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
-from rss_pipeline.progress import NoProgress, Progress
-from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.leases import RecentHosts
-from rss_pipeline.storage.objects import ObjectStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """The parts that a run takes from the process it is in; what is missing it makes for itself."""
+
+    pace: Pace | None = None
+    image_pace: Pace | None = None
+    parser_pool: ParserPool | None = None
+    synced: RegistrySync | None = None
+    """The registry as this process synced it just before the run; None: the run does it."""
 
 
 class Session:
@@ -40,48 +47,35 @@ class Session:
 
     def __init__(
         self,
+        run: RunContext,
+        shared: Shared | None = None,
         *,
-        settings: Settings,
-        database: Database,
-        objects: ObjectStore,
-        run_id: str,
-        clock: Clock,
-        progress: Progress | None = None,
-        pace: Pace | None = None,
-        image_pace: Pace | None = None,
-        synced: RegistrySync | None = None,
         policy: FetchPolicy | None = None,
-        parser_pool: ParserPool | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        settings = with_contact(settings, database)
-        self.run = RunContext(
-            settings=settings,
-            database=database,
-            objects=objects,
-            run_id=run_id,
-            clock=clock,
-            progress=progress or NoProgress(),
-            opened_at=clock(),
-        )
+        shared = shared or Shared()
+        self.run = replace(run, settings=with_contact(run.settings, run.database))
+        self.opened_at = run.clock()
+        settings, database, run_id, clock = self.run.settings, run.database, run.run_id, run.clock
         self.leases = LeaseKeeper(
             database,
             run_id=run_id,
             lease_seconds=settings.lease_seconds,
             recent_hosts=self._recent_hosts,
         )
-        self.politeness = Politeness("hosts", database=database, clock=clock, pace=pace)
-        self.image_politeness = Politeness("image_holds", database=database, clock=clock, pace=image_pace)
+        self.politeness = Politeness("hosts", database=database, clock=clock, pace=shared.pace)
+        self.image_politeness = Politeness(
+            "image_holds", database=database, clock=clock, pace=shared.image_pace
+        )
         self.other_runs = MakeWay(
             database, clock=clock, lease_keeper=self.leases, holds=self.politeness.holds
         )
         self.spool = Spool(settings.spool_path, run_id=run_id)
-        self.parser_pool = parser_pool or ParserPool(
+        self.parser_pool = shared.parser_pool or ParserPool(
             processes=settings.parse_workers, timeout=settings.parse_timeout_seconds
         )
         self.policy = policy or feed_policy(settings)
-        self.synced = synced
-        """The registry as this process synced it just before the run; None: the run does it."""
+        self.synced = shared.synced
         self.accesses: Mapping[str, Access] | None = None
         """The headers and passwords of feeds as the claim of this run read them; None: they are not known."""
         self._monotonic = monotonic

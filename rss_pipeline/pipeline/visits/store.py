@@ -6,10 +6,11 @@ The statements are storage's. What is new is found here, and guids that change o
 import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rss_pipeline.batched import batched
+from rss_pipeline.collector.models.ending import Ending
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.schedule.after_visit import after_visit
@@ -21,7 +22,7 @@ from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.identify import identify, to_identify
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Statement
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
 from rss_pipeline.storage.feeds.holds import feed_statements
@@ -35,69 +36,97 @@ logger = logging.getLogger(__name__)
 _GUIDS_AT_ONCE = 500
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A stored document: the ids of its items, those without images, the new ones, the row of the close."""
+
+    ids: list[str]
+    imageless: set[str]
+    fresh: Sequence[str]
+    closed: Row | None
+    """None where the run had lost its claim."""
+
+
 def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     """Store a document's items and close its visit.
 
     Raises:
         StorageRejected: the database refuses something of it; the visit is not closed.
     """
-    feed, document = visit.feed, parsed.document
-    response = document.response
-    assert document.backup_key is not None
-    backup_key = document.backup_key
+    feed = visit.feed
     now = run.clock()
     ending = after_visit(feed, parsed, now=now, most_backup_bytes=run.settings.most_backup_bytes)
-    ids: list[str] = []
-    imageless: set[str] = set()
+    limited, left_out = _within_day(visit, parsed, now, run=run)
+    written = _write(visit, limited, ending, now, run=run)
+    closed = written.closed
+    if closed is not None:
+        log_move(feed, ending.address)
+        log_full(feed, ending)
+        warn_of_guids(run.database, visit, limited, fresh=written.fresh, listed=written.ids)
+        _warn_of_limits(visit, now, left_out=left_out, is_gap=bool(closed["gap"]), run=run)
+    is_gap = closed is not None and bool(closed["gap"])
+    stored = Stored(
+        # They are stored, and the run keeps this value to its end.
+        parsed=replace(limited, aliases={}, stream_members={}, stream_values={}),
+        new_ids=tuple(id for id in written.fresh if id not in written.imageless),
+        imageless_ids=tuple(id for id in written.fresh if id in written.imageless),
+        items_new=0 if closed is None else int(closed["items_new"] or 0),
+        is_gap=is_gap,
+    )
+    after = ending.if_gap.next if is_gap and ending.if_gap is not None else ending.next
+    return replace(visit, outcome=stored, next=after, lost=closed is None)
 
-    def groups() -> Iterator[list[Statement]]:
-        """Made as they are sent: a document of 20 MB has at most a megabyte in memory at a time."""
-        judgement = streams.judgement_of(feed, parsed, token=visit.token)
-        for chunk in read_chunks(parsed.path):
-            ids.extend(chunk.ids)
-            imageless.update(chunk.imageless)
-            inserts = items.insert_statements(
-                chunk,
-                feed_id=feed.id,
-                token=visit.token,
-                fetched_at=response.fetched_at,
-                backup_key=backup_key,
-            )
-            of_streams = judgement.groups(chunk.ids)
-            yield [*inserts, *next(of_streams, [])]
-            yield from of_streams
-        closing = closing_statement(
-            StoredDocument(
-                feed=feed,
-                token=visit.token,
-                parsed=parsed,
-                item_ids=ids,
-                ending=ending,
-            ),
-            now=now,
-        )
-        marks = mark_header(feed, visit.token, parsed.header)
-        holds = [] if ending.hold is None else feed_statements([ending.hold])
-        yield [*streams.note_document(feed, visit.token, parsed), *marks, *holds, closing]
 
-    parsed, left_out = _within_day(visit, parsed, now, run=run)
+def _write(visit: Visit, parsed: Parsed, ending: Ending, now: datetime, *, run: RunContext) -> _Written:
+    """Items in batches, and in the last of them the closing statement."""
+    fetched_at = parsed.document.response.fetched_at
     about_retired = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
     if parsed.aliases:
-        add_aliases(run.database, feed.id, parsed.aliases, fetched_at=response.fetched_at, token=visit.token)
+        add_aliases(run.database, visit.feed.id, parsed.aliases, fetched_at=fetched_at, token=visit.token)
+    ids: list[str] = []
+    imageless: set[str] = set()
     results: list[Result] = []
-    for batch in _batches(groups()):
+    for batch in _batches(_groups(visit, parsed, ending, now, ids=ids, imageless=imageless)):
         if about_retired and sum(map(_length, (*batch, *about_retired))) <= MAX_PARAMETER_BYTES:
             batch[:0] = about_retired
             about_retired = []
         results += run.database.batch(batch)
-    closed = results[-1].rows
-    fresh = items.new_ids(results[:-1])
-    if closed:
-        log_move(feed, ending.address)
-        log_full(feed, ending)
-    if closed:
-        warn_of_guids(run.database, visit, parsed, fresh=fresh, listed=ids)
-    if closed and left_out:
+    return _Written(ids, imageless, items.new_ids(results[:-1]), next(iter(results[-1].rows), None))
+
+
+def _groups(
+    visit: Visit, parsed: Parsed, ending: Ending, now: datetime, *, ids: list[str], imageless: set[str]
+) -> Iterator[list[Statement]]:
+    """The statements of a document, made as they are sent: one of 20 MB has at most a megabyte in memory at a
+    time. `ids` and `imageless` get the ids of its items, and of those without images."""
+    feed, document = visit.feed, parsed.document
+    assert document.backup_key is not None
+    judgement = streams.judgement_of(feed, parsed, token=visit.token)
+    for chunk in read_chunks(parsed.path):
+        ids.extend(chunk.ids)
+        imageless.update(chunk.imageless)
+        inserts = items.insert_statements(
+            chunk,
+            feed_id=feed.id,
+            token=visit.token,
+            fetched_at=document.response.fetched_at,
+            backup_key=document.backup_key,
+        )
+        of_streams = judgement.groups(chunk.ids)
+        yield [*inserts, *next(of_streams, [])]
+        yield from of_streams
+    closing = closing_statement(
+        StoredDocument(feed=feed, token=visit.token, parsed=parsed, item_ids=ids, ending=ending), now=now
+    )
+    marks = mark_header(feed, visit.token, parsed.header)
+    holds = [] if ending.hold is None else feed_statements([ending.hold])
+    yield [*streams.note_document(feed, visit.token, parsed), *marks, *holds, closing]
+
+
+def _warn_of_limits(visit: Visit, now: datetime, *, left_out: int, is_gap: bool, run: RunContext) -> None:
+    """Warn of new items that were not stored, and of items that were probably missed."""
+    feed = visit.feed
+    if left_out:
         sentence = (
             f"{left_out:,} new items are not stored: the feed had {run.settings.items_per_day:,} on"
             f" {now:%Y-%m-%d}, its most of a day (RSS_ITEMS_PER_DAY). `rss-pipeline replay {feed.id}` adds"
@@ -105,20 +134,8 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         )
         logger.warning("%s: %s", feed.url, sentence)
         add_warning(run.database, feed.id, FeedWarning(kind="day_full", sentence=sentence))
-    is_gap = bool(closed and closed[0]["gap"])
     if is_gap:
         logger.warning("%s: %s.", feed.url, SENTENCE)
-    unseen = tuple(id for id in fresh if id not in imageless)
-    stored = Stored(
-        # They are stored, and the run keeps this value to its end.
-        parsed=replace(parsed, aliases={}, stream_members={}, stream_values={}),
-        new_ids=unseen,
-        imageless_ids=tuple(id for id in fresh if id in imageless),
-        items_new=int(closed[0]["items_new"] or 0) if closed else 0,
-        is_gap=is_gap,
-    )
-    after = ending.if_gap.next if is_gap and ending.if_gap is not None else ending.next
-    return replace(visit, outcome=stored, next=after, lost=not closed)
 
 
 def _within_day(visit: Visit, parsed: Parsed, now: datetime, *, run: RunContext) -> tuple[Parsed, int]:

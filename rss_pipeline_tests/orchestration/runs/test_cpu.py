@@ -6,6 +6,7 @@ CPU time of this process and not seconds on the clock: it is the same on a busy 
 import time
 from collections.abc import Callable
 
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.storage.feeds.claimable import Due
@@ -32,11 +33,13 @@ def test_a_failing_visit_through_the_pipeline_costs_a_twentieth_of_a_run(pipelin
     def alone() -> None:
         pipeline.clock.turn(days=2)
         with Session(
-            settings=pipeline.settings,
-            database=pipeline.database,
-            objects=pipeline.objects,
-            run_id="alone",
-            clock=pipeline.clock,
+            RunContext(
+                settings=pipeline.settings,
+                database=pipeline.database,
+                objects=pipeline.objects,
+                run_id="alone",
+                clock=pipeline.clock,
+            )
         ) as session:
             poll_round(session, Due(now=pipeline.clock()), {})
 

@@ -9,6 +9,7 @@ import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.settings import Settings
@@ -149,11 +150,15 @@ def test_a_spool_has_a_folder_from_its_first_use_until_it_is_removed(tmp_path: P
 
 def _session(tmp_path: Path, database: Database, **parts: Any) -> Session:
     return Session(
-        settings=Settings(home=tmp_path, feeds_file=tmp_path / "feeds.yaml", user_agent="rss_pipeline/test"),
-        database=database,
-        objects=FolderStore(tmp_path / "objects"),
-        run_id="run",
-        clock=lambda: NOW,
+        RunContext(
+            settings=Settings(
+                home=tmp_path, feeds_file=tmp_path / "feeds.yaml", user_agent="rss_pipeline/test"
+            ),
+            database=database,
+            objects=FolderStore(tmp_path / "objects"),
+            run_id="run",
+            clock=lambda: NOW,
+        ),
         **parts,
     )
 

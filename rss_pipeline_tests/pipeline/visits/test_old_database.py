@@ -17,6 +17,7 @@ import pytest
 
 from rss_pipeline.errors import NetworkUnavailable
 from rss_pipeline.pipeline.images.download import download_images
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.visit import Visit
@@ -45,11 +46,13 @@ class Installation:
 
     def session(self) -> Session:
         return Session(
-            settings=self.settings,
-            database=self.database,
-            objects=open_objects(self.settings),
-            run_id="the next run",
-            clock=lambda: self.now,
+            RunContext(
+                settings=self.settings,
+                database=self.database,
+                objects=open_objects(self.settings),
+                run_id="the next run",
+                clock=lambda: self.now,
+            )
         )
 
     def poll(self, *, after: timedelta = timedelta(0)) -> dict[str, Visit]:

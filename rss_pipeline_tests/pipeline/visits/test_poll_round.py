@@ -15,6 +15,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.models.shard import Shard, bucket_of, shard_of
 from rss_pipeline.errors import ObjectStoreUnavailable
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.fetch import STORED_TOGETHER
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
@@ -32,11 +33,13 @@ def session(pipeline: Pipeline, server: FeedServer) -> Iterator[Session]:
     pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=404)), "bad")
     pipeline.sync()
     with Session(
-        settings=pipeline.settings,
-        database=pipeline.database,
-        objects=pipeline.objects,
-        run_id="round",
-        clock=pipeline.clock,
+        RunContext(
+            settings=pipeline.settings,
+            database=pipeline.database,
+            objects=pipeline.objects,
+            run_id="round",
+            clock=pipeline.clock,
+        )
     ) as session:
         yield session
 
@@ -174,11 +177,13 @@ def a_session_of_many(
         pipeline.register(server.route(host, "/feed", Answer(body=rss(host))), f"f{host[-2:]}")
     pipeline.sync()
     with Session(
-        settings=replace(pipeline.settings, batch_size=batch),
-        database=pipeline.database,
-        objects=pipeline.objects,
-        run_id="round",
-        clock=pipeline.clock,
+        RunContext(
+            settings=replace(pipeline.settings, batch_size=batch),
+            database=pipeline.database,
+            objects=pipeline.objects,
+            run_id="round",
+            clock=pipeline.clock,
+        ),
         monotonic=monotonic,
     ) as session:
         yield session

@@ -18,6 +18,7 @@ from rss_pipeline.pipeline.accounts.users import remove_user
 from rss_pipeline.pipeline.health.checks import contact_named
 from rss_pipeline.pipeline.reading.first_user import code_of_first_user
 from rss_pipeline.pipeline.session.fetch_policy import with_contact
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline_tests.api.pages.browsing import browser
@@ -97,11 +98,13 @@ def test_what_cannot_be_a_user_is_said_and_nothing_is_made(
 def test_the_contact_that_the_page_asks_for_goes_to_publishers_from_the_next_run_on(reader: Reader) -> None:
     def next_run() -> Session:
         return Session(
-            settings=reader.settings,
-            database=reader.database,
-            objects=open_objects(reader.settings),
-            run_id="run",
-            clock=reader.clock,
+            RunContext(
+                settings=reader.settings,
+                database=reader.database,
+                objects=open_objects(reader.settings),
+                run_id="run",
+                clock=reader.clock,
+            )
         )
 
     client = browser(reader)

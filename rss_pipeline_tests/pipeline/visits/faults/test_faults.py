@@ -20,6 +20,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import DatabaseUnavailable, ObjectStoreUnavailable, StorageRejected
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
@@ -448,11 +449,13 @@ def test_a_run_gives_back_what_it_claimed_also_where_its_workers_cannot_be_ended
             raise OSError("no such process")
 
     session = Session(
-        settings=feeds.settings,
-        database=feeds.database,
-        objects=FolderStore(feeds.settings.objects_path),
-        run_id="run",
-        clock=feeds.clock,
+        RunContext(
+            settings=feeds.settings,
+            database=feeds.database,
+            objects=FolderStore(feeds.settings.objects_path),
+            run_id="run",
+            clock=feeds.clock,
+        )
     )
     session.parser_pool = Stubborn()  # type: ignore[assignment]
     from rss_pipeline.storage.feeds.claimable import Due
