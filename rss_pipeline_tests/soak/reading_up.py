@@ -7,7 +7,6 @@ The users are those of reading_clients.py. No test is in here.
 import os
 import random
 import signal
-import subprocess
 import time
 import urllib.request
 from collections import Counter
@@ -16,13 +15,15 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import dagster as dg
 import psutil
+from click.testing import CliRunner
 
+from rss_pipeline.cli.main import main
 from rss_pipeline.orchestration.instance.dead_runs import born, last_sign
 from rss_pipeline.storage.subscriptions.subscriptions import FRESH_ITEMS
 from rss_pipeline_tests.soak.reading_clients import Client
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import PROGRAM, Up, members
+from rss_pipeline_tests.support.up import Up, members
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 USERS = ("ann", "bob", "cleo")
@@ -131,13 +132,10 @@ def users_of(up: Up, publishers: Publishers) -> Iterator[tuple[Killed, list[Clie
         soon(killed.answers)
         clients = []
         for seed, name in enumerate(USERS):
-            subprocess.run(
-                [PROGRAM, "user", "add", name, "--password-stdin"],
-                env=up.environment,
-                input=PASSWORD.encode(),
-                check=True,
-                capture_output=True,
-            )
+            # In this process: one of its own takes a second to start, and this is no test of the command.
+            command = ["user", "add", name, "--password-stdin"]
+            done = CliRunner().invoke(main, command, input=PASSWORD, env=up.environment)
+            assert done.exit_code == 0, done.output
             clients.append(Client(killed.url, name, PASSWORD, publishers.urls, seed))
             stack.callback(clients[-1].close)
         publishers.has_news = True

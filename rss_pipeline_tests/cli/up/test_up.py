@@ -1,9 +1,8 @@
 """`rss-pipeline up` as a person has it: UI, daemon, code server and reader, driven by clicks in the UI, by
 GraphQL, and by users who read.
 
-One test, because starting them costs more than most checks, which build on each other. Each stage is a
-function that says what it shows. Some are in up_doors.py, those of the UI in up_in_chromium.py, those with
-kills in up_while_read.py.
+Started once, because that costs more than most checks, which build on each other (support/stages.py). Some
+stages are in up_doors.py, those of the UI in up_in_chromium.py, those with kills in up_while_read.py.
 """
 
 import random
@@ -12,29 +11,36 @@ import sqlite3
 import subprocess
 import threading
 import urllib.request
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from playwright.sync_api import expect
 
 from rss_pipeline_tests.cli.up.up_doors import (
     no_client_sends_a_run_to_another_database,
     no_page_of_another_site_starts_a_run,
 )
 from rss_pipeline_tests.cli.up.up_feeds import ALL_FEEDS, FAILING, ITEMS, PASSWORD, register
-from rss_pipeline_tests.cli.up.up_in_chromium import the_ui_shows_and_does_what_a_person_comes_for
+from rss_pipeline_tests.cli.up.up_in_chromium import ALL_LOOKS, SHORT_LOOKS
 from rss_pipeline_tests.cli.up.up_while_read import (
+    Reader,
     no_kill_loses_anything_while_users_read,
     reader_of,
     two_hundred_clicks_on_fifty_feeds_make_few_runs_and_a_request_a_feed,
 )
 from rss_pipeline_tests.orchestration import desk
+from rss_pipeline_tests.orchestration.desk import Desk, browser
 from rss_pipeline_tests.soak.reading_up import Publishers, allowed
-from rss_pipeline_tests.support.clients.chromium import CHROMIUM
+from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.stages import Stages, name_of
 from rss_pipeline_tests.support.up import (
     PROGRAM,
     Up,
@@ -48,40 +54,66 @@ from rss_pipeline_tests.support.up import (
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 
-@pytest.mark.minutes
-@pytest.mark.timeout(1800)
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "all_of_it", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["short", "all of it"]
-)
-def test_up_from_its_first_poll_to_its_last_process(
-    tmp_path: Path, server: FeedServer, all_of_it: bool
-) -> None:
-    publishers = Publishers(server, random.Random(1))
-    register(tmp_path, server, publishers)
-    environment = {"FEED_PASSWORD": PASSWORD, "RSS_UI_HOSTS": "rss.example.org", **allowed(server.port)}
-    with started(tmp_path, **environment) as up:
-        soon(up.answers)
-        the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up)
-        a_poll_starts_by_itself_and_its_items_are_stored(up)
-        no_page_of_another_site_starts_a_run(up)
-        no_client_sends_a_run_to_another_database(up)
-        the_graphql_client_of_the_shell_is_served(up)
-        if CHROMIUM is not None:
-            the_ui_shows_and_does_what_a_person_comes_for(up, server, all_of_it=all_of_it)
-        if not all_of_it:
-            of_those_that_fail_only_what_somebody_materialized_is_red(up)
-        for id in FAILING:
-            server.route(desk.host(id), f"/{id}.xml", Answer(body=rss("mended")))
-        with reader_of(up) as dan:
-            two_hundred_clicks_on_fifty_feeds_make_few_runs_and_a_request_a_feed(up, dan, server)
-            no_kill_loses_anything_while_users_read(up, dan, server, publishers, all_of_it=all_of_it)
-        the_next_poll_turned_the_red_keys_green(up)
-        a_second_one_in_the_same_home_says_who_runs_there(up)
-        sigterm_in_a_run_cancels_it_ends_every_process_and_leaves_no_claim(up, server)
-        no_secret_is_in_any_file(up, server)
-    if CHROMIUM is None:
-        pytest.skip("all but what a person sees and clicks in the UI: no Chromium on this machine")
+@dataclass(slots=True)
+class Home:
+    """The running command, and who asks it: browser and reader stay for the stages after the one that first
+    needs them."""
+
+    up: Up
+    server: FeedServer
+    publishers: Publishers
+    all_of_it: bool
+    """Whether the stages are those of `make soak`."""
+    opened: ExitStack
+    browsing: ExitStack
+    _ui: Desk | None = None
+    _dan: Reader | None = None
+
+    def ui(self) -> Desk:
+        if self._ui is None:
+            expect.set_options(timeout=PATIENCE_MS)
+            self._ui = self.browsing.enter_context(browser(self.up, self.server))
+        return self._ui
+
+    def dan(self) -> Reader:
+        if self._dan is None:
+            self._dan = self.opened.enter_context(reader_of(self.up))
+        return self._dan
+
+
+@contextmanager
+def running(folder: Path, *, all_of_it: bool) -> Iterator[Home]:
+    """An installation that answers."""
+    with FeedServer() as server:
+        publishers = Publishers(server, random.Random(1))
+        register(folder, server, publishers)
+        environment = {"FEED_PASSWORD": PASSWORD, "RSS_UI_HOSTS": "rss.example.org", **allowed(server.port)}
+        with started(folder, **environment) as up, ExitStack() as opened, ExitStack() as browsing:
+            soon(up.answers)
+            yield Home(up, server, publishers, all_of_it, opened, browsing)
+
+
+def of_up(stage: Callable[[Up], None]) -> Callable[[Home], None]:
+    @wraps(stage)
+    def reached(home: Home) -> None:
+        # A page that is open asks again and again.
+        home.browsing.close()
+        stage(home.up)
+
+    return reached
+
+
+def in_ui(look: Callable[[Desk], None]) -> Callable[[Home], None]:
+    @wraps(look)
+    def reached(home: Home) -> None:
+        if CHROMIUM is None:
+            pytest.skip("what a person sees and clicks in the UI: no Chromium on this machine")
+        ui = home.ui()
+        look(ui)
+        assert ui.elsewhere == [], "a page asked another machine"
+        assert ui.errors == [], "a page's script broke"
+
+    return reached
 
 
 def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up: Up) -> None:
@@ -157,6 +189,18 @@ def of_those_that_fail_only_what_somebody_materialized_is_red(up: Up) -> None:
     assert up.statuses()["red"] == [desk.BROKEN]
 
 
+def two_hundred_clicks_make_few_runs_and_a_request_a_feed(home: Home) -> None:
+    for id in FAILING:
+        home.server.route(desk.host(id), f"/{id}.xml", Answer(body=rss("mended")))
+    two_hundred_clicks_on_fifty_feeds_make_few_runs_and_a_request_a_feed(home.up, home.dan(), home.server)
+
+
+def no_kill_loses_anything(home: Home) -> None:
+    no_kill_loses_anything_while_users_read(
+        home.up, home.dan(), home.server, home.publishers, all_of_it=home.all_of_it
+    )
+
+
 def the_next_poll_turned_the_red_keys_green(up: Up) -> None:
     """One that was not in `up`: the command's, when all was killed."""
     soon(up.answers)
@@ -176,7 +220,8 @@ def a_second_one_in_the_same_home_says_who_runs_there(up: Up) -> None:
     assert f"(process {up.process.pid}, http://127.0.0.1:{up.port})" in done.stderr.decode()
 
 
-def sigterm_in_a_run_cancels_it_ends_every_process_and_leaves_no_claim(up: Up, server: FeedServer) -> None:
+def sigterm_in_a_run_cancels_it_ends_every_process_and_leaves_no_claim(home: Home) -> None:
+    up, server = home.up, home.server
     slow = threading.Event()
     server.route(desk.host(desk.BROKEN), f"/{desk.BROKEN}.xml", Answer(body=rss("late"), wait_for=slow))
     before = len(server.asked(desk.host(desk.BROKEN)))
@@ -197,12 +242,65 @@ def sigterm_in_a_run_cancels_it_ends_every_process_and_leaves_no_claim(up: Up, s
     assert up.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL OR unclosed_claims > 0") == []
 
 
-def no_secret_is_in_any_file(up: Up, server: FeedServer) -> None:
+def no_secret_is_in_any_file(home: Home) -> None:
+    up = home.up
     hosts = {desk.host(id) for id in desk.FEEDS}
-    asked = [request for request in server.requests if request.host in hosts]
+    asked = [request for request in home.server.requests if request.host in hosts]
     assert asked
     assert all("authorization" in request.headers for request in asked)
     up.log.flush()
     files = [path for path in up.home.parent.rglob("*") if path.is_file()]
     assert any(path.name == "rss.sqlite" for path in files)
     assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
+
+
+_BEGIN = (
+    of_up(the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on),
+    of_up(a_poll_starts_by_itself_and_its_items_are_stored),
+    of_up(no_page_of_another_site_starts_a_run),
+    of_up(no_client_sends_a_run_to_another_database),
+    of_up(the_graphql_client_of_the_shell_is_served),
+)
+_END = (
+    two_hundred_clicks_make_few_runs_and_a_request_a_feed,
+    no_kill_loses_anything,
+    of_up(the_next_poll_turned_the_red_keys_green),
+    of_up(a_second_one_in_the_same_home_says_who_runs_there),
+    sigterm_in_a_run_cancels_it_ends_every_process_and_leaves_no_claim,
+    no_secret_is_in_any_file,
+)
+SHORT = (
+    *_BEGIN,
+    *map(in_ui, SHORT_LOOKS),
+    of_up(of_those_that_fail_only_what_somebody_materialized_is_red),
+    *_END,
+)
+ALL = (*_BEGIN, *map(in_ui, ALL_LOOKS), *_END)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stages[Home]]:
+    with running(tmp_path_factory.mktemp("up"), all_of_it=False) as home:
+        yield Stages(home, SHORT)
+
+
+@pytest.mark.minutes
+@pytest.mark.timeout(1800)
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", SHORT, ids=name_of)
+def test_up(short: Stages[Home], stage: Callable[[Home], None]) -> None:
+    short.reach(stage)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stages[Home]]:
+    with running(tmp_path_factory.mktemp("up"), all_of_it=True) as home:
+        yield Stages(home, ALL)
+
+
+@pytest.mark.soak
+@pytest.mark.minutes
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("stage", ALL, ids=name_of)
+def test_all_of_up(whole: Stages[Home], stage: Callable[[Home], None]) -> None:
+    whole.reach(stage)

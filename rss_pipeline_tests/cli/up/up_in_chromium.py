@@ -1,5 +1,5 @@
-"""What a person sees and clicks in Dagster's UI: headless Chromium on a running `rss-pipeline up`. A stage of
-test_up.py, made of stages.
+"""What a person sees and clicks in Dagster's UI: headless Chromium on a running `rss-pipeline up`. Stages of
+test_up.py.
 
 Each says what it shows, and goes on from what those before did to the feeds. Nothing a page needs comes from
 another machine. No test is in here.
@@ -9,55 +9,16 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from playwright.sync_api import Error, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from rss_pipeline_tests.cli.up.up_and_strangers import no_page_of_another_site_starts_a_run_or_shows_the_ui
 from rss_pipeline_tests.cli.up.up_feeds import ALL_FEEDS
-from rss_pipeline_tests.orchestration.desk import BROKEN, BUSY, GONE, QUIET, Desk, browser, host
-from rss_pipeline_tests.support.clients.chromium import PATIENCE_MS
-from rss_pipeline_tests.support.server import FeedServer
-from rss_pipeline_tests.support.up import Up, location, runs_of
+from rss_pipeline_tests.orchestration.desk import BROKEN, BUSY, GONE, QUIET, Desk, host
+from rss_pipeline_tests.support.up import location, runs_of
 from rss_pipeline_tests.support.waiting import soon
 
 RUN_MS = 180_000
 """How long a run may take from the click to its end, on a machine that runs other tests beside it."""
-
-
-def the_ui_shows_and_does_what_a_person_comes_for(up: Up, server: FeedServer, *, all_of_it: bool) -> None:
-    """`all_of_it`: also what needs further runs, and minutes; what the pages show of a sensor or a failed run
-    is in Dagster's tables, whose tests are in orchestration/."""
-    expect.set_options(timeout=PATIENCE_MS)
-    failed: list[Exception] = []
-    short = (
-        the_graph_leads_from_the_registry_over_the_items_to_their_images,
-        a_polls_run_tells_what_it_did_and_why_feeds_failed,
-        no_page_of_another_site_starts_a_run_or_shows_the_ui,
-    )
-    long = (
-        *short[:-1],
-        a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
-        all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
-        images_stand_after_the_items_they_are_of,
-        checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
-        the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
-        a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
-        the_numbers_of_visits_plot_over_feeds_and_over_time,
-        the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
-        backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
-        short[-1],
-        of_those_that_fail_only_what_somebody_materialized_is_red,
-    )
-    with browser(up, server) as ui:
-        for stage in long if all_of_it else short:
-            try:
-                stage(ui)
-                assert ui.elsewhere == [], "a page asked another machine"
-                assert ui.errors == [], "a page's script broke"
-            except (AssertionError, Error) as error:
-                error.add_note(f"in {stage.__name__}")
-                failed.append(error)
-    if failed:
-        raise ExceptionGroup("the UI does not", failed)
 
 
 def the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: Desk) -> None:
@@ -320,3 +281,26 @@ def ended_backfill(ui: Desk, keys: list[str]) -> str | None:
         ):
             return str(backfill["id"])
     return None
+
+
+SHORT_LOOKS = (
+    the_graph_leads_from_the_registry_over_the_items_to_their_images,
+    a_polls_run_tells_what_it_did_and_why_feeds_failed,
+    no_page_of_another_site_starts_a_run_or_shows_the_ui,
+)
+ALL_LOOKS = (
+    *SHORT_LOOKS[:-1],
+    a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
+    all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
+    images_stand_after_the_items_they_are_of,
+    checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
+    the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
+    a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
+    the_numbers_of_visits_plot_over_feeds_and_over_time,
+    the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
+    backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
+    SHORT_LOOKS[-1],
+    of_those_that_fail_only_what_somebody_materialized_is_red,
+)
+"""Also what needs further runs, and minutes; what the pages show of a sensor or a failed run is in Dagster's
+tables, whose tests are in orchestration/."""
