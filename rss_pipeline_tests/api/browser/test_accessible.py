@@ -1,5 +1,7 @@
 """axe-core finds nothing serious on any view, light and dark, wide and narrow."""
 
+from collections.abc import Callable
+from itertools import cycle, permutations
 from typing import Any
 
 import pytest
@@ -60,24 +62,38 @@ def serious(page: Page, **options: Any) -> list[str]:
     ]
 
 
-def found_on(page: Page) -> list[str]:
-    """In both colours, and on a page as narrow as a phone's."""
-    page.evaluate(axe.Axe().axe_script)
-    bright = serious(page)
+def on_the_desk(page: Page) -> list[str]:
+    return serious(page)
+
+
+def in_the_dark(page: Page) -> list[str]:
     page.emulate_media(color_scheme="dark")
-    dark = serious(page, **COLOURS)
+    found = serious(page, **COLOURS)
     page.emulate_media(color_scheme="light")
+    return [f"in the dark, {each}" for each in found]
+
+
+def on_a_phone(page: Page) -> list[str]:
     page.set_viewport_size(NARROW)
-    narrow = serious(page)
+    found = serious(page)
     page.set_viewport_size(WIDE)
-    return [
-        *bright,
-        *(f"in the dark, {each}" for each in dark),
-        *(f"on a phone, {each}" for each in narrow),
-    ]
+    return [f"on a phone, {each}" for each in found]
 
 
-def test_axe_finds_nothing_serious_on_any_view(books: Library) -> None:
+LOOKS = (on_the_desk, in_the_dark, on_a_phone)
+"""A page in both colours, and as narrow as a phone's."""
+
+
+def found_on(page: Page, *looks: Callable[[Page], list[str]]) -> list[str]:
+    page.evaluate(axe.Axe().axe_script)
+    return [each for look in looks for each in look(page)]
+
+
+@pytest.mark.parametrize(
+    "looks_each", [pytest.param(3, marks=pytest.mark.soak), 1], ids=["all looks", "a look each"]
+)
+def test_axe_finds_nothing_serious_on_any_view(books: Library, looks_each: int) -> None:
+    """Each look at an item that is open; at the other pages one after the other takes its turn."""
     fields = {"link": "https://planet.example/", "comments_url": "https://planet.example/#talk"}
     feed = books.feed("Planet", "one", "two", content_html=ARTICLE, **fields)
     user = books.user(feed, folder="News")
@@ -88,13 +104,13 @@ def test_axe_finds_nothing_serious_on_any_view(books: Library) -> None:
         page.keyboard.press("j")
         page.keyboard.press("o")
         page.locator(".opened .body").wait_for()
-        assert found_on(page) == []
+        assert found_on(page, *LOOKS) == []
         page.keyboard.press("?")
         page.get_by_role("dialog").wait_for()
-        assert found_on(page) == []
+        assert found_on(page, *LOOKS[:looks_each]) == []
         bad = {}
-        for path in PATHS:
+        for path, looks in zip(PATHS, cycle(permutations(LOOKS, looks_each)), strict=False):
             page.goto(path.format(feed=feed, item=id))
-            if what := found_on(page):
+            if what := found_on(page, *looks):
                 bad[path] = what
         assert bad == {}
