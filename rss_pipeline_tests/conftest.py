@@ -47,8 +47,10 @@ settings.register_profile("quick", settings.get_profile("busy"), max_examples=20
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Mark the tests that start the local Cloudflare or a Postgres; put those that are to run in order."""
     for item in items:
-        names = set(getattr(item, "fixturenames", ()))
-        params = set(map(str, getattr(getattr(item, "callspec", None), "params", {}).values()))
+        names = getattr(item, "fixturenames", ())
+        # Not the text of what is none: that of a body of megabytes takes long to make.
+        given = getattr(getattr(item, "callspec", None), "params", {}).values()
+        params = [value for value in given if isinstance(value, str)]
         if "running_cloudflare" in names or not {"cloudflare", "d1", "r2"}.isdisjoint(params):
             item.add_marker(pytest.mark.workerd)
         if "running_postgres" in names or "postgres" in params:
@@ -63,8 +65,9 @@ def in_order(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
     xdist gives each worker a part of the list, in order. Tests of minutes in one file share what they start,
     so they are in one part.
     """
-    minutes = [item for item in items if item.get_closest_marker("minutes")]
-    rest = [item for item in items if not item.get_closest_marker("minutes")]
+    marked = {item: {mark.name for mark in item.iter_markers()} for item in items}
+    minutes = [item for item in items if "minutes" in marked[item]]
+    rest = [item for item in items if "minutes" not in marked[item]]
     files: dict[Path, list[pytest.Item]] = {}
     for item in minutes:
         files.setdefault(item.path, []).append(item)
@@ -74,7 +77,7 @@ def in_order(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
         size = max((len(items) - len(ordered)) // (workers - n) - len(first), 0)
         part, rest = rest[:size], rest[size:]
         if workers > 1:
-            part.sort(key=lambda item: item.get_closest_marker("slow") is None)
+            part.sort(key=lambda item: "slow" not in marked[item])
         ordered += [*first, *part]
     return ordered
 
