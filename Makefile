@@ -61,7 +61,7 @@ run: $(VENV)/.runtime
 install: $(VENV)/.runtime
 	@echo "rss_pipeline is set up in $(VENV)"
 
-# An import of Dagster fails in these tests; those in workerd, Postgres and Redis, the slow ones and four of five
+# An import of Dagster fails in these tests; those in workerd, Postgres and Redis, the slow ones and three of five
 # examples of each property are left to `make test`.
 QUICK_TESTS := not slow and not soak and not workerd and not postgres and not redis
 quick: lint
@@ -93,8 +93,10 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Also the properties of `make test`, with ten times the examples.
 soak: worker
 	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m "hypothesis and not soak" --hypothesis-profile long
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run

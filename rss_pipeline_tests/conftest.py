@@ -37,10 +37,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 gc.disable()
 
 # On a busy machine inputs are slow to make, and that is no fault of what is tested.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50
+)
 settings.load_profile("busy")
-# For `make quick`; `make test` tries all.
+# For `make quick` and `make soak`.
 settings.register_profile("quick", settings.get_profile("busy"), max_examples=20)
+settings.register_profile("long", settings.get_profile("busy"), max_examples=500)
 
 
 @pytest.hookimpl(wrapper=True)

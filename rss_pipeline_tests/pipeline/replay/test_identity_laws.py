@@ -26,6 +26,7 @@ from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
 from rss_pipeline_tests.storage.values import register, spec
+from rss_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.slow
 
@@ -163,7 +164,7 @@ STEPS = st.lists(WINDOWS | st.integers(0, 9), min_size=1, max_size=8)
 
 
 @given(earlier=st.lists(WINDOWS, max_size=2), steps=STEPS)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 def test_no_listed_item_is_lost_or_comes_twice(
     feed: Feed, earlier: list[Window], steps: list[Window | int]
 ) -> None:
@@ -194,7 +195,7 @@ OF_ONE_LINK = st.lists(ITEMS.map(lambda item: (item[0], item[0] + item[1], item[
 
 
 @given(earlier=st.lists(OF_ONE_LINK, max_size=3), windows=st.lists(OF_ONE_LINK, max_size=4))
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=examples(20), deadline=None, derandomize=True)
 def test_after_a_loss_the_backups_give_the_same_items_under_the_same_guids(
     feed: Feed, earlier: list[Window], windows: list[Window]
 ) -> None:
@@ -217,7 +218,7 @@ NUMBERED = st.lists(st.integers(1, 12), min_size=1, max_size=8, unique=True)
     documents=st.lists(st.tuples(NUMBERED, st.sampled_from("abcdefg")), min_size=1, max_size=12),
     has_dates=st.booleans(),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 def test_whatever_guids_are_rewritten_backups_give_the_same_items_and_none_is_lost(
     feed: Feed, documents: list[tuple[list[int], str]], has_dates: bool
 ) -> None:
