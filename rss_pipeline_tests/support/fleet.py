@@ -6,13 +6,12 @@ No test is in here. Postgres and Redis are the fixtures'; what Redis hears is ke
         machines.worker("one", runs=2)
 """
 
-import os
 import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ import psycopg
 
 from rss_pipeline.orchestration.fleet.app import TASK, new_app
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage import schema
+from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline_tests.support.services.postgres import Postgres
 from rss_pipeline_tests.support.services.redis_server import PASSWORD, RedisServer
 from rss_pipeline_tests.support.up import PROGRAM, Up, kill_session, started
@@ -215,18 +216,10 @@ def fleet(
             "RSS_PIPELINE_LEASE_SECONDS": "20",
             **environment,
         }
-        # The variables of the test's own environment are not those of the fleet.
-        clean = {key: text for key, text in os.environ.items() if not key.startswith(("RSS_", "DAGSTER_"))}
-        home = folder / "home"
-        subprocess.run(
-            [PROGRAM, "migrate"],
-            env={**clean, **settings, "RSS_PIPELINE_HOME": str(home)},
-            cwd=folder,
-            check=True,
-            capture_output=True,
-            timeout=PATIENCE,
-        )
-        (home / "objects").mkdir(parents=True, exist_ok=True)
+        # As `rss-pipeline migrate` does it in a process of its own.
+        with closing(PostgresDatabase(url, where=name)) as database:
+            schema.migrate(database)
+        (folder / "home" / "objects").mkdir(parents=True)
         heard = ends.enter_context(_listening(redis))
         main = ends.enter_context(started(folder, options=["--fleet"], **settings))
         machines = Machines(main=main, database_url=url, heard=heard, _ends=ends)
