@@ -21,7 +21,7 @@ class KeptParsers(ParserPool):
 
     def __init__(self) -> None:
         super().__init__(processes=self.PROCESSES, timeout=self.SECONDS)
-        self._kept = ParserPool(processes=self.PROCESSES, timeout=self.SECONDS)
+        self._kept: ParserPool = ParserPool(processes=self.PROCESSES, timeout=self.SECONDS)
 
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], *, timeout: float | None = None

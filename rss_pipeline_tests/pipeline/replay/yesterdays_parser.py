@@ -18,6 +18,7 @@ from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 from rss_pipeline.storage.items.replay import known_rows
 from rss_pipeline_tests.pipeline.replay.replays import poll_over_time, serve
+from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import FeedServer
 
@@ -60,6 +61,19 @@ class _Yesterday(ParserPool):
         return super().map(_worse if function is parse_document else function, tasks, timeout=timeout)
 
 
+class _KeptYesterday(KeptParsers):
+    """The worker processes of all tests, where each has imported this module once."""
+
+    def __init__(self, kept: KeptParsers) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def map(
+        self, function: Callable[[Any], Any], tasks: Iterable[Any], *, timeout: float | None = None
+    ) -> Iterator[tuple[Any, Any]]:
+        return self._kept.map(_worse if function is parse_document else function, tasks, timeout=timeout)
+
+
 def poll_with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two feeds, polled in two versions while the parser was worse than it is now."""
     serve(
@@ -70,7 +84,8 @@ def poll_with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pyt
         rss("fine", "missed", "missed-too", "late", "garbled-ö", "dateless", image="http://i.example"),
     )
     serve(place, server, "two", rss("fine", "x"), rss("x").replace(b"A feed", b"ghost"))
-    kept, place.parser_pool = place.parser_pool, None
+    kept = place.parser_pool
+    place.parser_pool = None if kept is None else _KeptYesterday(kept)
     with monkeypatch.context() as yesterday:
         yesterday.setattr(session, "ParserPool", _Yesterday)
         poll_over_time(place, 2)

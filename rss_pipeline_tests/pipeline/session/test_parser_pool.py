@@ -1,16 +1,12 @@
 """The parser pool with workers that are really killed, stopped and without room on the disk."""
 
-import mmap
-import os
 import resource
-import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -34,6 +30,7 @@ from rss_pipeline.pipeline.session.parser_tasks import (
 from rss_pipeline.pipeline.visits.image_search import spooled_items
 from rss_pipeline.pipeline.visits.parse import parse_documents
 from rss_pipeline.progress import NoProgress
+from rss_pipeline_tests.pipeline.session.worker_tasks import Reading, die, ends_by, take
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.pipeline import NOON, rss
 
@@ -46,19 +43,6 @@ def pool() -> Iterator[ParserPool]:
     pool = ParserPool(processes=2, timeout=20)
     yield pool
     pool.close()
-
-
-def ends_by(path: Path) -> int:
-    """Do to this worker what the first line of the file says, and take the line away; else its process id."""
-    lines = path.read_text().split()
-    if not lines:
-        return os.getpid()
-    path.write_text("\n".join(lines[1:]))
-    if lines[0] == "exit":
-        os._exit(1)
-    os.kill(os.getpid(), getattr(signal, lines[0]))
-    time.sleep(60)
-    return 0
 
 
 def a_task(tmp_path: Path, *ends: str) -> Path:
@@ -180,30 +164,6 @@ def test_processor_time_is_the_document_s_own(pool: ParserPool) -> None:
     assert outcome.kind == "parse_timeout"
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A task that knows the bytes that it reads."""
-
-    bytes: int
-    seconds: float = 0.0
-    memory: int = 0
-
-    def size(self) -> int:
-        return self.bytes
-
-
-def take(task: Reading) -> str:
-    """So many seconds of processor time, and so many bytes of address space."""
-    try:
-        mmap.mmap(-1, max(task.memory, 1)).close()
-    except OSError:
-        raise MemoryError from None
-    end = time.process_time() + task.seconds
-    while time.process_time() < end:
-        pass
-    return "done"
-
-
 def test_a_larger_document_may_take_more_time_and_memory() -> None:
     pool = ParserPool(processes=1, timeout=0.5)
     tasks = [Reading(60_000_000, seconds=0.8), Reading(60_000_000, memory=2 << 30)]
@@ -251,7 +211,7 @@ def test_workers_that_do_not_stay_alive_fail_the_run_and_no_document(
     pool: ParserPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No process may be started any more: the kernel refuses, as it does without memory."""
-    monkeypatch.setattr(parser_pool, "_limit_memory", _die)
+    monkeypatch.setattr(parser_pool, "_limit_memory", die)
     with pytest.raises(InfrastructureError, match="parser process"):
         list(pool.map(ends_by, [a_task(tmp_path)]))
 
@@ -272,10 +232,6 @@ def test_a_task_that_comes_while_the_pool_breaks_is_begun_in_the_next_one(
     [(_, after)] = pool.map(ends_by, [a_task(tmp_path)])
     assert isinstance(after, int)
     assert after != before
-
-
-def _die() -> None:
-    os._exit(1)
 
 
 def a_document(tmp_path: Path) -> ParseTask:
