@@ -32,7 +32,7 @@ _ALONE_SECONDS = 5.0
 _HOSTILE_ITEMS = 3
 """Items of one feed that may overrun before the rest of its items is left without images."""
 _AT_ONCE_BYTES = MAX_PARAMETER_BYTES // 2
-"""The tasks of one write: each write touches pages all over their indexes, so a few large ones cost less than many."""
+"""The tasks of one write: each touches pages all over their indexes, so a few large ones cost less."""
 _HTML_AT_ONCE_BYTES = 2 * MAX_PARAMETER_BYTES
 """The HTML of one write, which is written behind that of the items before, and touches no page twice."""
 
