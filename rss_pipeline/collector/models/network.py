@@ -5,6 +5,7 @@ as one (schedule/our_outage.py); the names of a domain may share a limit of requ
 """
 
 from contextlib import suppress
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
 _CATEGORIES = frozenset(
@@ -43,6 +44,8 @@ _CATEGORIES = frozenset(
 _NAT64 = ip_network("64:ff9b::/96")
 
 
+# Each visit asks several times for its host.
+@lru_cache(maxsize=1_000)
 def network_of(address: str) -> str | None:
     """The /24 of an IPv4 address, also of one within an IPv6 address, the /48 of another IPv6 one: what one
     provider announces at least; None if it is no address."""
