@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.prepared import program
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 FEEDS = 12
-COMMAND = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.faults.dying_poll"]
+COMMAND = program("rss_pipeline_tests.pipeline.visits.faults.dying_poll")
 
 
 @pytest.mark.parametrize(

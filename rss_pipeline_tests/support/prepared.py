@@ -24,6 +24,12 @@ from rss_pipeline_tests.support.waiting import PATIENCE
 _ROOT = Path(__file__).parents[2]
 
 
+def program(module: str) -> list[str]:
+    """The command that runs `main()` of a module: as `-m` does it, but each parser process that comes of it
+    would import the module, with all that this imports."""
+    return [sys.executable, "-W", "ignore", "-c", f"from {module} import main; main()"]
+
+
 class PreparedProcess:
     """A forked process, with the part of `subprocess.Popen` that tests use."""
 

@@ -4,10 +4,7 @@ Every case runs on SQLite and a folder, two of them in all stores, and nearly al
 """
 
 import signal
-import subprocess
-import sys
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -31,6 +28,7 @@ from rss_pipeline_tests.pipeline.retention.stocked import pipeline, stocked
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 __all__ = ["pipeline", "stocked"]
@@ -177,16 +175,15 @@ def test_what_the_download_job_archived_goes_with_its_items(pipeline: Pipeline, 
 @pytest.mark.parametrize("place", ["embedded"], indirect=True)
 @pytest.mark.parametrize("after", [0, 1, 4])
 def test_a_killed_download_leaves_nothing_behind_once_its_items_are_retired(
-    pipeline: Pipeline, server: FeedServer, after: int
+    pipeline: Pipeline, server: FeedServer, prepared: Prepared, after: int
 ) -> None:
     images = [server.route(f"127.0.1.{n + 1}", f"/{n}", Answer(body=png(n))) for n in range(6)]
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=document(*images))), "feed")
     pipeline.poll()
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.images.dying_download"]
-    killed = subprocess.run(
-        [*command, str(pipeline.settings.home), str(after)], cwd=Path(__file__).parents[3], check=False
+    dying = prepared.start(
+        "rss_pipeline_tests.pipeline.images.dying_download", str(pipeline.settings.home), str(after)
     )
-    assert killed.returncode == -signal.SIGKILL
+    assert dying.wait() == -signal.SIGKILL
     age(pipeline, "feed", 181)
     add_rest(pipeline)
     assert cleaned(pipeline).items_waiting == 1, "its lease has not lapsed yet"

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ import pytest
 from rss_pipeline.held_folders import SOCKETS, HeldFolder, sweep
 from rss_pipeline_tests.pipeline.retention.archive import cleaned
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.prepared import program
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -21,8 +21,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 @contextmanager
 def holding(pipeline: Pipeline) -> Iterator[tuple[subprocess.Popen[str], list[Path]]]:
     """A process with a session open, and its folders: the spool's and that of the sockets."""
-    module = "rss_pipeline_tests.pipeline.session.holding"
-    command = [sys.executable, "-W", "ignore", "-m", module, str(pipeline.settings.home)]
+    command = [*program("rss_pipeline_tests.pipeline.session.holding"), str(pipeline.settings.home)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
     ) as process:

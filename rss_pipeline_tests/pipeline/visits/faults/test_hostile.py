@@ -5,7 +5,6 @@ import json
 import pickle
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from rss_pipeline.pipeline.session.parser_tasks import (
 from rss_pipeline_tests.collector.http.attacks import DOCUMENTS, FLOODS, SLOW
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
+from rss_pipeline_tests.support.prepared import program
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import PROMPT
 
@@ -79,13 +79,17 @@ def test_in_one_poll_every_attack_ends_alone_and_twenty_feeds_are_stored_as_usua
     for number, id in enumerate(good):
         pipeline.register(server.route(f"127.0.2.{number + 1}", "/feed", Answer(body=rss(id, "b"))), id)
 
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.faults.hostile_poll"]
     done = subprocess.run(
-        [*command, str(tmp_path), str(DEADLINE), str(PARSE_SECONDS)],
+        [
+            *program("rss_pipeline_tests.pipeline.visits.faults.hostile_poll"),
+            str(tmp_path),
+            str(DEADLINE),
+            str(PARSE_SECONDS),
+        ],
         check=False,
         capture_output=True,
         cwd=Path(__file__).parents[4],
-        timeout=280,
+        timeout=800,
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     told = json.loads(done.stdout)
