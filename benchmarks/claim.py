@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import FeedSpec
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.feeds import claims, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.schema import migrate

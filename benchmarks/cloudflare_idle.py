@@ -24,7 +24,7 @@ from rss_pipeline.orchestration.checks import CHECK_HEALTH
 from rss_pipeline.pipeline.health.alerts import LOOK_SECONDS_PAID, look
 from rss_pipeline.pipeline.search.build import bring_up_to_date
 from rss_pipeline.pipeline.search.follow import REMOTE_LOOK_SECONDS
-from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.search.index_file import open_to_write
 from rss_pipeline_tests.api.google_reader.phone import Phone

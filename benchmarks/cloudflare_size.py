@@ -11,7 +11,6 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from rss_pipeline.storage.backends.probes import query_proxy
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
@@ -59,8 +58,8 @@ def main() -> None:
 
 def _bytes(pipeline: Pipeline) -> int:
     settings = pipeline.settings
-    assert settings.d1 is not None
-    size = query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
+    assert settings.pays_by_row
+    size = settings.database.size()
     assert size is not None
     return size
 

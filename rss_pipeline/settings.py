@@ -1,7 +1,7 @@
 """The environment as one frozen `Settings`, or every mistake in it.
 
-Nothing is opened or created here, and no variable is read anywhere else; the feeds themselves are
-`collector.registry`'s.
+Nothing is opened or created here. The variables of each store are read by its backend
+(storage/backends/), all others here; the feeds themselves are `collector.registry`'s.
 """
 
 import difflib
@@ -11,23 +11,98 @@ from dataclasses import dataclass, field, fields
 from datetime import time
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
 from rss_pipeline.environment import EnvironmentReader, user_agent
 from rss_pipeline.errors import SettingsError
-from rss_pipeline.server_settings import (
-    D1Settings,
-    FleetSettings,
-    PostgresSettings,
-    S3Settings,
-    bucket_settings,
-    d1_settings,
-    fleet_settings,
-    folder_address,
-    postgres_settings,
-)
+from rss_pipeline.storage.backends.backend import DatabaseBackend, ObjectsBackend
+from rss_pipeline.storage.backends.connect import folder_address, read_database, read_objects
+from rss_pipeline.storage.backends.folder.backend import OBJECTS_FOLDER, FolderBackend
+from rss_pipeline.storage.backends.sqlite.backend import DATABASE_FILE, SqliteBackend
 from rss_pipeline.web.authority import Authority
+
+_POSTGRES = "DATABASE_URL"
+_BROKER = "RSS_BROKER_URL"
+_DRIVER = "postgresql+psycopg2"
+DAGSTER_DATABASE = "DAGSTER_DATABASE_URL"
+"""The variable that names the database of Dagster's own tables; dagster.yaml of a fleet reads it."""
+DAGSTER_SCHEMA = "dagster"
+"""The schema of Dagster's own tables in `DATABASE_URL`, so that one dump has all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSettings:
+    """Several machines: runs go through a broker to workers."""
+
+    broker_url: str = field(repr=False)
+    """The URL of a Redis; may hold a password."""
+    dagster_url: str = field(repr=False)
+    """The URL of the database with Dagster's own tables, for SQLAlchemy; may hold a password."""
+    worker_name: str
+    """The name of the worker on this machine; no other has it."""
+    worker_runs: int = 2
+    """Runs that the worker on this machine executes at once, besides one that a person waits for."""
+
+    @property
+    def schema(self) -> str | None:
+        """The schema of Dagster's tables where they have one of their own beside ours, else None."""
+        return DAGSTER_SCHEMA if f"-csearch_path={DAGSTER_SCHEMA}" in unquote(self.dagster_url) else None
+
+    @property
+    def libpq_url(self) -> str:
+        """The URL of Dagster's database for libpq; may hold a password."""
+        return self.dagster_url.replace("+psycopg2", "", 1)
+
+    @property
+    def broker_where(self) -> str:
+        """The broker, for people."""
+        parts = urlsplit(self.broker_url)
+        port = "" if parts.port is None else f":{parts.port}"
+        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+
+
+def fleet_settings(reader: EnvironmentReader) -> FleetSettings | None:
+    """The broker of several machines, or None. It needs a Postgres database."""
+    broker, dagster = reader.redis(_BROKER), reader.postgres(DAGSTER_DATABASE, more=(_DRIVER,))
+    runs = reader.whole("RSS_WORKER_RUNS", 2, 1, 64)
+    name = reader.machine("RSS_WORKER_NAME")
+    database = reader.text(_POSTGRES)
+    if reader.text(_BROKER) is None:
+        if dagster is not None:
+            reader.add(
+                f"set, but not {_BROKER}; Dagster's tables are in Postgres only where several machines work:"
+                " set both, or none",
+                DAGSTER_DATABASE,
+            )
+        return None
+    if database is None:
+        reader.add(
+            f"not set, but {_BROKER} is; several machines share a database: set both, or none", _POSTGRES
+        )
+        return None
+    return FleetSettings(
+        broker_url=broker or "",
+        dagster_url=_for_dagster(dagster) if dagster else _for_dagster(database, schema=DAGSTER_SCHEMA),
+        worker_name=name,
+        worker_runs=runs,
+    )
+
+
+def _for_dagster(url: str, *, schema: str | None = None) -> str:
+    """The URL of a database for Dagster: with the driver that its statements are written for, which is not
+    SQLAlchemy's default any more, and with UTC as the server's time. Dagster takes the times that the server
+    writes for UTC.
+    """
+    # Not urlunsplit(): it would write a URL of a socket, `postgresql:///feeds`, without its empty host.
+    address, _, query = url.partition("?")
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    options = [given.get("options", ""), "-ctimezone=UTC", f"-csearch_path={schema}" if schema else ""]
+    missing = [option for option in options[1:] if option and option not in options[0]]
+    given["options"] = " ".join([*options[:1], *missing]).strip()
+    return f"{_DRIVER}:{address.partition(':')[2]}?{urlencode(given, quote_via=quote)}"
+
 
 PARSE_TIMEOUT_SECONDS = 20.0
 """A document of 5,000 items takes some 6 s; one built to be slow (40,000 attributes) is killed here."""
@@ -140,11 +215,9 @@ class Settings:
         "RSS_READER_SECRET", None, _plain(EnvironmentReader.secret), secret=True
     )
     """The key that signs the tokens of users; None: the one in the home, which is made once."""
-    d1: D1Settings | None = None
-    """None: `postgres`, or the embedded database."""
-    postgres: PostgresSettings | None = None
-    """None: `d1`, or the embedded database, `database_path`."""
-    s3: S3Settings | None = None
+    database_server: DatabaseBackend | None = None
+    """None: the embedded database, `database_path`."""
+    objects_server: ObjectsBackend | None = None
     """None: the embedded object store, `objects_path`."""
     objects_public_url: str | None = None
     """The address at which a web server shows images and topics of `objects_path`, if one does."""
@@ -166,25 +239,23 @@ class Settings:
         return self.user_agent != user_agent(None)
 
     @property
-    def has_embedded_database(self) -> bool:
-        """True if the database is the file `database_path`, and no server."""
-        return self.d1 is None and self.postgres is None
+    def database(self) -> DatabaseBackend:
+        """The database of this installation."""
+        return self.database_server or SqliteBackend(self.database_path)
+
+    @property
+    def objects(self) -> ObjectsBackend:
+        """The object store of this installation."""
+        return self.objects_server or FolderBackend(self.objects_path, public_url=self.objects_public_url)
 
     @property
     def pays_by_row(self) -> bool:
         """True if each request to the database, and each row that it reads, is paid for."""
-        return self.d1 is not None
-
-    @property
-    def database_place(self) -> str:
-        """The file or server that has the tables, for people."""
-        if self.d1 is not None:
-            return self.d1.url
-        return str(self.database_path) if self.postgres is None else self.postgres.where
+        return self.database.pays_by_row
 
     @property
     def database_path(self) -> Path:
-        return self.home / "rss.sqlite"
+        return self.home / DATABASE_FILE
 
     @property
     def search_path(self) -> Path:
@@ -193,7 +264,7 @@ class Settings:
 
     @property
     def objects_path(self) -> Path:
-        return self.home / "objects"
+        return self.home / OBJECTS_FOLDER
 
     @property
     def dagster_home(self) -> Path:
@@ -240,9 +311,8 @@ def _read(reader: EnvironmentReader) -> dict[str, Any]:
         "feeds_file": reader.path("RSS_FEEDS_FILE", "feeds.yaml"),
         "user_agent": reader.user_agent("RSS_USER_AGENT_CONTACT"),
         "parse_workers": reader.whole("RSS_PARSE_WORKERS", _default_workers(), 1, 64),
-        "d1": d1_settings(reader),
-        "postgres": postgres_settings(reader),
-        "s3": bucket_settings(reader),
+        "database_server": read_database(reader, ca_file=single["ca_file"]),
+        "objects_server": read_objects(reader, ca_file=single["ca_file"]),
         "objects_public_url": folder_address(reader),
         "fleet": fleet_settings(reader),
     }

@@ -224,10 +224,10 @@ def away(tmp_path: Path, cloudflare: "Cloudflare", kept_parsers: "KeptParsers") 
 @pytest.fixture
 def on_postgres(tmp_path: Path, postgres_url: str, kept_parsers: "KeptParsers") -> Iterator["Pipeline"]:
     """A pipeline with its tables in Postgres and its objects in a folder."""
-    from rss_pipeline.server_settings import PostgresSettings
+    from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
     from rss_pipeline_tests.support.pipeline import Pipeline
 
-    pipeline = Pipeline(tmp_path, parser_pool=kept_parsers, postgres=PostgresSettings(url=postgres_url))
+    pipeline = Pipeline(tmp_path, parser_pool=kept_parsers, database_server=PostgresBackend(url=postgres_url))
     yield pipeline
     pipeline.close()
 

@@ -23,8 +23,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.orchestration.checks import build_checks
 from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
-from rss_pipeline.server_settings import FleetSettings
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

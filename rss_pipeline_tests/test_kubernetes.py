@@ -136,7 +136,7 @@ def test_there_is_one_main_machine_and_any_number_of_workers() -> None:
     for name in CONTAINERS:
         settings = settings_of(name)
         assert settings.fleet is not None, name
-        assert settings.s3 is not None, "each pod would have objects of its own"
+        assert settings.objects_server is not None, "each pod would have objects of its own"
     assert worker["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > STOP_SECONDS
     [budget] = [found["spec"] for found in OBJECTS if found["kind"] == "PodDisruptionBudget"]
     assert budget["selector"] == worker["spec"]["selector"]

@@ -225,7 +225,7 @@ def test_a_batch_answers_in_order_and_is_one_transaction(client: httpx.Client) -
 
 
 def test_the_schema_is_made_as_one_batch(client: httpx.Client) -> None:
-    statements = split(schema_text().partition("-- POSTGRES ONLY")[0])
+    statements = split(schema_text())
     answer = client.post("/batch", json=[{"sql": statement} for statement in statements])
     assert answer.status_code == 200, answer.text
     tables = query(client, "SELECT name FROM sqlite_master WHERE type = 'table'")["results"]

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import SettingsError
-from rss_pipeline.server_settings import D1Settings, FleetSettings, PostgresSettings, S3Settings
-from rss_pipeline.settings import Settings, variables
+from rss_pipeline.settings import FleetSettings, Settings, variables
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
+from rss_pipeline.storage.backends.s3.backend import R2Backend, S3Backend
 
 CWD = Path("/srv/rss")
 EXAMPLE = Path(__file__).parent.parent / ".env.example"
@@ -224,28 +226,29 @@ S3 = {"S3_BUCKET": "feeds", "S3_ACCESS_KEY_ID": "key-id", "S3_SECRET_ACCESS_KEY"
 
 
 def test_each_store_is_chosen_on_its_own() -> None:
-    assert (settings().d1, settings().s3) == (None, None)
-    d1 = D1Settings(url=D1["D1_PROXY_URL"], token="hunter2-token")
-    r2 = S3Settings(
+    assert (settings().database_server, settings().objects_server) == (None, None)
+    d1 = D1Backend(url=D1["D1_PROXY_URL"], token="hunter2-token")
+    r2 = R2Backend(
         endpoint_url=R2["R2_ENDPOINT_URL"],
         bucket="feeds",
         access_key_id="key-id",
         secret_access_key="hunter2-secret",
     )
-    assert (settings(**D1).d1, settings(**D1).s3) == (d1, None)
-    assert (settings(**R2).d1, settings(**R2).s3) == (None, r2)
-    assert (settings(**D1, **R2).d1, settings(**D1, **R2).s3) == (d1, r2)
+    assert (settings(**D1).database_server, settings(**D1).objects_server) == (d1, None)
+    assert (settings(**R2).database_server, settings(**R2).objects_server) == (None, r2)
+    assert (settings(**D1, **R2).database_server, settings(**D1, **R2).objects_server) == (d1, r2)
     assert "R2_PUBLIC_BUCKET" in refusal(**R2, R2_PUBLIC_BUCKET=R2["R2_BUCKET"]), "it has the backups"
-    public = settings(**R2, R2_PUBLIC_URL="https://images.example.org").s3
+    public = settings(**R2, R2_PUBLIC_URL="https://images.example.org").objects_server
     assert public == replace(r2, public_url="https://images.example.org")
-    topics = settings(**R2, R2_TOPICS_BUCKET="topics", R2_TOPICS_PUBLIC_URL="https://t.example.org").s3
+    topics = settings(
+        **R2, R2_TOPICS_BUCKET="topics", R2_TOPICS_PUBLIC_URL="https://t.example.org"
+    ).objects_server
     assert topics == replace(r2, topics_bucket="topics", topics_public_url="https://t.example.org")
 
 
 def test_a_bucket_may_be_in_any_store_with_the_s3_api() -> None:
-    aws = settings(**S3).s3
-    assert aws == S3Settings(
-        prefix="S3",
+    aws = settings(**S3).objects_server
+    assert aws == S3Backend(
         endpoint_url="https://s3.us-east-1.amazonaws.com",
         region="us-east-1",
         bucket="feeds",
@@ -253,7 +256,7 @@ def test_a_bucket_may_be_in_any_store_with_the_s3_api() -> None:
         secret_access_key="hunter2-secret",
     )
     elsewhere = {"S3_ENDPOINT_URL": "http://minio:9000", "S3_REGION": "garage", "S3_PATH_STYLE": "off"}
-    assert settings(**S3, **elsewhere).s3 == replace(
+    assert settings(**S3, **elsewhere).objects_server == replace(
         aws, endpoint_url="http://minio:9000", region="garage", path_style=False
     )
     assert refusal(**S3, **R2) == (
@@ -287,15 +290,14 @@ POSTGRES = "postgresql://rss:hunter2@db.example:5433/feeds?sslmode=require"
 
 
 def test_postgres_is_chosen_by_its_url_and_named_without_its_password() -> None:
-    assert settings().postgres is None
-    assert settings().has_embedded_database
+    assert settings().database.is_here
     found = settings(DATABASE_URL=POSTGRES)
-    assert found.postgres == PostgresSettings(url=POSTGRES)
-    assert found.database_place == "postgresql://db.example:5433/feeds"
-    assert not found.has_embedded_database
-    assert "hunter2" not in f"{found!r} {found.postgres!r}"
+    assert found.database == PostgresBackend(url=POSTGRES)
+    assert found.database.place == "postgresql://db.example:5433/feeds"
+    assert not found.database.is_here
+    assert "hunter2" not in f"{found!r} {found.database!r}"
     by_socket = settings(DATABASE_URL="postgres:///feeds?host=/run/postgresql")
-    assert by_socket.database_place == "postgresql:///run/postgresql/feeds"
+    assert by_socket.database.place == "postgresql:///run/postgresql/feeds"
 
 
 def test_two_databases_are_a_mistake_that_names_both() -> None:
@@ -426,7 +428,7 @@ def test_an_address_that_is_none_is_refused_unseen(name: str, url: str) -> None:
 
 def test_secrets_show_in_no_repr() -> None:
     found = settings(**D1, **R2)
-    for shown in (repr(found), str(found), repr(found.d1), repr(found.s3), f"{found}"):
+    for shown in (repr(found), str(found), repr(found.database), repr(found.objects), f"{found}"):
         assert "hunter2" not in shown
 
 

@@ -26,7 +26,7 @@ from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.feeds import closings
 from rss_pipeline.storage.feeds.claims import Claim
 from rss_pipeline.storage.schema import migrate

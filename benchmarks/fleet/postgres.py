@@ -30,7 +30,7 @@ from typing import Any
 from benchmarks.documents import made_up_feeds
 from benchmarks.server import Running, serving
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases
@@ -334,7 +334,7 @@ def _polls(store: str, server: Running, postgres: Postgres, name: str) -> Iterat
     stores: dict[str, Any] = {}
     if store == "Postgres":
         postgres.create(name)
-        stores["postgres"] = PostgresSettings(url=postgres.url(name))
+        stores["postgres"] = PostgresBackend(url=postgres.url(name))
     with tempfile.TemporaryDirectory(prefix="rss-bench-") as home:
         pipeline = Pipeline(Path(home), fetch_concurrency=10, **stores)
         pipeline.clock.now = datetime.now(UTC)

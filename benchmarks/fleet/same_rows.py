@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.documents import Document, folder_feeds
-from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.copy.tables import TABLES
 from rss_pipeline.storage.schema import migrate
@@ -72,7 +72,7 @@ def _places(stack: ExitStack, folder: Path) -> Iterator[tuple[str, Pipeline]]:
     settings: dict[str, Mapping[str, Any]] = {
         "SQLite": {},
         "D1": on_cloudflare(cloudflare),
-        "Postgres": {"postgres": PostgresSettings(url=postgres.url("rss"))},
+        "Postgres": {"database_server": PostgresBackend(url=postgres.url("rss"))},
     }
     for name, stores in settings.items():
         (folder / name).mkdir()

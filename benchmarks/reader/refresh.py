@@ -26,7 +26,7 @@ import psutil
 
 from benchmarks.run import Verdict
 from rss_pipeline.pipeline.accounts.users import change_password
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.readers import subscribe
 from rss_pipeline_tests.support.server import Answer, FeedServer

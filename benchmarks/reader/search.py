@@ -27,7 +27,7 @@ from rss_pipeline.pipeline.search.build import bring_up_to_date
 from rss_pipeline.pipeline.search.plain import plain_text
 from rss_pipeline.pipeline.search.query import parse
 from rss_pipeline.pipeline.search.search import Order, Search
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.search.index_file import IndexFile, open_to_write

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.reader.store import fill, user_id
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.schema import migrate

@@ -17,7 +17,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.statistics.activity import read_activity
 from rss_pipeline.pipeline.statistics.zones import zone_named
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope

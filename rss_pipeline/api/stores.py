@@ -110,7 +110,7 @@ class Stores:
     @property
     def is_remote(self) -> bool:
         """True if a statement is a request over the network."""
-        return not self.settings.has_embedded_database
+        return not self.settings.database.is_here
 
 
 @contextmanager

@@ -70,8 +70,8 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
             found = fleet(database)
             machines = (found, check_machines(database, found, settings, now=now))
     rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
-    here = {"database": settings.database_path} if settings.has_embedded_database else {}
-    here |= {"objects": settings.objects_path} if settings.s3 is None else {}
+    stores = {"database": settings.database.file, "objects": settings.objects.folder}
+    here = {name: path for name, path in stores.items() if path is not None}
     disk = output.disk_use(here)
     if offline is not None:
         complain(offline)

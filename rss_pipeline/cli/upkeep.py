@@ -227,7 +227,7 @@ def migrate(settings: Settings, compact: bool, yes: bool) -> None:
     database = connect(settings)
     try:
         applied = apply_migrations(database)
-        say(f"{settings.database_place}: {', '.join(applied) or 'already up to date'}")
+        say(f"{settings.database.place}: {', '.join(applied) or 'already up to date'}")
         if compact and isinstance(database, InFile):
             _compact(settings, database, yes=yes)
         elif compact:

@@ -166,10 +166,7 @@ def _check_objects(settings: Settings, main: Member, wait: Callable[[float], obj
         if has_mark(store, main):
             return
         wait(_LOOK_SECONDS)
-    where = (
-        f"the folder {settings.objects_path}" if settings.s3 is None else f"the bucket {settings.s3.bucket}"
-    )
     raise JoinRefused(
-        f"{where} is not where the main machine, {main.name}, keeps objects: set S3_* as there, or mount its"
-        " folder"
+        f"{settings.objects.described} is not where the main machine, {main.name}, keeps objects: set S3_* as"
+        " there, or mount its folder"
     )

@@ -1,17 +1,17 @@
 """The stores as Dagster resources, for our ops, and the session of a run. No run configures any of them.
 
-What the stores do is storage's; what a session holds is pipeline.session.session's; how a resource is closed
-to run config is in run_config.py.
+What the stores do, and how they are opened, is storage's; what a session holds is
+pipeline.session.session's; how a resource is closed to run config is in run_config.py.
 https://docs.dagster.io/guides/build/external-resources
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import MISSING, fields, replace
+from typing import Any, ClassVar, TypeVar
 
 import dagster as dg
-from pydantic import Field
+from pydantic import Field, create_model
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
@@ -24,144 +24,69 @@ from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session, Shared
 from rss_pipeline.progress import NoProgress, Progress
-from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import check_schema, connect_postgres
-from rss_pipeline.storage.backends.d1 import D1Database
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.backend import Backend, DatabaseBackend, ObjectsBackend
+from rss_pipeline.storage.backends.connect import opened
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.schema import migrate
+
+_B = TypeVar("_B", bound=Backend)
 
 
-class SqliteResource(dg.ConfigurableResource[Database]):
-    """The embedded database. Opening it brings its schema up to date."""
-
-    path: str = Field(description="The SQLite file.")
-
-    @contextmanager
-    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Database]:
-        with resource_cause_first(context):
-            database = SqliteDatabase(Path(self.path))
-            try:
-                migrate(database)
-                yield database
-            finally:
-                database.close()
-
-
-class D1Resource(dg.ConfigurableResource[Database]):
-    """Cloudflare D1 through the proxy Worker. `rss-pipeline migrate` brings its schema up to date."""
-
-    url: str = Field(description="The proxy Worker's URL.")
-    token: str = Field(description="The Worker's bearer token.")
-    ca_file: str | None = Field(
-        default=None, description="Certificate authorities to trust besides the usual ones; a PEM file."
-    )
+class _Database(dg.ConfigurableResource[Database]):
+    backend: ClassVar[DatabaseBackend]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Database]:
-        ca_file = None if self.ca_file is None else Path(self.ca_file)
-        with resource_cause_first(context):
-            database = D1Database(self.url, self.token, ca_file=ca_file)
-            try:
-                check_schema(database)
-                yield database
-            finally:
-                database.close()
+        with resource_cause_first(context), opened(_used(self.backend, self)) as database:
+            yield database
 
 
-class PostgresResource(dg.ConfigurableResource[Database]):
-    """A database of a Postgres server. `rss-pipeline migrate` brings its schema up to date."""
-
-    url: str = Field(description="postgresql://user:password@host:port/database")
-
-    @contextmanager
-    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Database]:
-        with resource_cause_first(context):
-            database = connect_postgres(PostgresSettings(url=self.url))
-            try:
-                check_schema(database)
-                yield database
-            finally:
-                database.close()
-
-
-class FolderResource(dg.ConfigurableResource[ObjectStore]):
-    """The embedded object store: backups and images as files."""
-
-    root: str = Field(description="The folder.")
-    public_url: str | None = Field(default=None, description="The URL under which browsers find its files.")
+class _Objects(dg.ConfigurableResource[ObjectStore]):
+    backend: ClassVar[ObjectsBackend]
 
     def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:
         with resource_cause_first(context):
-            return FolderStore(Path(self.root), public_url=self.public_url)
-
-
-class S3Resource(dg.ConfigurableResource[ObjectStore]):
-    """A bucket, by its S3 API: Cloudflare's R2, or any other."""
-
-    endpoint_url: str = Field(description="For R2 https://ACCOUNT.r2.cloudflarestorage.com")
-    bucket: str = Field(description="The bucket's name; it holds `backups/` and `images/`.")
-    access_key_id: str = Field(description="The key id of a token that may read and write the bucket.")
-    secret_access_key: str = Field(description="That token's secret.")
-    prefix: str = Field(default="R2", description="Of the variables that name the bucket: R2 or S3.")
-    region: str = Field(default="auto", description="For R2 `auto`.")
-    path_style: bool = Field(default=True, description="The bucket's name is in the path, not in the host.")
-    public_url: str | None = Field(default=None, description="The URL under which browsers find the objects.")
-    public_bucket: str | None = Field(default=None, description="The bucket of what everybody may read.")
-
-    def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:
-        # boto3 takes a third of a second and 25 MB; an installation with a folder does not need it.
-        from rss_pipeline.storage.backends.s3 import S3Store
-
-        with resource_cause_first(context):
-            return S3Store(
-                endpoint_url=self.endpoint_url,
-                bucket=self.bucket,
-                access_key_id=self.access_key_id,
-                secret_access_key=self.secret_access_key,
-                public_url=self.public_url,
-                public_bucket=self.public_bucket,
-                prefix=self.prefix,
-                region=self.region,
-                path_style=self.path_style,
-            )
+            return _used(self.backend, self).open()
 
 
 def database_resource(settings: Settings) -> dg.ResourceDefinition:
-    """The database that these settings name. Its token comes from the environment: the UI never shows it."""
-    if settings.d1 is not None:
-        return closed(
-            D1Resource(
-                url=settings.d1.url,
-                token=dg.EnvVar("D1_PROXY_TOKEN"),
-                ca_file=None if settings.ca_file is None else str(settings.ca_file),
-            )
-        )
-    if settings.postgres is not None:
-        return closed(PostgresResource(url=dg.EnvVar("DATABASE_URL")))
-    return closed(SqliteResource(path=str(settings.database_path)))
+    """The database that these settings name."""
+    return _shown(_Database, settings.database)
 
 
 def object_resource(settings: Settings) -> dg.ResourceDefinition:
-    """The object store that these settings name; its keys are read from the environment, too."""
-    if (s3 := settings.s3) is not None:
-        return closed(
-            S3Resource(
-                endpoint_url=s3.endpoint_url,
-                bucket=s3.bucket,
-                access_key_id=dg.EnvVar(f"{s3.prefix}_ACCESS_KEY_ID"),
-                secret_access_key=dg.EnvVar(f"{s3.prefix}_SECRET_ACCESS_KEY"),
-                public_url=s3.public_url,
-                public_bucket=s3.public_bucket,
-                prefix=s3.prefix,
-                region=s3.region,
-                path_style=s3.path_style,
-            )
+    """The object store that these settings name."""
+    return _shown(_Objects, settings.objects)
+
+
+def _used(backend: _B, resource: dg.ConfigurableResource[Any]) -> _B:
+    """The backend with the secrets of a run: from its environment."""
+    secrets: dict[str, Any] = {name: getattr(resource, name) for name, _ in backend.secrets}
+    return replace(backend, **secrets)  # type: ignore[type-var]
+
+
+def _shown(base: type[dg.ConfigurableResource[Any]], backend: Backend) -> dg.ResourceDefinition:
+    """The resource of a backend, with its fields for the UI. In place of a secret this shows its variable."""
+    kind, secrets = type(backend), dict(backend.secrets)
+    shown: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for each in fields(kind):  # type: ignore[arg-type]
+        value = getattr(backend, each.name)
+        is_needed = each.default is MISSING
+        like = bool if isinstance(value, bool) else str if is_needed else str | None
+        shown[each.name] = (
+            like,
+            Field(... if is_needed else each.default, description=each.metadata["description"]),
         )
-    return closed(FolderResource(root=str(settings.objects_path), public_url=settings.objects_public_url))
+        if each.name in secrets:
+            values[each.name] = dg.EnvVar(secrets[each.name])
+        elif value is not None:
+            values[each.name] = value if isinstance(value, bool) else str(value)
+    name = kind.__name__.replace("Backend", "Resource")
+    resource = create_model(name, __base__=base, __doc__=kind.__doc__, **shown)
+    resource.backend = backend  # type: ignore[attr-defined]
+    return closed(resource(**values))
 
 
 def session_resource(

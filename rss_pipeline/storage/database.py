@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import itemgetter
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from rss_pipeline.errors import StorageRejected
 
@@ -118,21 +118,6 @@ class TakesBytes(Protocol):
     """A `Database` that takes bytes as values, and gives them back."""
 
     takes_bytes: bool
-
-
-Beside = Literal["choose", "take"]
-"""choose: one such batch after the other, and after those that make leases hold more or longer. take: at any
-time; its statements skip rows that are locked."""
-
-
-@runtime_checkable
-class SkipsLocked(Protocol):
-    """A `Database` with claims that need not wait for batches that write: they run beside those."""
-
-    def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
-        """As `batch`, beside batches that write. Not for statements that wait for a row of another table than
-        `leases`, or that look before they write."""
-        ...
 
 
 @runtime_checkable

@@ -109,6 +109,15 @@ class PublicBucket(Protocol):
         ...
 
 
+@runtime_checkable
+class Sweeps(Protocol):
+    """A store in which killed processes leave what they had half written."""
+
+    def sweep(self, *, before: datetime, dry_run: bool = False) -> int:
+        """Delete what they left before then; how many files that is."""
+        ...
+
+
 def check_object(key: str, content_type: str, metadata: Mapping[str, str]) -> None:
     """Refuse what S3 or R2 would refuse, or what would climb out of a folder."""
     check_key(key)

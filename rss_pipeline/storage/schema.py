@@ -1,8 +1,8 @@
 """The tables of a database: all at once for a new one, by migrations for one of an earlier version.
 
 `schema.sql` has them all, with a comment for each; `migrations/` what an installation lacks that is older. A
-test holds that both lead to the same tables. One text serves all databases, but for statements of Postgres
-alone: files with names that end in `_postgres.sql`, and the end of schema.sql.
+test holds that both lead to the same tables. One text serves all databases. What is of one alone is in a
+file with a name that ends in one of `_OF_ONE`, beside schema.sql and in migrations/.
 """
 
 import re
@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Protocol, runtime_checkable
 
 from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError, TableMissing
-from rss_pipeline.storage.database import Database, SkipsLocked, Statement
+from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import NOW
 
 _LEDGER = """CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -22,7 +22,7 @@ _LEDGER = """CREATE TABLE IF NOT EXISTS schema_migrations (
 
 _OLDEST = 31
 """The oldest schema that is brought up to date: that of the commit which the sentence below names."""
-_POSTGRES_ONLY = "-- POSTGRES ONLY"
+_OF_ONE = ("_postgres.sql",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,18 @@ class Migration:
     statements: tuple[str, ...]
 
     def statements_for(self, database: Database) -> tuple[str, ...]:
-        """Its statements on this database: none of those for Postgres on others."""
-        is_for_postgres = self.name.endswith("_postgres.sql")
-        return () if is_for_postgres and not isinstance(database, SkipsLocked) else self.statements
+        """Its statements on this database: none of those that are for another one."""
+        own = database.own_migrations if isinstance(database, Prepared) else ""
+        is_of_one = self.name.endswith(_OF_ONE)
+        return () if is_of_one and not (own and self.name.endswith(own)) else self.statements
 
 
 @runtime_checkable
 class Prepared(Protocol):
     """A `Database` that needs something of its own before the first migration."""
+
+    own_migrations: str
+    """The end of the names of its own migrations."""
 
     def is_prepared(self) -> bool:
         """True if it is there, as this code needs it."""
@@ -50,15 +54,17 @@ class Prepared(Protocol):
         ...
 
 
-def schema_text() -> str:
-    """All tables of a new database, as SQL with a comment for each."""
-    return files("rss_pipeline.storage").joinpath("schema.sql").read_text("utf-8")
+def schema_text(own: str = "") -> str:
+    """All tables of a new database, as SQL with a comment for each. `own`: what one database has besides."""
+    name = f"schema{own}" if own else "schema.sql"
+    return files("rss_pipeline.storage").joinpath(name).read_text("utf-8")
 
 
 def _for_new(database: Database, version: int) -> Migration:
     """The migration that makes all tables of this version in an empty database."""
-    for_all, _, for_postgres = schema_text().partition(_POSTGRES_ONLY)
-    script = for_all + for_postgres if isinstance(database, SkipsLocked) else for_all
+    script = schema_text()
+    if isinstance(database, Prepared) and database.own_migrations in _OF_ONE:
+        script += schema_text(database.own_migrations)
     return Migration(version, "schema.sql", tuple(split(script)))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.server_settings import D1Settings
+from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.support.reader import Reader
 
@@ -57,7 +57,7 @@ def failing(reader: Reader) -> tuple[Reader, Failing]:
 def as_on_d1(reader: Reader) -> tuple[Reader, Counted]:
     """A reader on the same stores that takes them for remote ones, and the count of its requests."""
     database = Counted(reader.database)
-    d1 = D1Settings(url="http://127.0.0.1:9", token="x")
-    settings = replace(reader.settings, d1=d1)
+    d1 = D1Backend(url="http://127.0.0.1:9", token="x")
+    settings = replace(reader.settings, database_server=d1)
     stores = replace(reader.stores, database=database, settings=settings)
     return Reader(stores, reader.loop), database

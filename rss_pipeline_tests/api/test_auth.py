@@ -14,9 +14,9 @@ import pytest
 
 from rss_pipeline.api.auth import COOKIE, HOST_COOKIE
 from rss_pipeline.pipeline.accounts.login import LoggedIn, log_in_with_app_password
-from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.backends.connect import connect
+from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.reader import HOST, SECRET, Reader, reader_settings
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
@@ -401,8 +401,8 @@ def test_no_secret_is_in_the_log(reader: Reader, caplog: pytest.LogCaptureFixtur
 
 @pytest.mark.slow
 def test_the_same_on_d1(tmp_path: Path, cloudflare: Cloudflare) -> None:
-    d1 = D1Settings(url=cloudflare.url, token=cloudflare.token)
-    settings = reader_settings(tmp_path, d1=d1)
+    d1 = D1Backend(url=cloudflare.url, token=cloudflare.token)
+    settings = reader_settings(tmp_path, database_server=d1)
     with closing(connect(settings)) as database:
         migrate(database)
     with Reader.on(settings) as reader:

@@ -19,10 +19,10 @@ from rss_pipeline.collector.models.item import image_task_id, item_id
 from rss_pipeline.errors import NoSession
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.accounts.kept_results import KeptResults
-from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.backends.connect import connect
-from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.images import claims, closings, tasks
 from rss_pipeline.storage.images.closings import Archived
@@ -174,7 +174,9 @@ def stored_on(database: Database, *, feeds: int, items_of_each: int, arrived: in
 def test_an_app_that_syncs_reads_few_rows_in_d1_while_nothing_changes(
     tmp_path: Path, cloudflare: Cloudflare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = reader_settings(tmp_path, d1=D1Settings(url=cloudflare.url, token=cloudflare.token))
+    settings = reader_settings(
+        tmp_path, database_server=D1Backend(url=cloudflare.url, token=cloudflare.token)
+    )
     with closing(connect(settings)) as database:
         migrate(database)
     with Reader.on(settings) as reader:

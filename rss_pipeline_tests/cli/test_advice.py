@@ -26,7 +26,7 @@ from rss_pipeline.held_folders import SOCKETS, HeldFolder, socket_root
 from rss_pipeline.pipeline.health.doctor import examine
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.postgres.errors import failed
-from rss_pipeline.storage.backends.s3 import S3Store
+from rss_pipeline.storage.backends.s3.objects import S3Store
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline_tests.support.healthy_home import healthy_home
@@ -75,7 +75,10 @@ def test_a_value_of_the_environment_that_is_wrong_is_named_with_what_is_right(
 
 def test_an_endpoint_that_only_resembles_the_bucket_is_right() -> None:
     for url in ("https://my-bucket.example.org", f"{ACCOUNT}", "http://127.0.0.1:9000/my-bucket-2"):
-        assert Settings.from_environ({**S3, "S3_ENDPOINT_URL": url}, cwd=Path("/nowhere")).s3 is not None
+        assert (
+            Settings.from_environ({**S3, "S3_ENDPOINT_URL": url}, cwd=Path("/nowhere")).objects_server
+            is not None
+        )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.support.healthy_home import KEY, healthy_home
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import cpu_seconds_of_children

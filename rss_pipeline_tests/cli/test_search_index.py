@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.search import finding, writing
 from rss_pipeline.storage.search.finding import Match
 from rss_pipeline.storage.search.index_file import open_to_read

@@ -13,7 +13,7 @@ from click.testing import Result
 from rss_pipeline.pipeline.fleet import joining
 from rss_pipeline.pipeline.fleet.joining import KEY, code_version, mark
 from rss_pipeline.pipeline.health.model import SKEW_FAILURE
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers

@@ -11,7 +11,8 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.orchestration import checks as asset_checks
 from rss_pipeline.orchestration import jobs
 from rss_pipeline.pipeline.health import checks, fleet_checks
-from rss_pipeline.pipeline.health.stores import backups_there, check_d1_size, database_has_room, disk_room
+from rss_pipeline.pipeline.health.stores import backups_there, check_size, database_has_room, disk_room
+from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.reports.diagnostics import BackupLoss
 from rss_pipeline.storage.reports.health import Concerned
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
@@ -191,7 +192,10 @@ def test_images_that_wait_are_summed_over_their_hosts() -> None:
 def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere(
     megabytes_free: int, expected: str
 ) -> None:
-    found = [check_d1_size(1_000_000), disk_room(Path("/"), megabytes_free * 1_000_000)]
+    found = [
+        check_size(D1Backend(url="", token=""), 1_000_000),
+        disk_room(Path("/"), megabytes_free * 1_000_000),
+    ]
     check = database_has_room(found, size=1_000_000)
     assert check.state == expected
     assert ("free on the disk" in check.sentences) is (expected != "ok")

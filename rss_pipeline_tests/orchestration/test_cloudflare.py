@@ -12,8 +12,8 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
 from rss_pipeline.orchestration.resources import database_resource
-from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import register, serve
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import on_cloudflare, rss
@@ -106,9 +106,8 @@ def test_a_run_trusts_the_authority_that_settings_name(tmp_path: Path) -> None:
         home=tmp_path,
         feeds_file=tmp_path / "feeds.yaml",
         user_agent="x",
-        d1=D1Settings(url="https://d1.example", token="t"),
-        ca_file=tmp_path / "authority.pem",
+        database_server=D1Backend(url="https://d1.example", token="t", ca_file=tmp_path / "authority.pem"),
     )
     resource = database_resource(settings)
     values = json.loads(resource.config_schema.default_value_as_json_str)
-    assert values["ca_file"] == str(settings.ca_file)
+    assert values["ca_file"] == str(tmp_path / "authority.pem")

@@ -14,7 +14,7 @@ from rss_pipeline.pipeline.health.alerts import LOOK_SECONDS_PAID, look
 from rss_pipeline.pipeline.health.checks import health_checks
 from rss_pipeline.pipeline.health.model import Look, evaluate
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline_tests.orchestration.test_poll_sensor import says, tick
 from rss_pipeline_tests.pipeline.topics.stored import add_items, item

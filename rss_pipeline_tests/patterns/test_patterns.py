@@ -50,7 +50,7 @@ NOT_REACHED = {
     "feedparser.sanitizer.": "we give nothing to sanitize, and nothing before the root",
     "feedparser.sanitizer:": "likewise",
     "rss_pipeline.storage.feeds.closing_parts:": "reads our own SQL",
-    "rss_pipeline.storage.backends.postgres.tokens.": "likewise",
+    "rss_pipeline.storage.backends.postgres.dialect.": "likewise",
     "feedparser.sgml:41": "is matched at the place of a tag, once for each",
     "h11._readers:": "replaced by those of collector.http.metered_stream",
     "h11._readers.request_line_re": "reads requests; the reader's server has httptools",

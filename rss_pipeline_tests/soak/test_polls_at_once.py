@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.shard import Shard, shards
-from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline_tests.pipeline.visits.polls_at_once import (
     QuickClock,
     judge,
@@ -28,9 +28,9 @@ CHANGES_AFTER = 20.0
 SECONDS = 600.0
 
 
-def _poll(home: Path, postgres: PostgresSettings | None, began: float, number: int) -> None:
+def _poll(home: Path, postgres: PostgresBackend | None, began: float, number: int) -> None:
     """One of three: of two shards and of all feeds at first, then of three shards."""
-    pipeline = Pipeline(home, host_delay_seconds=PACE, postgres=postgres)
+    pipeline = Pipeline(home, host_delay_seconds=PACE, database_server=postgres)
     pipeline.clock = QuickClock(began)
 
     def shard() -> Shard | None:
@@ -52,9 +52,9 @@ def test_three_processes_are_as_polite_as_one(
     if store == "postgres":
         running: Postgres = request.getfixturevalue("running_postgres")
         running.create("three_processes")
-        postgres = PostgresSettings(url=running.url("three_processes"))
+        postgres = PostgresBackend(url=running.url("three_processes"))
     clock = QuickClock()
-    pipeline = Pipeline(tmp_path, postgres=postgres)
+    pipeline = Pipeline(tmp_path, database_server=postgres)
     pipeline.clock = clock
     register(pipeline, server, hosts=HOSTS, feeds=5)
     context = multiprocessing.get_context("spawn")

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.backends.d1 import D1Database
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.d1.database import D1Database
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
-from rss_pipeline.storage.backends.s3 import S3Store
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.s3.objects import S3Store
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.databases import migrated

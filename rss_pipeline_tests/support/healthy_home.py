@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from rss_pipeline.storage.backends.d1 import D1Database
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.d1.database import D1Database
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline_tests.support.databases import migrated
 
 KEY = "backups/news/2026-03-02T08:00:00Z.xml"

@@ -30,9 +30,10 @@ from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import NoProgress, Progress
-from rss_pipeline.server_settings import D1Settings, S3Settings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.s3.backend import R2Backend
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, feed_changes
 from rss_pipeline.storage.feeds.claimable import Named, Wanted
@@ -96,12 +97,12 @@ class Pipeline:
                 **settings,
             },
         )
-        if self.settings.has_embedded_database and not self.settings.database_path.exists():
+        if self.settings.database.is_here and not self.settings.database_path.exists():
             migrated(self.settings.database_path).close()
         self.database = connect(self.settings)
         migrate(self.database)
         self.objects = open_objects(self.settings)
-        self._r2 = self.settings.s3
+        self._r2 = self.settings.objects_server
         self.feeds: list[dict[str, Any]] = []
         self.topics: dict[str, dict[str, Any]] = {}
         self._reports: list[tuple[str, dict[str, Any]]] = []
@@ -213,7 +214,9 @@ class Pipeline:
         if objects is None:
             # A client of S3 takes as long to make as ten requests.
             objects = (
-                self.objects if self.settings.s3 == self._r2 is not None else open_objects(self.settings)
+                self.objects
+                if self.settings.objects_server == self._r2 is not None
+                else open_objects(self.settings)
             )
         with (
             opened as own,
@@ -322,8 +325,8 @@ class Pipeline:
 def on_cloudflare(cloudflare: Cloudflare) -> dict[str, Any]:
     """The settings of a Pipeline that keeps its state there. Runs read the secrets from the environment."""
     return {
-        "d1": D1Settings(url=cloudflare.url, token=cloudflare.token),
-        "s3": S3Settings(
+        "database_server": D1Backend(url=cloudflare.url, token=cloudflare.token),
+        "objects_server": R2Backend(
             endpoint_url=cloudflare.s3_endpoint,
             bucket=cloudflare.bucket,
             access_key_id=cloudflare.access_key,

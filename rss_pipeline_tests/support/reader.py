@@ -151,7 +151,7 @@ class Reader:
         """A reader on the stores of these settings."""
         loop = Loop()
         try:
-            if settings.d1 is None and not settings.database_path.exists():
+            if not settings.pays_by_row and not settings.database_path.exists():
                 migrated(settings.database_path).close()
             with open_stores(replace(settings, reader_secret=settings.reader_secret or SECRET)) as stores:
                 yield cls(stores, loop)

@@ -12,7 +12,6 @@ import dagster as dg
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS, REGISTRY
 from rss_pipeline.orchestration.ui_labels import GROUP, OWNERS
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.objects import PUBLIC
 
 _TABLES = {
     "registry": "feeds",
@@ -67,28 +66,17 @@ def _with_storage_metadata(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSp
     metadata: dict[str, str] = {}
     kinds = set(spec.kinds)
     if name in _TABLES:
-        database, where = "sqlite", str(settings.database_path)
-        if settings.d1 is not None:
-            database, where = "d1", f"Cloudflare D1, behind {settings.d1.url}"
-        if settings.postgres is not None:
-            database, where = "postgres", settings.postgres.where
-        kinds.add("cloudflare" if database == "d1" else database)
+        database = settings.database
+        kinds.add(database.maker.lower() or database.name)
         metadata |= {
             "dagster/table_name": _TABLES[name],
-            "dagster/storage_kind": database,
-            "database": where,
+            "dagster/storage_kind": database.name,
+            "database": database.where,
         }
     if name in _OBJECTS:
         prefix = _OBJECTS[name].partition("{")[0]
-        uri, where = (settings.objects_path / prefix).absolute().as_uri(), str(settings.objects_path)
-        if settings.s3 is not None:
-            bucket = settings.s3.bucket
-            if prefix in PUBLIC:
-                bucket = settings.s3.public_bucket or bucket
-            if name == "topics":
-                bucket = settings.s3.topics_bucket or bucket
-            uri, where = f"s3://{bucket}/{prefix}", f"bucket {bucket} at {settings.s3.endpoint_url}"
-            kinds.add(settings.s3.prefix.lower())
+        uri, where = settings.objects.uri(prefix)
+        kinds |= set() if settings.objects.is_here else {settings.objects.name}
         metadata |= {"dagster/uri": uri, "objects": _OBJECTS[name], "object_store": where}
     if name == "registry":
         metadata |= {"dagster/uri": settings.feeds_file.absolute().as_uri(), "file": str(settings.feeds_file)}

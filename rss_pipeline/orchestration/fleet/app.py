@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from celery import Celery
 from kombu.transport import redis
 
-from rss_pipeline.server_settings import FleetSettings
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline.storage.fleet.machines import DEFAULT
 
 _logger = logging.getLogger(__name__)

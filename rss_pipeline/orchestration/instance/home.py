@@ -17,8 +17,7 @@ from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
 from dagster._serdes import ConfigurableClassData
 
 from rss_pipeline.errors import InfrastructureError, SettingMistake, SettingsError, disk_full, disk_is_full
-from rss_pipeline.server_settings import DAGSTER_DATABASE
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import DAGSTER_DATABASE, Settings
 
 _STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "
 _STAMPED = re.compile(re.escape(_STAMP) + r"([0-9a-f]{64})\n")
@@ -146,14 +145,14 @@ def instance_without_output(home: Path) -> dg.DagsterInstance:
 
 def _make_schema(settings: Settings) -> None:
     """Make the schema of Dagster's tables in our database, where they are to be there."""
-    if settings.fleet is None or settings.postgres is None:
+    if settings.fleet is None:
         return
     # Only a fleet has its driver for certain.
-    from rss_pipeline.storage.backends.postgres.schemas import check_options, make_schema
+    from rss_pipeline.storage.backends.postgres.schemas import check_options
 
     schema = settings.fleet.schema
     if schema is not None:
-        make_schema(settings.postgres.url, schema, where=settings.postgres.where)
+        settings.database.make_schema(schema)
     check_options(settings.fleet.libpq_url, schema=schema)
 
 

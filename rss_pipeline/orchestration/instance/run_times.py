@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rss_pipeline.server_settings import FleetSettings
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import FleetSettings, Settings
 
 _LAST = """SELECT pipeline_name, status, max(end_time) FROM runs
   WHERE status IN ('SUCCESS', 'FAILURE') GROUP BY 1, 2"""

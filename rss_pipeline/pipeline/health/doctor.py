@@ -29,7 +29,7 @@ from rss_pipeline.pipeline.health.stores import (
     usable_objects,
 )
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import connect, open_objects
+from rss_pipeline.storage.backends.connect import DATABASES, OBJECTS, connect, open_objects, prefixes
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import schema_version
@@ -37,8 +37,8 @@ from rss_pipeline.storage.schema import schema_version
 DAEMON_SILENT = timedelta(minutes=5)
 """The daemon gives a sign of life each half a minute."""
 _PLACES = {
-    "database": ("D1_", "DATABASE_URL"),
-    "objects": ("R2_", "S3_"),
+    "database": prefixes(DATABASES),
+    "objects": prefixes(OBJECTS),
     "broker": ("RSS_BROKER_URL", "DAGSTER_DATABASE_URL"),
 }
 """The variables of each place, by how their names begin."""
@@ -126,8 +126,9 @@ def examine(
 
 def _is_lost_or_new(settings: Settings) -> bool:
     """True for a database file that is not there, or without any table."""
-    if not settings.has_embedded_database or not settings.database_path.exists():
-        return settings.has_embedded_database
+    file = settings.database.file
+    if file is None or not file.exists():
+        return file is not None
     try:
         with closing(connect(settings)) as database:
             return schema_version(database) == 0
@@ -193,8 +194,7 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Fin
             for mistake in error.mistakes
         ]
         return Settings.from_environ(usable, cwd=cwd), checks, unusable
-    database = "D1" if settings.d1 else "Postgres" if settings.postgres else "SQLite"
-    where = f"{database} and {settings.s3.prefix if settings.s3 else 'a folder'}"
+    where = f"{settings.database.title} and {settings.objects.title}"
     checks = [Finding("settings", "ok", f"complete; state is kept in {where}")]
     checks += [
         Finding("settings", "warning", sentence, "Correct the name or take it out.")
@@ -277,10 +277,8 @@ def check_alerts(settings: Settings) -> Finding:
 
 def _without_secrets(check: Finding, environ: Mapping[str, str]) -> Finding:
     """A last guard: no message, of ours or of a library, shows a secret."""
-    keys = ("SECRET_ACCESS_KEY", "ACCESS_KEY_ID")
-    of_buckets = [f"{prefix}_{key}" for prefix in ("R2", "S3") for key in keys]
-    of_fleet = ("DATABASE_URL", "DAGSTER_DATABASE_URL", "RSS_BROKER_URL")
-    of_reader = ("RSS_READER_SECRET",)
-    names = ("D1_PROXY_TOKEN", *of_buckets, "RSS_PROXY", "RSS_ALERT_WEBHOOK", *of_fleet, *of_reader)
+    of_stores = [name for kind in (*DATABASES, *OBJECTS) for _, name in kind.secrets]
+    of_fleet = ("DAGSTER_DATABASE_URL", "RSS_BROKER_URL")
+    names = (*of_stores, *of_fleet, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "RSS_READER_SECRET")
     secrets = Secrets.named(environ.get(name, "").strip() for name in names)
     return replace(check, found=secrets.removed(check.found), fix=secrets.removed(check.fix))

@@ -13,9 +13,7 @@ from typing import Any
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.errors import BrokerUnavailable
 from rss_pipeline.pipeline.health.model import SKEW_FAILURE, SKEW_WARNING, Finding, State, counted, worst_of
-from rss_pipeline.server_settings import FleetSettings
-from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends import probes
+from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.fleet.machines import HIGH, Fleet, Seen
 from rss_pipeline.storage.reports import health as tables
@@ -38,7 +36,7 @@ def check_machines(database: Database, machines: Fleet, settings: Settings, *, n
     waiting = 0
     if len(machines.living_workers) < len(machines.workers):
         waiting = tables.overdue(database, since=now - TAKEN_OVER).count
-    connections = None if settings.postgres is None else probes.most_connections(database)
+    connections = settings.database.most_connections(database)
     return workers_alive(machines, waiting=waiting, connections=connections)
 
 

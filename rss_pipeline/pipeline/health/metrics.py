@@ -19,7 +19,6 @@ from rss_pipeline.pipeline.health.checks import health_checks
 from rss_pipeline.pipeline.health.model import OFTEN, STATES, Look, evaluate
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
-from rss_pipeline.storage.backends.probes import query_postgres
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports.metrics import FeedFigures, RowFigures, feed_figures, row_figures
@@ -100,7 +99,9 @@ class Metrics(Collector):
         if backups is not None:
             yield _gauge("rss_backups", "Documents in the object store.", backups[0])
             yield _gauge("rss_backup_bytes", "Size of all documents in the object store.", backups[1])
-        if (size := _database_bytes(self._settings)) is not None:
+        # Each look at a server that is paid by the row would be a request.
+        size = None if self._settings.pays_by_row else self._settings.database.size()
+        if size is not None:
             yield _gauge(
                 "rss_database_bytes",
                 "Size of the database; of SQLite, the file with its write-ahead log.",
@@ -240,12 +241,3 @@ def _backups(objects: ObjectStore) -> tuple[int, int]:
         count += 1
         size += info.size
     return count, size
-
-
-def _database_bytes(settings: Settings) -> int | None:
-    if settings.d1 is not None:
-        return None
-    if settings.postgres is not None:
-        return query_postgres(settings.postgres).size_bytes
-    path = settings.database_path
-    return sum(each.stat().st_size for each in (path, path.with_name(path.name + "-wal")) if each.exists())

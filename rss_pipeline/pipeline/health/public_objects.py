@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from rss_pipeline.pipeline.health.model import Finding, Look, State, worst_of
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_topics
 from rss_pipeline.storage.images.places import to_move
 from rss_pipeline.storage.objects import PRIVATE_IMAGES, ObjectStore, public_url
 
@@ -37,7 +36,7 @@ def public_objects(look: Look) -> Finding | None:
     if open_:
         kinds = ", ".join(dict.fromkeys(each.kind for each in open_))
         sentence = f"everybody can read {kinds}, without a key: {open_[0].url}"
-        found.append(("failure", sentence, _fix_open(settings)))
+        found.append(("failure", sentence, settings.objects.fix_open))
     closed = list(_closed_to_all(settings, store))
     if closed:
         kinds = ", ".join(each.kind for each in closed)
@@ -54,36 +53,15 @@ def public_objects(look: Look) -> Finding | None:
             found.append((state, f"{number:,} {what}", "Move them: rss-pipeline move-images"))
     if found:
         return worst_of("public_objects", found)
-    if _addresses(settings):
+    if settings.objects.public_urls():
         return Finding("public_objects", "ok", "without a key, only public ones can be read")
     return None
 
 
-def _fix_open(settings: Settings) -> str:
-    s3 = settings.s3
-    if s3 is None:
-        return "Let the web server show images/ and topics/ of the folder and nothing else (docs/topics.md)."
-    if s3.public_bucket is not None:
-        return f"Take away the public access to the bucket {s3.bucket}; public is {s3.public_bucket}."
-    return (
-        f"Make a bucket of its own for what everybody may read, set {s3.prefix}_PUBLIC_BUCKET to its name,"
-        f" run `rss-pipeline move-images`, then let {s3.prefix}_PUBLIC_URL lead to the new bucket: the"
-        f" addresses of images and topics stay the same. The bucket {s3.bucket} must not be public any more."
-    )
-
-
-def _addresses(settings: Settings) -> list[str]:
-    """The addresses at which something of this installation is shown to everybody."""
-    s3 = settings.s3
-    found = [settings.objects_public_url] if s3 is None else [s3.public_url, s3.topics_public_url]
-    return [url.rstrip("/") for url in found if url is not None]
-
-
 def _open_to_all(settings: Settings, store: ObjectStore) -> Iterator[_Readable]:
-    addresses = _addresses(settings)
-    if (s3 := settings.s3) is not None:
-        # Its own address, where a policy may open it.
-        addresses.append(f"{s3.endpoint_url.rstrip('/')}/{s3.bucket}")
+    addresses = [url.rstrip("/") for url in settings.objects.public_urls()]
+    if (own := settings.objects.own_url()) is not None:
+        addresses.append(own)
     for kind, prefix in _PRIVATE.items():
         key = _one(store, prefix)
         for address in addresses if key is not None else ():
@@ -93,7 +71,7 @@ def _open_to_all(settings: Settings, store: ObjectStore) -> Iterator[_Readable]:
 
 
 def _closed_to_all(settings: Settings, store: ObjectStore) -> Iterator[_Readable]:
-    topics = open_topics(settings) or store
+    topics = settings.objects.open_topics() or store
     for kind, prefix in _PUBLIC.items():
         of_kind = topics if kind == "topics" else store
         key = _one(of_kind, prefix)

@@ -1,7 +1,7 @@
 """The checks of the places that hold state: the database, the object store, Dagster's folder, their disk.
 
 `doctor` looks at them before it asks the table of checks.py, for most of those need a database. The facts
-come from storage/backends/probes.py and storage/reports/diagnostics.py.
+come from storage/backends/backend.py and storage/reports/diagnostics.py.
 """
 
 import shlex
@@ -13,7 +13,6 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import RssPipelineError
@@ -27,11 +26,8 @@ from rss_pipeline.pipeline.health.model import (
     counted,
     some,
 )
-from rss_pipeline.server_settings import S3Settings
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends import probes
-from rss_pipeline.storage.backends.connect import connect, open_objects, open_topics
-from rss_pipeline.storage.backends.probes import Lifecycle
+from rss_pipeline.storage.backends.backend import DatabaseBackend, Lifecycle
 from rss_pipeline.storage.backups.orphans import Orphans
 from rss_pipeline.storage.copy.sides import side_of
 from rss_pipeline.storage.database import Database, InFile, Room
@@ -39,13 +35,6 @@ from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports.diagnostics import BackupLoss, has_items
 from rss_pipeline.storage.schema import check_prepared, migrations, schema_version
 
-if TYPE_CHECKING:
-    # Its module loads boto3, which a folder does not need.
-    from rss_pipeline.storage.backends.s3 import S3Store
-
-D1_LIMIT_BYTES = 10_000_000_000
-D1_FREE_LIMIT_BYTES = 500_000_000
-FULL = 0.8
 DISK_WARNING_BYTES = 1_000_000_000
 DISK_FAILURE_BYTES = 100_000_000
 LIFECYCLE_DAYS = 60
@@ -56,57 +45,34 @@ def usable_database(
     settings: Settings, clock: Clock, findings: list[Finding], stack: ExitStack
 ) -> Database | None:
     """The database, if it answers and its schema is this code's. What was found is added to `findings`."""
-    if settings.d1 is not None:
-        d1 = settings.d1
-        before = clock()
-        try:
-            answer = probes.query_proxy(d1, ca_file=settings.ca_file)
-        except RssPipelineError as error:
-            findings.append(
-                Finding(
-                    "database",
-                    "failure",
-                    str(error),
-                    "Check D1_PROXY_URL and the network; D1_PROXY_TOKEN must be what `npx wrangler secret put"
-                    " D1_PROXY_TOKEN` was given in proxy-worker/.",
-                )
-            )
-            return None
-        findings.append(Finding("database", "ok", f"{d1.url}: the proxy answers and accepts the token"))
-        findings.append(check_clock("database clock", answer.clock, before=before, after=clock()))
-        findings.append(check_d1_size(answer.size_bytes))
-    elif settings.postgres is not None:
-        before = clock()
-        try:
-            server = probes.query_postgres(settings.postgres)
-        except RssPipelineError as error:
-            findings.append(
-                Finding("database", "failure", str(error), "Correct DATABASE_URL, or start the server.")
-            )
-            return None
-        found = f"{settings.database_place}: PostgreSQL {server.version} answers"
-        findings.append(Finding("database", "ok", found))
-        findings.append(check_clock("database clock", server.clock, before=before, after=clock()))
-        findings.append(check_postgres_size(server.size_bytes))
-    elif not settings.database_path.exists():
+    backend = settings.database
+    if backend.file is not None and not backend.file.exists():
         findings.append(
-            Finding(
-                "database", "ok", f"{settings.database_path}: does not exist yet; the first poll creates it"
-            )
+            Finding("database", "ok", f"{backend.place}: does not exist yet; the first poll creates it")
         )
         findings.append(check_disk(settings.home))
         return None
+    if not backend.is_here:
+        before = clock()
+        try:
+            answer = backend.probe()
+        except RssPipelineError as error:
+            findings.append(Finding("database", "failure", str(error), backend.fix))
+            return None
+        findings.append(Finding("database", "ok", answer.said))
+        findings.append(check_clock("database clock", answer.clock, before=before, after=clock()))
+        findings.append(check_size(backend, answer.size_bytes))
     try:
-        database = connect(settings, alone_where_full=True)
+        database = backend.connect(alone_where_full=True)
         stack.callback(database.close)
         current = schema_version(database)
     except RssPipelineError as error:
         findings.append(Finding("database", "failure", str(error), "See the message."))
         return None
-    if settings.has_embedded_database:
-        findings.append(Finding("database", "ok", f"{settings.database_path} can be read"))
+    if backend.is_here:
+        findings.append(Finding("database", "ok", f"{backend.place} can be read"))
         findings.append(check_disk(settings.home, database))
-    findings.append(check_schema(current, embedded=settings.has_embedded_database))
+    findings.append(check_schema(current, embedded=backend.is_here))
     if findings[-1].state != "ok":
         return None
     try:
@@ -126,58 +92,59 @@ def check_disk(home: Path, database: Database | None = None) -> Finding:
 
 def usable_objects(settings: Settings, clock: Clock, findings: list[Finding]) -> ObjectStore | None:
     """The object store, if it can be written. What was found is added to `findings`."""
-    s3 = settings.s3
-    if s3 is None and not settings.home.exists():
+    backend = settings.objects
+    if backend.is_here and not settings.home.exists():
         there = next(path for path in settings.home.parents if path.exists())
         findings.append(_check_writable("objects", there))
         return None
+    fix = backend.fix
     try:
-        store = open_objects(settings)
+        store = backend.open()
     except RssPipelineError as error:
-        findings.append(Finding("objects", "failure", str(error), _fix_objects(s3)))
+        findings.append(Finding("objects", "failure", str(error), fix))
         return None
-    fix = _fix_objects(s3)
-    if s3 is not None:
+    if not backend.is_here:
         before = clock()
-        theirs = probes.objects_clock(cast("S3Store", store), s3.bucket)
-        findings.append(check_clock("objects clock", theirs, before=before, after=clock()))
+        findings.append(check_clock("objects clock", backend.clock(store), before=before, after=clock()))
         if findings[-1].state == "failure":
             # The store refuses whatever key signs it.
             fix = findings[-1].fix
-    where = settings.objects_path if s3 is None else f"{s3.endpoint_url}/{s3.bucket}"
     try:
         store.probe()
-        key = probes.read_one(store)
+        key = _read_one(store)
     except RssPipelineError as error:
         findings.append(Finding("objects", "failure", str(error), fix))
         return None
     read = "nothing in it yet" if key is None else f"read {key}"
-    findings.append(Finding("objects", "ok", f"{where}: written, listed, {read}"))
-    if s3 is None and not settings.has_embedded_database:
+    findings.append(Finding("objects", "ok", f"{backend.place}: written, listed, {read}"))
+    if backend.is_here and not settings.database.is_here:
         findings.append(replace(check_disk(settings.home), name="disk of objects"))
-    if s3 is not None:
-        findings.append(
-            check_lifecycle(
-                probes.lifecycle(cast("S3Store", store), s3.bucket),
-                s3.bucket,
-                backup_days=settings.backup_days,
-            )
-        )
+    if (rule := backend.lifecycle(store)) is not None:
+        findings.append(check_lifecycle(rule, rule.bucket, backup_days=settings.backup_days))
     return store
+
+
+def _read_one(store: ObjectStore) -> str | None:
+    """Read one backup, or any object; its key, None where there is none."""
+    for prefix in ("backups/", ""):
+        for info in store.list(prefix):
+            if store.get(info.key) is not None:
+                return info.key
+    return None
 
 
 def copy_of_objects(settings: Settings, lost: Sequence[str]) -> str | None:
     """The command that copies objects from the folder in the home, if it has what the bucket lacks."""
-    if settings.s3 is None or not any((settings.objects_path / key).is_file() for key in lost):
+    if settings.objects.is_here or not any((settings.objects_path / key).is_file() for key in lost):
         return None
     return f"rss-pipeline copy --from {side_of(settings, folder=True)} --to {side_of(settings)}"
 
 
 def copy_of_home(settings: Settings) -> str | None:
     """The command that copies the database in the home, where that has items and is not the one in use."""
-    if settings.has_embedded_database or not settings.database_path.exists():
+    if settings.database.is_here or not settings.database_path.exists():
         return None
-    from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+    from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 
     try:
         with closing(SqliteDatabase.to_read(settings.database_path, is_beside_writable=False)) as database:
@@ -187,19 +154,8 @@ def copy_of_home(settings: Settings) -> str | None:
         # Another file, or one of another version.
         return None
     objects = any(settings.objects_path.glob("backups/*/*"))
-    source = side_of(settings, database="sqlite", folder=objects or settings.s3 is None)
+    source = side_of(settings, at_home=True, folder=objects or settings.objects.is_here)
     return f"rss-pipeline copy --from {source} --to {side_of(settings)}"
-
-
-def _fix_objects(s3: S3Settings | None) -> str:
-    if s3 is None:
-        return "Make RSS_PIPELINE_HOME a folder that this user may write, on a disk with room."
-    if s3.prefix == "S3":
-        return "Check the S3_ variables; the key must read, write, list and delete objects in this bucket."
-    return (
-        "Check the four R2_ variables; the token needs `Object Read & Write` on this bucket"
-        " (Cloudflare dashboard, R2, Manage API tokens)."
-    )
 
 
 def check_home(settings: Settings) -> list[Finding]:
@@ -245,22 +201,20 @@ def _check_writable(name: str, folder: Path) -> Finding:
 
 def check_topics_store(settings: Settings) -> list[Finding]:
     """The store of topics, where it is not the usual one: it can be written, and everybody may read it."""
-    s3 = settings.s3
-    store = open_topics(settings)
-    if store is None or s3 is None:
+    topics, store = settings.objects.topics(), settings.objects.open_topics()
+    if topics is None or store is None:
         return []
-    where = f"{s3.endpoint_url}/{s3.topics_bucket or s3.bucket}"
     try:
         store.probe()
     except RssPipelineError as error:
-        fix = f"Check {s3.prefix}_TOPICS_BUCKET; the token must read and write in this bucket, too."
+        fix = f"Check {topics.bucket_variable}; the token must read and write in this bucket, too."
         return [Finding("topics", "failure", str(error), fix)]
-    if s3.topics_public_url is None:
-        public = f"{s3.prefix}_TOPICS_PUBLIC_URL"
-        found = f"{where}: written; without {public}, documents do not name their own address"
+    if topics.public_url is None:
+        public = topics.public_variable
+        found = f"{topics.place}: written; without {public}, documents do not name their own address"
         fix = f"Set {public} to the address at which readers find the bucket's objects."
         return [Finding("topics", "warning", found, fix)]
-    return [Finding("topics", "ok", f"{where}: written; readers find it at {s3.topics_public_url}")]
+    return [Finding("topics", "ok", f"{topics.place}: written; readers find it at {topics.public_url}")]
 
 
 def check_schema(current: int, *, embedded: bool) -> Finding:
@@ -277,28 +231,10 @@ def check_schema(current: int, *, embedded: bool) -> Finding:
     return Finding("schema", "ok", found)
 
 
-def check_d1_size(size: int | None) -> Finding:
-    """The size beside the limits of both plans, paid and free: D1 does not say which one it is."""
-    name = "database size"
-    if size is None:
-        return Finding(name, "warning", "the proxy did not say", "Look it up with `npx wrangler d1 info`.")
-    found = f"{size / 1e6:,.1f} MB"
-    if size >= FULL * D1_LIMIT_BYTES:
-        fix = (
-            "Keep items for fewer days (RSS_KEEP_DAYS, then `rss-pipeline clean`), or remove feeds you no"
-            " longer need (`rss-pipeline forget`): both work in a full database, too."
-        )
-        full = size >= 0.98 * D1_LIMIT_BYTES
-        return Finding(name, "failure" if full else "warning", f"{found} of 10 GB, D1's limit", fix)
-    if FULL * D1_FREE_LIMIT_BYTES <= size <= D1_FREE_LIMIT_BYTES:
-        fix = "On the free plan, move to the paid one before writes fail; on the paid one all is well."
-        return Finding(name, "warning", f"{found} of the 500 MB that D1's free plan has", fix)
-    return Finding(name, "ok", f"{found} of 10 GB (500 MB on the free plan)")
-
-
-def check_postgres_size(size: int) -> Finding:
-    """The size of a database on a server whose disk cannot be seen from here."""
-    return Finding("database size", "ok", f"{size / 1e6:,.1f} MB")
+def check_size(backend: DatabaseBackend, size: int | None) -> Finding:
+    """The size of a database on a server, where its disk cannot be seen from here."""
+    verdict = backend.judge_size(size)
+    return Finding("database size", verdict.state, verdict.found, verdict.fix)
 
 
 def disk_room(path: Path, free: int, room: Room | None = None) -> Finding:
@@ -357,16 +293,9 @@ def check_lifecycle(rule: Lifecycle, bucket: str, *, backup_days: int) -> Findin
 def check_room(look: Look) -> Finding:
     """The database's size beside its limit, and the disk of what is on this machine: the worse of both."""
     settings = look.settings
-    findings = []
-    if settings.d1 is not None:
-        size = probes.query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
-        findings.append(check_d1_size(size))
-    elif settings.postgres is not None:
-        size = probes.query_postgres(settings.postgres).size_bytes
-        findings.append(check_postgres_size(size))
-    else:
-        size = settings.database_path.stat().st_size if settings.database_path.exists() else None
-    if settings.has_embedded_database or settings.s3 is None:
+    size = settings.database.size()
+    findings = [] if settings.database.is_here else [check_size(settings.database, size)]
+    if settings.database.is_here or settings.objects.is_here:
         findings.append(disk_room(settings.home, shutil.disk_usage(settings.home).free))
     return database_has_room(findings, size=size)
 

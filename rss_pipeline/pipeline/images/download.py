@@ -62,9 +62,9 @@ def require_room(settings: Settings) -> None:
 
     Polls go on: their items are small, and would be lost.
     """
-    if settings.s3 is not None:
+    if settings.objects.folder is None:
         return
-    for path in (settings.objects_path, settings.home):
+    for path in (settings.objects.folder, settings.home):
         disk = shutil.disk_usage(path)
         least = max(disk.total * settings.image_free_percent / 100, settings.image_free_gb * 1e9)
         if disk.free < least:

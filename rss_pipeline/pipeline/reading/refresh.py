@@ -186,7 +186,7 @@ def search_answer(
 
 
 def _delay(settings: Settings) -> int:
-    return _HERE_SECONDS if settings.has_embedded_database else _ELSEWHERE_SECONDS
+    return _HERE_SECONDS if settings.database.is_here else _ELSEWHERE_SECONDS
 
 
 def task_of(row: Row | None) -> Task | None:

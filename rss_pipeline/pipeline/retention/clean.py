@@ -30,15 +30,13 @@ from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.pipeline.retention.user_backups import back_up_all
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups import expiry
 from rss_pipeline.storage.database import Database, HasReserve, InFile, shrink
 from rss_pipeline.storage.feeds import forget, unused
 from rss_pipeline.storage.images.places import move_private
 from rss_pipeline.storage.installation import far_dates
 from rss_pipeline.storage.items import removals, retention
-from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
+from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore, Sweeps
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.retention.listed import Listed
@@ -186,7 +184,7 @@ class _Cleaning:
         needed = expiry.needed_backups(self.database)
         self.progress.begin("backups", len(needed))
         ages = expiry.BackupAges.of(
-            backup_days=self.settings.backup_days, rule=_lifecycle(self.objects, self.settings)
+            backup_days=self.settings.backup_days, rule=self.settings.objects.lifecycle(self.objects)
         )
         listed = self._in_time(self.objects.list(expiry.BACKUPS, after=after), needed)
         due = expiry.due_backups(listed, needed, now=self.now, ages=ages)
@@ -421,7 +419,7 @@ class _Cleaning:
 
     def leftovers(self) -> None:
         before, dry_run = self.now - LEFTOVER_AGE, self.cleaned.dry_run
-        if self.refusal is None and isinstance(self.objects, FolderStore):
+        if self.refusal is None and isinstance(self.objects, Sweeps):
             self.cleaned.leftovers = self.objects.sweep(before=before, dry_run=dry_run)
         # By a doubtful clock only what shows by itself that its process is gone.
         spool_before = before if self.refusal is None else None
@@ -456,13 +454,3 @@ def _is_gone(listed: "Listed", feed_id: str, item_id: str) -> bool:
     """True for an item that its feed does certainly not list any more."""
     ids = listed.ids(feed_id)
     return ids is not None and item_id not in ids
-
-
-def _lifecycle(objects: ObjectStore, settings: Settings) -> Lifecycle | None:
-    """The bucket's own rule for backups; None where there is no bucket."""
-    if settings.s3 is None:
-        return None
-    from rss_pipeline.storage.backends.probes import lifecycle
-    from rss_pipeline.storage.backends.s3 import S3Store
-
-    return lifecycle(objects, settings.s3.bucket) if isinstance(objects, S3Store) else None

@@ -34,7 +34,7 @@ def keep_current(settings: Settings, *, clock: Clock, wait: Callable[[float], bo
         SearchUnavailable: this SQLite has no FTS5: there is nothing to keep.
     """
     check_fts5()
-    every = LOOK_SECONDS if settings.has_embedded_database else REMOTE_LOOK_SECONDS
+    every = LOOK_SECONDS if settings.database.is_here else REMOTE_LOOK_SECONDS
     failures, said = 0, ""
     while True:
         try:

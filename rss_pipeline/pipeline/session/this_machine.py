@@ -21,7 +21,7 @@ from rss_pipeline.settings import Settings
 
 T = TypeVar("T")
 
-_POSTGRES_PORT, _REDIS_PORT = 5432, 6379
+_DAGSTER_PORT, _REDIS_PORT = 5432, 6379
 KEPT_SECONDS = 30.0
 """A VPN may come up at any moment, and so may a server; reading costs some milliseconds."""
 
@@ -75,21 +75,16 @@ def own_servers(settings: Settings) -> Iterator[OwnServer]:
             host="127.0.0.1",
             port=settings.reader_port,
         )
-    if settings.d1 is not None:
-        yield from _server("the D1 proxy of this installation (D1_PROXY_URL)", settings.d1.url)
-    if settings.postgres is not None:
-        what = "the database of this installation (DATABASE_URL)"
-        yield from _server_at(what, settings.postgres.url, default_port=_POSTGRES_PORT)
+    for needed in (*settings.database.servers(), *settings.objects.servers()):
+        if needed.default_port is None:
+            yield from _server(needed.what, needed.url)
+        else:
+            yield from _server_at(needed.what, needed.url, default_port=needed.default_port)
     if settings.fleet is not None:
         what = "the broker of this installation (RSS_BROKER_URL)"
         yield from _server_at(what, settings.fleet.broker_url, default_port=_REDIS_PORT)
         what = "the database of Dagster's tables (DAGSTER_DATABASE_URL)"
-        yield from _server_at(what, settings.fleet.dagster_url, default_port=_POSTGRES_PORT)
-    if settings.s3 is not None:
-        yield from _server(
-            f"the object store of this installation ({settings.s3.prefix}_ENDPOINT_URL)",
-            settings.s3.endpoint_url,
-        )
+        yield from _server_at(what, settings.fleet.dagster_url, default_port=_DAGSTER_PORT)
 
 
 def _server(what: str, url: str) -> Iterator[OwnServer]:

@@ -1,15 +1,13 @@
 """The size of all that is stored, for the owner of the installation; and of a feed's backups.
 
-With D1 and R2, what is counted row by row or listed is left out: rows read and lists are paid for.
+What is counted row by row or listed is left out where rows read or lists are paid for.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.probes import query_postgres, query_proxy
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
@@ -41,16 +39,11 @@ class Whole:
 
 def whole(settings: Settings, database: Database, objects: ObjectStore) -> Whole:
     """The sizes of the stores. Raises DatabaseUnavailable, ObjectStoreUnavailable."""
-    if settings.d1 is not None:
-        size = query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
-    elif settings.postgres is not None:
-        size = query_postgres(settings.postgres).size_bytes
-    else:
-        size = _bytes_of(settings.database_path)
+    is_listed = not settings.objects.pays_by_list
     return Whole(
-        database_bytes=size,
-        rows=row_figures(database) if settings.d1 is None else None,
-        backups=_count(objects.list("backups/"), most=MOST_OBJECTS) if settings.s3 is None else None,
+        database_bytes=settings.database.size(),
+        rows=None if settings.pays_by_row else row_figures(database),
+        backups=_count(objects.list("backups/"), most=MOST_OBJECTS) if is_listed else None,
     )
 
 
@@ -62,9 +55,3 @@ def backups_of(objects: ObjectStore, feed_id: str) -> Objects:
 def _count(found: Iterator[ObjectInfo], *, most: int) -> Objects:
     sizes = [info.size for info in islice(found, most)]
     return Objects(count=len(sizes), bytes=sum(sizes), is_all=next(found, None) is None)
-
-
-def _bytes_of(database: Path) -> int:
-    """SQLite's file, with the log of what was written last."""
-    beside = [database, database.with_name(f"{database.name}-wal")]
-    return sum(path.stat().st_size for path in beside if path.exists())

@@ -31,7 +31,7 @@ from rss_pipeline.pipeline.topics.json_feed import JSON_FEED_TYPE
 from rss_pipeline.pipeline.topics.values import PublicUrls
 from rss_pipeline.pipeline.topics.websub import Notice, notify
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_objects, open_topics
+from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.images import tasks
 from rss_pipeline.storage.objects import ObjectStore, public_url
@@ -113,20 +113,13 @@ class Stores:
     def of(cls, settings: Settings, database: Database, objects: ObjectStore | None = None) -> "Stores":
         """The stores that settings name. `objects` is the usual store, where it is open already."""
         archive = objects or open_objects(settings)
-        topics = open_topics(settings)
+        topics = settings.objects.open_topics()
         return cls(
             database=database,
             archive=archive,
-            target=Target(topics or archive, _target_name(settings)),
+            target=Target(topics or archive, settings.objects.topics_place),
             settings=settings,
         )
-
-
-def _target_name(settings: Settings) -> str:
-    if settings.s3 is None:
-        return "folder"
-    s3 = settings.s3
-    return f"{s3.endpoint_url}/{s3.topics_bucket or s3.public_bucket or s3.bucket}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +197,7 @@ class _Run:
         After a failure of a store, no further topic is begun.
         """
         settings = self._stores.settings
-        is_remote = not settings.has_embedded_database or settings.s3 is not None
+        is_remote = not (settings.database.is_here and settings.objects.is_here)
         with ThreadPoolExecutor(THREADS if is_remote else _LOCAL_THREADS) as threads:
             futures = [threads.submit(self.publish, topic_id) for topic_id in topic_ids]
             try:

@@ -1,18 +1,28 @@
-"""The stores that settings name: embedded, Cloudflare or Postgres, each of the two on its own.
+"""The backends that there are, and the stores of those that settings name.
 
-Outside of runs too: sensors and the command line open them here. Dagster's resources are in
-orchestration/resources.py.
+Outside of runs too: sensors and the command line open them here, and Dagster's resources do so within. The
+duties of a backend are in backend.py.
 """
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
-from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable
-from rss_pipeline.server_settings import PostgresSettings, S3Settings
-from rss_pipeline.settings import Settings
+from rss_pipeline.environment import EnvironmentReader
+from rss_pipeline.errors import DatabaseFull
+from rss_pipeline.storage.backends.backend import (
+    Backend,
+    DatabaseBackend,
+    ObjectsBackend,
+    check_place,
+    missing_duties,
+)
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.folder.backend import FolderBackend
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
+from rss_pipeline.storage.backends.s3.backend import R2Backend, S3Backend
+from rss_pipeline.storage.backends.sqlite.backend import SqliteBackend
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import (
@@ -25,16 +35,89 @@ from rss_pipeline.storage.schema import (
     schema_version,
 )
 
-if TYPE_CHECKING:
-    from rss_pipeline.storage.backends.s3 import S3Store
+DATABASES: tuple[type[DatabaseBackend], ...] = (SqliteBackend, D1Backend, PostgresBackend)
+OBJECTS: tuple[type[ObjectsBackend], ...] = (FolderBackend, R2Backend, S3Backend)
+"""Every backend. The first of each is in the home, and used where no variable names another one."""
 
-REQUEST_SECONDS = 10.0
-"""The longest wait of a request of the reader that writes. One that only reads waits for no writer."""
+_FOLDER_ADDRESS = "RSS_OBJECTS_PUBLIC_URL"
+_FACE = "rss_pipeline/storage/backends/backend.py"
+_B = TypeVar("_B", bound=Backend)
+
+
+class Stores(Protocol):
+    """The two backends of an installation: its settings, or a side of a copy."""
+
+    @property
+    def database(self) -> DatabaseBackend: ...
+    @property
+    def objects(self) -> ObjectsBackend: ...
+
+
+def read_database(reader: EnvironmentReader, *, ca_file: Path | None) -> DatabaseBackend | None:
+    """The database that variables name, or None; two of them are a mistake."""
+    both = "both set; the tables are in {} or in {}: take one of them out"
+    return _read(DATABASES, reader, ca_file, both)
+
+
+def read_objects(reader: EnvironmentReader, *, ca_file: Path | None) -> ObjectsBackend | None:
+    """The object store that variables name, or None; two of them are a mistake."""
+    both = "both are set, and there is one bucket; unset one of them"
+    return _read(OBJECTS, reader, ca_file, both)
+
+
+def folder_address(
+    reader: EnvironmentReader, *, others: Sequence[type[ObjectsBackend]] = OBJECTS[1:]
+) -> str | None:
+    """The public address of the folder of objects, or None. Each of the others has one of its own, and is not
+    to be set beside it."""
+    url = reader.text(_FOLDER_ADDRESS)
+    if url is None:
+        return None
+    check_place(reader, _FOLDER_ADDRESS, url)
+    for kind in others:
+        if reader.text(kind.main_variable()) is not None:
+            public = f"{prefixes([kind])[0]}PUBLIC_URL"
+            reader.add(f"set, but the objects are in a bucket; set {public} instead", _FOLDER_ADDRESS)
+    return url
+
+
+def _read(kinds: Sequence[type[_B]], reader: EnvironmentReader, ca_file: Path | None, both: str) -> _B | None:
+    found: _B | None = None
+    is_set: list[type[_B]] = []
+    for kind in kinds:
+        if missing := missing_duties(kind):
+            if any(reader.text(name) is not None for name in kind.variables):
+                sentence = f"set, but the backend {kind.__name__} lacks {', '.join(missing)}: see {_FACE}"
+                reader.add(sentence, *kind.variables)
+            continue
+        here = kind.read(reader, ca_file=ca_file)
+        if here is not None:
+            for other in is_set:
+                sentence = both.format(
+                    f"{other.maker} {other.title}".strip(), f"{kind.maker} {kind.title}".strip()
+                )
+                reader.add(sentence, other.main_variable(), kind.main_variable())
+        if kind.variables and reader.text(kind.main_variable()) is not None:
+            is_set.append(kind)
+        found = found or here
+    return found
+
+
+def prefixes(kinds: Sequence[type[Backend]]) -> tuple[str, ...]:
+    """The beginnings of the names of all variables of these backends."""
+    return tuple(dict.fromkeys(name.partition("_")[0] + "_" for kind in kinds for name in kind.variables))
+
+
+def open_database(
+    settings: Stores, *, for_requests: bool = False, alone_where_full: bool = False
+) -> AbstractContextManager[Database]:
+    """The database of these settings, as of `opened`."""
+    return opened(settings.database, for_requests=for_requests, alone_where_full=alone_where_full)
 
 
 @contextmanager
-def open_database(
-    settings: Settings, *, for_requests: bool = False, alone_where_full: bool = False
+def opened(
+    backend: DatabaseBackend, *, for_requests: bool = False, alone_where_full: bool = False
 ) -> Iterator[Database]:
     """The database, its schema checked: the embedded one is brought up to date, a server's must be.
 
@@ -44,9 +127,9 @@ def open_database(
     Raises:
         DatabaseUnavailable: it cannot be reached, or its schema is not this code's.
     """
-    database = connect(settings, for_requests=for_requests, alone_where_full=alone_where_full)
+    database = backend.connect(for_requests=for_requests, alone_where_full=alone_where_full)
     try:
-        if settings.has_embedded_database:
+        if backend.is_here:
             try:
                 migrate(database)
             except DatabaseFull:
@@ -62,60 +145,22 @@ def open_database(
 
 
 @contextmanager
-def open_database_to_read(settings: Settings) -> Iterator[Database]:
+def open_database_to_read(settings: Stores) -> Iterator[Database]:
     """The database for a command that only reads: as `open_database`, but neither the right to write nor
     room on the disk is needed.
 
-    An embedded one that this user may not write, or on a file system that is mounted read-only, is opened as
-    it is; its schema must be this code's.
+    An embedded one that this user may not write is opened as it is; its schema must be this code's.
     """
-    path = settings.database_path
-    if (
-        not settings.has_embedded_database
-        or not path.is_file()
-        or (_may_write(path) and _may_write(path.parent))
-    ):
+    reader = settings.database.connect_to_read()
+    if reader is None:
         with open_database(settings, alone_where_full=True) as database:
             yield database
         return
-    from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-
-    reader = SqliteDatabase.to_read(path, is_beside_writable=_may_write(path.parent))
     try:
         check_schema(reader)
         yield reader
     finally:
         reader.close()
-
-
-def _may_write(path: Path) -> bool:
-    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-
-def connect(settings: Settings, *, for_requests: bool = False, alone_where_full: bool = False) -> Database:
-    """The database as it is, whatever its schema; the options as of `open_database`."""
-    if settings.d1 is not None:
-        from rss_pipeline.storage.backends.d1 import D1Database
-
-        return D1Database(settings.d1.url, settings.d1.token, ca_file=settings.ca_file)
-    if settings.postgres is not None:
-        return connect_postgres(settings.postgres)
-    from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-
-    if for_requests:
-        return SqliteDatabase(settings.database_path, busy_timeout=REQUEST_SECONDS, for_requests=True)
-    return SqliteDatabase(settings.database_path, alone_where_full=alone_where_full)
-
-
-def connect_postgres(postgres: PostgresSettings) -> Database:
-    """The database of a Postgres server, whatever its schema. Only those who have one need its driver."""
-    try:
-        from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
-    except ImportError as error:
-        raise DatabaseUnavailable(
-            f"DATABASE_URL needs the driver of Postgres: run `pip install 'rss_pipeline[postgres]'` ({error})"
-        ) from error
-    return PostgresDatabase(postgres.url, where=postgres.where)
 
 
 def check_schema(database: Database) -> None:
@@ -129,39 +174,11 @@ def check_schema(database: Database) -> None:
     check_prepared(database)
 
 
-def open_objects(settings: Settings) -> ObjectStore:
+def connect(settings: Stores) -> Database:
+    """The database as it is, whatever its schema."""
+    return settings.database.connect()
+
+
+def open_objects(settings: Stores) -> ObjectStore:
     """The object store."""
-    if settings.s3 is not None:
-        s3 = settings.s3
-        return bucket_store(s3, s3.bucket, s3.public_url, public_bucket=s3.public_bucket)
-    from rss_pipeline.storage.backends.folder import FolderStore
-
-    return FolderStore(settings.objects_path, public_url=settings.objects_public_url)
-
-
-def open_topics(settings: Settings) -> ObjectStore | None:
-    """The store of topics, where it is not `open_objects(settings)`: it has another bucket or another address
-    for everybody."""
-    s3 = settings.s3
-    if s3 is None or (s3.topics_bucket is None and s3.topics_public_url is None):
-        return None
-    return bucket_store(s3, s3.topics_bucket or s3.public_bucket or s3.bucket, s3.topics_public_url)
-
-
-def bucket_store(
-    s3: S3Settings, bucket: str, public_url: str | None, *, public_bucket: str | None = None
-) -> "S3Store":
-    """A bucket, by the key and the endpoint of these settings."""
-    from rss_pipeline.storage.backends.s3 import S3Store
-
-    return S3Store(
-        endpoint_url=s3.endpoint_url,
-        bucket=bucket,
-        access_key_id=s3.access_key_id,
-        secret_access_key=s3.secret_access_key,
-        public_url=public_url,
-        public_bucket=public_bucket,
-        prefix=s3.prefix,
-        region=s3.region,
-        path_style=s3.path_style,
-    )
+    return settings.objects.open()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rss_pipeline.storage.backends.probes import Lifecycle
+from rss_pipeline.storage.backends.backend import Lifecycle
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectInfo
 

@@ -91,11 +91,11 @@ def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
 
 
 def _is_same_database(source: Side, target: Side) -> bool:
-    return source.database_place == target.database_place
+    return source.database_backend.place == target.database_backend.place
 
 
 def _is_same_objects(source: Side, target: Side) -> bool:
-    return source.objects_place == target.objects_place
+    return source.objects_backend.place == target.objects_backend.place
 
 
 def _tables(source: Side, target: Side) -> Sequence[str]:
@@ -151,15 +151,15 @@ def _to_empty(source: Side, target: Side) -> str:
     """The sentence that says how to get an empty target."""
     wanted = []
     if not _is_same_database(source, target):
-        is_file = target.database_kind == "sqlite"
-        wanted.append(f"move {target.database_place} away" if is_file else "use an empty database")
+        is_file = target.database_backend.is_here
+        wanted.append(f"move {target.database_backend.place} away" if is_file else "use an empty database")
     if not _is_same_objects(source, target):
-        is_folder = target.objects_kind == "folder"
-        wanted.append(f"move {target.objects_place} away" if is_folder else "use an empty bucket")
+        is_folder = target.objects_backend.is_here
+        wanted.append(f"move {target.objects_backend.place} away" if is_folder else "use an empty bucket")
     sentence = " and ".join(wanted)
     # A store of the source that is in the home would be another one, too.
-    is_source_elsewhere = source.database_kind != "sqlite" and source.objects_kind != "folder"
-    if is_source_elsewhere and (target.database_kind == "sqlite" or target.objects_kind == "folder"):
+    is_source_elsewhere = not (source.database_backend.is_here or source.objects_backend.is_here)
+    if is_source_elsewhere and (target.database_backend.is_here or target.objects_backend.is_here):
         sentence += ", or name another folder as RSS_PIPELINE_HOME"
     return f"{sentence[0].upper()}{sentence[1:]}."
 
@@ -167,13 +167,13 @@ def _to_empty(source: Side, target: Side) -> str:
 def _marker_key(source: Side, target: Side) -> str:
     """One object store has a marker for each database beside it."""
     is_shared = _is_same_objects(source, target)
-    return f"copies/into-{target.database_kind}.json" if is_shared else MARKER
+    return f"copies/into-{target.database_backend.name}.json" if is_shared else MARKER
 
 
 def _into(target: Side) -> str:
     """The target's database, as its marker names it. In the home, it is where the marker is."""
-    is_embedded = target.database_kind == "sqlite" and target.objects_kind == "folder"
-    return "rss.sqlite" if is_embedded else target.database_place
+    is_embedded = target.database_backend.is_here and target.objects_backend.is_here
+    return "rss.sqlite" if is_embedded else target.database_backend.place
 
 
 def _marker(source: Side, target: Side) -> dict[str, Any] | None:

@@ -6,12 +6,12 @@ Taking them is claims.py's, counting them due.py's.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol, runtime_checkable
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import Shard
-from rss_pipeline.storage.database import Database, SkipsLocked, Statement, Value, one
+from rss_pipeline.storage.database import Database, Statement, Value
 from rss_pipeline.storage.feeds.holds import (
-    LATE_FEED_HOLD,
     NOT_HELD,
     WRONG_CLOCK,
     heal_wrong_clock,
@@ -61,9 +61,9 @@ COMPANY = "CASE WHEN last_error_kind IS 'crashed' OR claimed_with < 1 THEN 1 ELS
 
 PUT_BACK = timedelta(minutes=15)
 """A clock that is found further behind than this was put back. R2 refuses requests of a clock so wrong."""
-_TOMORROW = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+1 day')"
-_YESTERDAY = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '-1 day')"
-_FULL_LENGTH = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+' || (seconds{{more}}) || ' seconds')"
+TOMORROW = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+1 day')"
+YESTERDAY = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '-1 day')"
+FULL_LENGTH = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+' || (seconds{{more}}) || ' seconds')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,42 +155,27 @@ def _of_shard(condition: str, params: Sequence[Value], shard: Shard | None) -> t
     return f"{condition} AND {OF_SHARD}", [*params, compact(shard.buckets)]
 
 
-def healing_first(database: Database, now: datetime, clock: str | None) -> list[Statement]:
-    """The statements of `heal_schedule`, to be put before those of a claim or a count.
+@runtime_checkable
+class HealsSchedules(Protocol):
+    """A `Database` that heals a schedule by itself: a claim would wait for all that write otherwise."""
 
-    Where batches run beside each other there are none: what is to heal is looked up, and healed in a batch
-    of its own. A claim would wait for all that write otherwise, and nearly never is there anything.
-    """
-    healing = heal_schedule(now, clock)
-    if not isinstance(database, SkipsLocked):
-        return healing
-    late = instant(now + WRONG_CLOCK)
-    found = one(
-        database.query(
-            f"""SELECT (SELECT value FROM sequences WHERE name = 'clock') AS clock,
-              (SELECT max(next_fetch_at) FROM feeds WHERE {POLLED}) > ?
-                OR EXISTS (SELECT 1 FROM hosts WHERE hold_until > ?)
-                OR EXISTS (SELECT 1 FROM feed_holds WHERE {LATE_FEED_HOLD})
-                OR EXISTS (SELECT 1 FROM leases WHERE expires_at > {_TOMORROW}
-                  OR expires_at > {_FULL_LENGTH.format(more=" + 60")}
-                  OR expires_at < {_YESTERDAY}) AS found""",
-            [late, late, late, late, clock, clock, clock],
-            name="look for what is to heal",
-        )
-    )
-    assert found is not None
-    noted = found["clock"]
-    ahead = PUT_BACK.total_seconds() + 1 if noted is None else noted - int(now.timestamp())
-    was_put_back = ahead > PUT_BACK.total_seconds()
-    if found["found"] or abs(ahead) > PUT_BACK.total_seconds():
-        # The first is for a clock that was put back, and looks at each feed.
-        database.batch([*healing[0 if was_put_back else 1 :], drop_old_leases(clock)])
-    return []
+    def heal_schedules(self, now: datetime, clock: str | None) -> None:
+        """As the statements of `heal_schedule`."""
+        ...
+
+
+def healing_first(database: Database, now: datetime, clock: str | None) -> list[Statement]:
+    """The statements of `heal_schedule`, to be put before those of a claim or a count; none where the
+    database has healed it by itself."""
+    if isinstance(database, HealsSchedules):
+        database.heal_schedules(now, clock)
+        return []
+    return heal_schedule(now, clock)
 
 
 def drop_old_leases(clock: str | None) -> Statement:
     """Only those that nothing refers to any more: until then a lapsed lease still names its run."""
-    return Statement(f"DELETE FROM leases WHERE expires_at < {_YESTERDAY}", [clock], name="drop old leases")
+    return Statement(f"DELETE FROM leases WHERE expires_at < {YESTERDAY}", [clock], name="drop old leases")
 
 
 def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
@@ -224,13 +209,13 @@ def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
         ),
         *heal_wrong_clock(now),
         Statement(
-            f"DELETE FROM leases WHERE expires_at > {_TOMORROW}",
+            f"DELETE FROM leases WHERE expires_at > {TOMORROW}",
             [clock],
             name="drop leases of a wrong clock",
         ),
         Statement(
-            f"""UPDATE leases SET expires_at = {_FULL_LENGTH.format(more="")}
-            WHERE expires_at > {_FULL_LENGTH.format(more=" + 60")}""",
+            f"""UPDATE leases SET expires_at = {FULL_LENGTH.format(more="")}
+            WHERE expires_at > {FULL_LENGTH.format(more=" + 60")}""",
             [clock, clock],
             name="cut leases of a clock that was put back",
         ),

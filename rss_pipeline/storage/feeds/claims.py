@@ -1,24 +1,20 @@
-"""Claiming feeds for one run: in one batch, or in two that run beside those of others.
+"""Claiming feeds for one run: in one batch, or as the database does by itself (`ClaimsFeeds`).
 
 Which feeds a claim may take is claimable.py's; releasing them is leases.py's.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol, runtime_checkable
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.shard import Shard
-from rss_pipeline.storage.database import Database, Result, SkipsLocked, Statement, Value
+from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds.claimable import (
-    BUCKET,
     COMPANY,
     FREE,
     SUSPECT,
-    UNLEASED,
-    Due,
     Named,
     Wanted,
     drop_old_leases,
@@ -28,14 +24,12 @@ from rss_pipeline.storage.feeds.claimable import (
 )
 from rss_pipeline.storage.feeds.feed_row import BROUGHT_BY, FEED_COLUMNS, feed_of
 from rss_pipeline.storage.feeds.holds import (
-    NOT_HELD,
     KnownHolds,
     known_holds,
     known_statement,
 )
 from rss_pipeline.storage.feeds.leases import forgive_unbegun
-from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.sql import DB_NOW, EXPIRY, compact, new_token, number
+from rss_pipeline.storage.sql import EXPIRY, new_token
 
 PER_HOST = 60
 """Feeds of one host in one claim: what pacing of a second lets through in a round, halved."""
@@ -46,11 +40,6 @@ RANKED_FIRST = 5000
 BEGUN_TOGETHER = 25
 """Feeds of a claim that its lease notes as begun at once, at least. Of a claim of so few all count as begun:
 noting it costs a statement."""
-_LADDER = (1.25, 12.5, 125)
-"""Feeds that are ranked for each one wanted where claims follow one another quickly: each next number where
-those before it have too few hosts."""
-_TRIES = 5
-"""Tries of a claim of feeds that others have changed or hold locked just now, each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +80,7 @@ def claim(
     lost.
     """
     clock = None if lease_now is None else instant(lease_now)
-    claiming = _Claiming(
+    claiming = Claiming(
         token=token or new_token(),
         run_id=run_id,
         lease_seconds=lease_seconds,
@@ -102,9 +91,12 @@ def claim(
         clock=clock,
     )
     healing = healing_first(database, wanted.now, clock)
-    if isinstance(database, SkipsLocked):
-        return _claim_beside(database, database, claiming)
-    *_, claimed, _, holds = database.batch([*healing, *claiming.statements(), known_statement(wanted.now)])
+    if isinstance(database, ClaimsFeeds):
+        claimed, holds = database.claim_feeds(claiming)
+    else:
+        *_, claimed, _, holds = database.batch(
+            [*healing, *claiming.statements(), known_statement(wanted.now)]
+        )
     return _claim_of(claiming.token, claimed, holds)
 
 
@@ -131,45 +123,14 @@ def company_of_suspects(
     return None if most is None else int(most)
 
 
-def _claim_beside(database: Database, beside: SkipsLocked, claiming: "_Claiming") -> Claim:
-    """A claim in two batches, on a database where other claims and batches that write run at the same time.
-
-    The first makes the lease, and waits for other claims only: from its commit on, no other claim takes these
-    feeds or hosts. The second gives the feeds its token, but for those that another batch has locked or
-    changed meanwhile.
-    """
-    taking = [claiming.take(), known_statement(claiming.wanted.now)]
-    for _ in range(_TRIES):
-        if not _chosen(beside, claiming):
-            break
-        claimed, holds = beside.batch_beside(taking, "take")
-        if not claimed.values:
-            # Not one: then as a batch among those that write, so that no other one has locked them.
-            claimed, holds = database.batch(taking)
-        if claimed.values:
-            return _claim_of(claiming.token, claimed, holds)
-        database.query("DELETE FROM leases WHERE token = ?", [claiming.token], name="end empty lease")
-    nothing = Result((), [], 0)
-    return _claim_of(claiming.token, nothing, database.batch([known_statement(claiming.wanted.now)])[0])
-
-
-def _chosen(beside: SkipsLocked, claiming: "_Claiming") -> bool:
-    """Make the lease; False where there is nothing to be claimed."""
-    for choose in claiming.choose_few():
-        made, _ = beside.batch_beside([choose, claiming.drop_empty()], "choose")
-        if made.values:
-            return bool(made.rows[0]["found"])
-    return False
-
-
 def _claim_of(token: str, claimed: Result, holds: Result) -> Claim:
     feeds = sorted(map(feed_of, claimed.rows), key=lambda feed: (str(feed.schedule.next_fetch_at), feed.id))
     return Claim(token=token, feeds=tuple(feeds), holds=known_holds(holds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Claiming:
-    """One claim, and its statements."""
+class Claiming:
+    """One claim, and its statements: in one batch, or parts of them for a database with claims of its own."""
 
     token: str
     run_id: str
@@ -185,20 +146,20 @@ class _Claiming:
         return self.limit if isinstance(self.wanted, Named) else PER_HOST
 
     @property
-    def _has_one_plan(self) -> bool:
+    def has_one_plan(self) -> bool:
         """The shard's buckets are a list to be hashed, which statements that are planned once cannot."""
         return self.wanted.ids is None and (isinstance(self.wanted, Named) or self.wanted.shard is None)
 
-    def _wanting(self) -> tuple[str, list[Value]]:
-        return self._wanting_of(self.wanted)
+    def wanting(self) -> tuple[str, list[Value]]:
+        return self.wanting_of(self.wanted)
 
-    def _wanting_of(self, wanted: Wanted) -> tuple[str, list[Value]]:
+    def wanting_of(self, wanted: Wanted) -> tuple[str, list[Value]]:
         condition, params = selection(wanted, self.clock)
         if self.suspects and self.company is not None:
             return f"{condition} AND {SUSPECT} AND {COMPANY} = ?", [*params, self.company]
         return f"{condition} AND {SUSPECT if self.suspects else f'NOT {SUSPECT}'}", params
 
-    def _choose(
+    def choose(
         self,
         free: str,
         params: Sequence[Value],
@@ -220,11 +181,11 @@ class _Claiming:
             planned_once=planned_once,
         )
 
-    def _free(self, also: str = "", *, of: str = "feeds") -> tuple[str, list[Value]]:
+    def free(self, also: str = "", *, of: str = "feeds") -> tuple[str, list[Value]]:
         """A query for all feeds that may be claimed, and its parameters."""
-        wanting, params = self._wanting()
+        wanting, params = self.wanting()
         return (
-            f"SELECT {_RANKED} FROM {of} WHERE {wanting} AND {FREE}{also}",
+            f"SELECT {RANKED} FROM {of} WHERE {wanting} AND {FREE}{also}",
             [*params, *free_params(self.wanted.now, self.clock)],
         )
 
@@ -236,22 +197,22 @@ class _Claiming:
         ranked as well; where these are not enough either, all are.
         """
         first = f" ORDER BY next_fetch_at LIMIT {RANKED_FIRST}"
-        oldest, params = self._free(first)
-        oldest_unless, _ = self._free(first, of=_UNLESS_CHOSEN)
-        behind, _ = self._free(
+        oldest, params = self.free(first)
+        oldest_unless, _ = self.free(first, of=_UNLESS_CHOSEN)
+        behind, _ = self.free(
             f""" AND next_fetch_at >= (SELECT next_fetch_at FROM oldest LIMIT 1 OFFSET {RANKED_FIRST - 1})
             AND id NOT IN (SELECT id FROM oldest)
             AND (host, brought_by) NOT IN (SELECT host, brought_by FROM crowds)
             ORDER BY next_fetch_at LIMIT {RANKED_FIRST // 2}"""
         )
-        every, _ = self._free(of=_UNLESS_CHOSEN)
+        every, _ = self.free(of=_UNLESS_CHOSEN)
         return [
-            self._choose(
+            self.choose(
                 oldest,
                 params,
                 if_found=f"""n > 0 AND (n = {self.limit} OR (SELECT count(*) FROM free) < {RANKED_FIRST})""",
             ),
-            self._choose(
+            self.choose(
                 f"SELECT * FROM oldest UNION ALL SELECT * FROM ({behind})",
                 [self.token, *params, *params],
                 of=f"""oldest AS MATERIALIZED ({oldest_unless}), crowds AS (
@@ -259,9 +220,9 @@ class _Claiming:
                   HAVING count(*) > {self._per_host}), """,
                 if_found=f"n = {max(self.limit, 1)}",
             ),
-            self._choose(every, [self.token, *params]),
+            self.choose(every, [self.token, *params]),
             Statement(
-                f"""UPDATE feeds SET lease_token = ?, {_COUNTED} WHERE id IN {_OF_LEASE}
+                f"""UPDATE feeds SET lease_token = ?, {COUNTED} WHERE id IN {OF_LEASE}
                 RETURNING {FEED_COLUMNS}""",
                 [self.token, self.token, self.token],
                 name="claim feeds",
@@ -269,121 +230,18 @@ class _Claiming:
             drop_old_leases(self.clock),
         ]
 
-    def choose_few(self) -> Iterator[Statement]:
-        """Statements that make the lease: try them in order until one claims something. They return
-        whether it has feeds: where there are none at all, the first one shows it.
 
-        Only Postgres has these. Most of the oldest that are due are those of live leases. They are passed
-        over by their hosts alone, in a query of its own (LIMIT -1 keeps it apart): a host is among the first
-        columns of a row, a lease among the last, and reading up to there is a third of the work.
-        """
-        for each in _LADDER if self.wanted.ids is None and not self.suspects else ():
-            first = math.ceil(each * self.limit)
-            if isinstance(self.wanted, Named) or self.wanted.shard is None:
-                candidates, params = self._oldest(first)
-            else:
-                of_all = replace(self.wanted, shard=None)
-                candidates, params = self._oldest_of(self.wanted.shard, of_all, first)
-            # Fewer than these are all that there are. So few may all be of one user, though others wait.
-            enough = "(SELECT count(*) FROM users) < 2" if each is _LADDER[0] else "true"
-            yield self._choose(
-                candidates,
-                params,
-                if_found=f"(n = {self.limit} AND {enough} OR (SELECT count(*) FROM free) < {first})",
-                returning=_FOUND,
-                planned_once=self._has_one_plan,
-            )
-        # Feeds that are named are looked up first, for the reason that `take` gives.
-        named = self.wanted.ids
-        of = (
-            "feeds"
-            if named is None
-            else f"(SELECT * FROM feeds WHERE id = ANY(ARRAY{_LISTED}) LIMIT -1) AS feeds"
-        )
-        candidates, params = self._free(of=of)
-        yield self._choose(
-            candidates,
-            [*([] if named is None else [compact(list(named))]), *params],
-            returning=_FOUND,
-        )
+@runtime_checkable
+class ClaimsFeeds(Protocol):
+    """A `Database` with claims of its own: they need not wait for batches that write."""
 
-    def _oldest(self, first: int) -> tuple[str, list[Value]]:
-        """A query for the oldest feeds that may be claimed, so many of them, and its parameters."""
-        wanting, params = self._wanting()
-        is_due = isinstance(self.wanted, Due)
-        return (
-            f"""SELECT {_RANKED} FROM (
-                SELECT * FROM feeds WHERE {POLLED} AND host NOT IN {_HELD_HOSTS}
-                {"AND next_fetch_at <= ?" if is_due else ""} ORDER BY next_fetch_at LIMIT -1
-              ) AS feeds WHERE {wanting} AND {UNLEASED} AND {NOT_HELD} LIMIT {first}""",
-            [
-                *(self.clock, *([instant(self.wanted.now)] if is_due else ())),
-                *(*params, self.clock, *2 * [instant(self.wanted.now)]),
-            ],
-        )
-
-    def _oldest_of(self, shard: Shard, of_all: Wanted, first: int) -> tuple[str, list[Value]]:
-        """The same of a shard: from the index by bucket, so that it reads no feeds of other shards. `of_all`
-        is what is wanted of all of them.
-
-        A first look at the oldest few of each bucket shows up to which time the wanted ones are due at most;
-        then each bucket gives all up to that time.
-        """
-        wanting, wanting_params = self._wanting_of(of_all)
-        of_bucket = f"""{POLLED} AND host NOT IN {_HELD_HOSTS} AND {wanting} AND {UNLEASED} AND {NOT_HELD}"""
-        params = [
-            *(compact(shard.buckets), self.clock, *wanting_params),
-            *(self.clock, *2 * [instant(self.wanted.now)]),
-        ]
-
-        def oldest(each: int, until: str = "") -> str:
-            return f"""SELECT f.*
-                FROM (SELECT {number("value")} AS of_shard FROM json_each(?)) AS b CROSS JOIN LATERAL (
-                  SELECT id, host, next_fetch_at, listed FROM feeds
-                  WHERE {BUCKET} = b.of_shard AND {of_bucket}{until}
-                  ORDER BY next_fetch_at LIMIT {each}) AS f"""
-
-        few = oldest(2 * math.ceil(first / len(shard.buckets)))
-        until = f"""coalesce(
-            (SELECT next_fetch_at FROM ({few}) ORDER BY next_fetch_at LIMIT 1 OFFSET {first - 1}), '9999')"""
-        return (
-            f"""SELECT {_RANKED} FROM (
-                {oldest(first, f" AND next_fetch_at <= {until}")} ORDER BY f.next_fetch_at LIMIT {first}
-              ) AS feeds""",
-            [*params, *params],
-        )
-
-    def drop_empty(self) -> Statement:
-        """Drop the lease again that has no feeds."""
-        return Statement(
-            "DELETE FROM leases WHERE token = ? AND feeds = '[]'", [self.token], name="drop empty lease"
-        )
-
-    def take(self) -> Statement:
-        """Give the lease's feeds its token, but for those that are locked or not to be claimed any more.
-
-        Only Postgres has this. With lists its planner cannot but look up each feed by its id; of a join it
-        may read a million feeds for five hundred.
-        """
-        wanting, params = self._wanting()
-        return Statement(
-            f"""UPDATE feeds SET lease_token = ?, {_COUNTED}
-            WHERE ctid = ANY(ARRAY(SELECT ctid FROM feeds WHERE id = ANY(ARRAY{_OF_LEASE})
-              AND {wanting} AND {POLLED} AND {UNLEASED} FOR UPDATE SKIP LOCKED))
-            RETURNING {FEED_COLUMNS}""",
-            [self.token, self.token, self.token, *params, self.clock],
-            name="take chosen feeds",
-            planned_once=self._has_one_plan,
-        )
+    def claim_feeds(self, claiming: Claiming) -> tuple[Result, Result]:
+        """The rows of the claimed feeds, by the columns FEED_COLUMNS, and those of `known_statement`."""
 
 
-_LISTED = "(SELECT value FROM json_each(?))"
-_OF_LEASE = "(SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))"
-_COUNTED = """unclosed_claims = unclosed_claims + 1,
+OF_LEASE = "(SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))"
+COUNTED = """unclosed_claims = unclosed_claims + 1,
   claimed_with = (SELECT json_array_length(feeds) FROM leases WHERE token = ?)"""
-_HELD_HOSTS = f"""(
-    SELECT jsonb_array_elements_text(CAST(hosts AS jsonb)) FROM leases WHERE expires_at > {DB_NOW})"""
-"""For Postgres, which parses a list so in a third of the time."""
 _LEASE = f"""WITH {{of}}free AS MATERIALIZED ({{free}}), whose(is_one) AS (
     SELECT (SELECT count(*) FROM users) < 2 OR NOT EXISTS (SELECT 1 FROM free WHERE brought_by <> ''))
   INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts, unbegun)
@@ -412,5 +270,4 @@ _UNLESS_CHOSEN = (
     """(SELECT 1 AS it WHERE NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)) CROSS JOIN feeds"""
 )
 """Each feed, or none: as a condition on feeds it would be looked at with each of them."""
-_RANKED = f"id, host, next_fetch_at, {BROUGHT_BY}"
-_FOUND = " RETURNING CAST(feeds <> '[]' AS INTEGER) AS found"
+RANKED = f"id, host, next_fetch_at, {BROUGHT_BY}"

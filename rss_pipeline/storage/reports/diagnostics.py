@@ -1,6 +1,6 @@
 """Facts about the feeds and their backups for `doctor`. Reads only.
 
-What they mean, and how to fix it, is pipeline/health's. The stores' own state is backends.probes'.
+What they mean, and how to fix it, is pipeline/health's. The stores' own state is the backends'.
 """
 
 from collections.abc import Mapping, Sequence

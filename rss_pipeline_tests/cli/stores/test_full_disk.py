@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from rss_pipeline.cli.main import main
 from rss_pipeline.errors import DatabaseFull
 from rss_pipeline.reserve import keep_reserve
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.cli.program import PROGRAM, environment

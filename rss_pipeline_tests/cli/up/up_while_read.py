@@ -14,7 +14,7 @@ from typing import Any
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.pipeline.reading.refresh import Queued, VisitRunning
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh
 from rss_pipeline_tests.soak.reading_up import (
     Killed,

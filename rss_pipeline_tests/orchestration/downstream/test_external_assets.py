@@ -8,7 +8,8 @@ import pytest
 from dagster._core.remote_representation.external_data import asset_node_snaps_from_repo
 
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS, REGISTRY
-from rss_pipeline.server_settings import D1Settings, S3Settings
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.s3.backend import R2Backend
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -17,8 +18,8 @@ OWNERS = ["team:rss_pipeline"]
 DEPLOYMENTS: dict[str, dict[str, Any]] = {
     "embedded": {},
     "cloudflare": {
-        "d1": D1Settings(url="https://d1.example", token="sEcReT"),
-        "s3": S3Settings(
+        "database_server": D1Backend(url="https://d1.example", token="sEcReT"),
+        "objects_server": R2Backend(
             endpoint_url="https://r2.example", bucket="b", access_key_id="k", secret_access_key="sEcReT"
         ),
     },

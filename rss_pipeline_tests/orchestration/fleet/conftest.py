@@ -9,7 +9,6 @@ from rss_pipeline.orchestration.fleet.execute_run import STATEMENT_MS
 from rss_pipeline.orchestration.instance.home import open_instance
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.services.postgres import Postgres
 
@@ -28,8 +27,7 @@ def fleet(running_postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) 
         patch.setenv("RSS_BROKER_URL", "redis://:sEcReT-bRoKeR@127.0.0.1:1/0")
         patch.setenv("RSS_PIPELINE_HOME", str(home))
         settings = Settings.from_environ(os.environ, cwd=home)
-        assert settings.postgres is not None
-        database = PostgresDatabase(settings.postgres.url, where=settings.postgres.where)
+        database = settings.database.connect()
         schema.migrate(database)
         database.close()
         yield settings
@@ -42,6 +40,6 @@ def on_postgres(fleet: Settings) -> Iterator[DagsterPipeline]:
     with open_instance(fleet) as instance:
         # As a run at a worker has it: a connection for each event took most of the time.
         instance.optimize_for_webserver(STATEMENT_MS, 3600, 20)
-        pipeline = DagsterPipeline(fleet.home, instance, postgres=fleet.postgres)
+        pipeline = DagsterPipeline(fleet.home, instance, database_server=fleet.database_server)
         yield pipeline
         pipeline.close()

@@ -7,8 +7,7 @@ from queue import Empty
 from typing import Any
 
 from rss_pipeline.orchestration.fleet.app import new_app
-from rss_pipeline.server_settings import FleetSettings
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline_tests.support.services.redis_server import RedisServer
 
 

@@ -19,8 +19,7 @@ from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.fleet.joining import code_version
 from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
-from rss_pipeline.server_settings import FleetSettings
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
 from rss_pipeline_tests.pipeline.fleet.machines import machine, main, put_back

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.orchestration.instance.forget_feed import forget_feed
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement
 
 

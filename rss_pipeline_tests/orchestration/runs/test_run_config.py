@@ -77,7 +77,7 @@ def test_the_resource_s_page_shows_what_is_used_and_the_secrets_by_name(settings
     assert snapshot.resources is not None
     shown = {each.name: each for each in snapshot.resources}
     database, objects = shown["database"], shown["objects"]
-    if settings.d1 is None:
+    if not settings.pays_by_row:
         assert database.resource_type.endswith("SqliteResource")
         assert database.configured_values == {"path": f'"{settings.database_path}"'}
         assert objects.configured_values == {"root": f'"{settings.objects_path}"'}

@@ -11,7 +11,7 @@ import pytest
 from rss_pipeline.errors import NoSession, StorageRejected
 from rss_pipeline.pipeline.accounts.callers import Caller, SessionKey
 from rss_pipeline.storage.accounts import sessions, users
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline_tests.pipeline.accounts.conftest import Time
 from rss_pipeline_tests.pipeline.accounts.signed_in import add_user, begin, signed_in

@@ -25,8 +25,8 @@ from rss_pipeline.pipeline.accounts.login import (
 )
 from rss_pipeline.pipeline.accounts.tokens import read_jwt, read_opaque
 from rss_pipeline.pipeline.accounts.users import add_user, change_password, remove_user
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.pipeline.accounts.conftest import Time
 from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rss_pipeline.pipeline.fleet.joining import has_mark, mark
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.copy.stores import copied_keys
 from rss_pipeline_tests.pipeline.fleet.machines import main
 

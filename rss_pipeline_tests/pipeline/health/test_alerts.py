@@ -32,8 +32,8 @@ from rss_pipeline.pipeline.health.checks import health_checks
 from rss_pipeline.pipeline.health.model import Check, Finding, Look, State, evaluate
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline_tests.support.healthy_home import healthy_home
 from rss_pipeline_tests.support.waiting import soon
 from rss_pipeline_tests.support.webhook import Webhook

@@ -15,7 +15,7 @@ from rss_pipeline.pipeline.health.stores import (
     missing_images,
 )
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.orphans import Orphans, Unmatched
 from rss_pipeline.storage.reports import diagnostics
 from rss_pipeline_tests.support.databases import migrated

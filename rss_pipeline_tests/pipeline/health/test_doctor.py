@@ -23,11 +23,12 @@ from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.pipeline.health import model, stores
 from rss_pipeline.pipeline.health.doctor import examine
 from rss_pipeline.pipeline.health.model import Finding, State
-from rss_pipeline.storage.backends.d1 import D1Database
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.probes import Lifecycle
-from rss_pipeline.storage.backends.s3 import S3Store
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.backend import Lifecycle
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.d1.database import D1Database
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backends.s3.objects import S3Store
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.storage.conftest import nobody
 from rss_pipeline_tests.support.healthy_home import KEY, fill, healthy_home
@@ -517,7 +518,7 @@ def test_the_lifecycle_rule(
     ],
 )
 def test_a_database_near_its_limit(size: int, state: State) -> None:
-    assert stores.check_d1_size(size).state == state
+    assert D1Backend(url="", token="").judge_size(size).state == state
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.orchestration.instance.run_times import JobRuns
 from rss_pipeline.pipeline.health.metrics import FEEDS_SECONDS, ROWS_SECONDS_PAID, Metrics
-from rss_pipeline.server_settings import D1Settings
+from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.reports.metrics import FEED_STATES, OPEN_IMAGES
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
@@ -82,7 +82,7 @@ def test_each_feed_is_in_one_state_and_failures_are_counted_by_kind(
     assert found["rss_backups"] == 1
     assert found["rss_backup_bytes"] > 100
     assert found["rss_last_document_timestamp_seconds"] == (NOON + timedelta(seconds=1)).timestamp()
-    assert (found.get("rss_database_bytes", 0) > 10_000) == (place.settings.d1 is None)
+    assert (found.get("rss_database_bytes", 0) > 10_000) == (not place.settings.pays_by_row)
     assert found["rss_job_last_success_timestamp_seconds{poll_feeds}"] == 1_000.5
     assert found["rss_job_last_failure_timestamp_seconds{clean}"] == 2_000
     assert "rss_job_last_success_timestamp_seconds{clean}" not in found
@@ -113,7 +113,7 @@ def test_the_feeds_are_read_once_a_minute_and_rows_that_are_paid_for_once_an_hou
 
         def close(self) -> None: ...
 
-    pipeline.set(d1=D1Settings(url="https://d1.example", token="x"))
+    pipeline.set(database_server=D1Backend(url="https://d1.example", token="x"))
     time = [0.0]
     figures = metrics(pipeline, database=Counted(), timer=lambda: time[0])
     for now in (0.0, FEEDS_SECONDS - 1, FEEDS_SECONDS, ROWS_SECONDS_PAID):

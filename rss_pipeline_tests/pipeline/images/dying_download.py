@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.session import fetch_policy
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.pipeline.images.images_of_feeds import collect, image_rows
 from rss_pipeline_tests.support.pictures import AVIF, GIF, JPEG, SVG, WEBP, png
 from rss_pipeline_tests.support.pipeline import Pipeline

@@ -78,7 +78,7 @@ def test_public_images_move_into_a_bucket_of_their_own_and_private_ones_never_do
     if program is None:
         pytest.skip("rclone is not installed: there is no store with the S3 API besides R2's")
     with s3_server(program, tmp_path) as s3:
-        before = installation(tmp_path, server, s3=s3.settings())
+        before = installation(tmp_path, server, objects_server=s3.settings())
         collect(before, server, "a")
         before.objects.put("topics/t.json", b"{}", content_type="application/feed+json")
         before.objects.put("images/unknown/x/0.png", b"x", content_type="image/png")
@@ -91,7 +91,7 @@ def test_public_images_move_into_a_bucket_of_their_own_and_private_ones_never_do
             client.create_bucket(Bucket=PUBLIC)
         address = server.url("127.0.0.50", "").rstrip("/")
         after = installation(
-            tmp_path, server, s3=replace(s3.settings(), public_bucket=PUBLIC, public_url=address)
+            tmp_path, server, objects_server=replace(s3.settings(), public_bucket=PUBLIC, public_url=address)
         )
         after.feeds, after.clock.now = feeds, before.clock()
         assert after.objects.get(old["open"]) is not None, "until it is moved it is where it was"

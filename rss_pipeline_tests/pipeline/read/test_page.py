@@ -15,7 +15,7 @@ import pytest
 
 from rss_pipeline.pipeline.read import page
 from rss_pipeline.pipeline.read.page import content_policy, image_sources, item_page
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -11,7 +11,7 @@ import pytest
 from lxml import etree
 
 from rss_pipeline.pipeline.reading.bodies import Bodies, Body, BodyFor, image_path
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items import bodies as stored_bodies
 from rss_pipeline.storage.items.bodies import BodyKey

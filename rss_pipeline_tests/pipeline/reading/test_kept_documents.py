@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.pipeline.reading.kept_documents import KeptDocument, kept_document, kept_documents
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.backups import put_backup
 from rss_pipeline_tests.storage.values import NOW, document
 from rss_pipeline_tests.support.feeds import make_feed

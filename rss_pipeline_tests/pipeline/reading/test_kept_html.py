@@ -8,8 +8,8 @@ import pytest
 
 from rss_pipeline.pipeline.reading.bodies import Bodies, Body, BodyFor
 from rss_pipeline.pipeline.session.kept_html import made, renew
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.items import bodies as stored_bodies
 from rss_pipeline_tests.pipeline.reading.test_bodies import (

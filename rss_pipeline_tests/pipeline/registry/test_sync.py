@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.visits.visit import Refused, Stored
-from rss_pipeline.server_settings import S3Settings
+from rss_pipeline.storage.backends.s3.backend import R2Backend
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import due
 from rss_pipeline.storage.feeds.claimable import Due
@@ -237,7 +237,7 @@ def test_an_object_store_that_cannot_be_read_removes_nothing_and_stops_no_sync(
     pipeline.sync()
     take_out(pipeline, "a")
     pipeline.register("http://example.com/d", "d")
-    pipeline.set(s3=S3Settings(
+    pipeline.set(objects_server=R2Backend(
         endpoint_url="http://127.0.0.1:1", bucket="b", access_key_id="k", secret_access_key="s"
     ))  # fmt: skip
     assert pipeline.sync().removed == ()
@@ -248,7 +248,7 @@ def test_an_object_store_that_cannot_be_read_removes_nothing_and_stops_no_sync(
     assert pipeline.sync().removed == ()
     assert caplog.text == "", "the store is not requested for a feed that is known to have a backup"
     pipeline.database.query("UPDATE feeds SET last_body_at = NULL WHERE id = 'a'")
-    pipeline.set(s3=None)
+    pipeline.set(objects_server=None)
     assert pipeline.sync().removed == ("a",)
 
 

@@ -12,6 +12,7 @@ from rss_pipeline.pipeline.replay.replay import FeedReplay, replay_feeds
 from rss_pipeline.pipeline.replay.restore import Restored, restore
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.backends.connect import connect
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -53,11 +54,11 @@ def _ignore(_found: object) -> None: ...
 
 def drop_database(pipeline: Pipeline) -> None:
     """Lose every table, and begin with an empty schema."""
-    if pipeline.settings.postgres is not None:
-        with psycopg.connect(pipeline.settings.postgres.url, autocommit=True) as connection:
+    if isinstance(server := pipeline.settings.database, PostgresBackend):
+        with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
-    elif pipeline.settings.d1 is None:
+    elif not pipeline.settings.pays_by_row:
         pipeline.database.close()
         for path in pipeline.settings.home.glob("rss.sqlite*"):
             path.unlink()

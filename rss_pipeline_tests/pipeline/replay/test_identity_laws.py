@@ -21,7 +21,7 @@ from rss_pipeline.pipeline.replay.replay import one_feed
 from rss_pipeline.pipeline.replay.store_backup import store_backup
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid

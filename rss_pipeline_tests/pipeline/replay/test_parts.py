@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.pipeline.replay.parts import Part, feeds_of, parts
-from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline_tests.pipeline.replay.replays import collected, poll_over_time, replayed, serve
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -24,9 +24,9 @@ def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Pipelin
     if request.param == "postgres":
         server: Postgres = request.getfixturevalue("running_postgres")
         server.create(tmp_path.name)
-        postgres = PostgresSettings(url=server.url(tmp_path.name))
+        postgres = PostgresBackend(url=server.url(tmp_path.name))
     with ExitStack() as stack:
-        yield [stack.enter_context(closing(Pipeline(tmp_path, postgres=postgres))) for _ in range(2)]
+        yield [stack.enter_context(closing(Pipeline(tmp_path, database_server=postgres))) for _ in range(2)]
 
 
 @pytest.mark.slow

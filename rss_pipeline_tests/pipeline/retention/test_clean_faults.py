@@ -16,8 +16,10 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, ObjectStoreUnavailable
 from rss_pipeline.pipeline.retention.result import Allowance
-from rss_pipeline.server_settings import S3Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
+from rss_pipeline.storage.backends.s3.backend import S3Backend
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import retention
@@ -238,8 +240,8 @@ def test_a_cloudflare_that_fails_at_any_request(
     with FaultProxy(cloudflare.url) as proxy:
         through = replace(
             pipeline.settings,
-            d1=replace(pipeline.settings.d1, url=proxy.url),  # type: ignore[type-var]
-            s3=replace(_r2(pipeline), endpoint_url=proxy.s3_endpoint),
+            database_server=replace(_d1(pipeline), url=proxy.url),
+            objects_server=replace(_r2(pipeline), endpoint_url=proxy.s3_endpoint),
         )
         database: Database = connect(through)
         objects: Any = open_objects(through)
@@ -262,18 +264,23 @@ def test_a_cloudflare_that_fails_at_any_request(
     pipeline.close()
 
 
-def _r2(pipeline: Pipeline) -> S3Settings:
-    assert pipeline.settings.s3 is not None
-    return pipeline.settings.s3
+def _r2(pipeline: Pipeline) -> S3Backend:
+    assert isinstance(pipeline.settings.objects, S3Backend)
+    return pipeline.settings.objects
+
+
+def _d1(pipeline: Pipeline) -> D1Backend:
+    assert isinstance(pipeline.settings.database, D1Backend)
+    return pipeline.settings.database
 
 
 def stores(pipeline: Pipeline) -> dict[str, str]:
     """The variables that name the pipeline's stores elsewhere to a process of its own."""
-    if pipeline.settings.postgres is not None:
-        return {"DATABASE_URL": pipeline.settings.postgres.url}
-    d1, r2 = pipeline.settings.d1, pipeline.settings.s3
-    if d1 is None or r2 is None:
+    if isinstance(pipeline.settings.database, PostgresBackend):
+        return {"DATABASE_URL": pipeline.settings.database.url}
+    if pipeline.settings.database.is_here:
         return {}
+    d1, r2 = _d1(pipeline), _r2(pipeline)
     return {
         "D1_PROXY_URL": d1.url,
         "D1_PROXY_TOKEN": d1.token,

@@ -14,8 +14,8 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.retention.clean import clean
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.support.pipeline import NOON

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import DatabaseFull, StorageRejected
-from rss_pipeline.server_settings import PostgresSettings
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline_tests.pipeline.retention.archive import NEW, OLD, age, cleaned, is_sound, stock
@@ -53,7 +53,7 @@ def full(pipeline: Pipeline, request: pytest.FixtureRequest) -> Any:
         fill(database)
         yield
         database.query("PRAGMA max_page_count = 1000000")
-    elif pipeline.settings.d1 is not None:
+    elif pipeline.settings.pays_by_row:
         for event, table in _REFUSED:
             database.query(
                 f"""CREATE TRIGGER full_{table} BEFORE {event} ON {table}
@@ -122,7 +122,7 @@ def test_a_full_database_can_be_cleaned_and_forgets_a_feed_and_no_poll_brings_an
     place.register(third, "three")
     place.poll(all_feeds=True)
     set_topics(place.database, topic("t", "three"))
-    database = place.database if place.settings.d1 is None else SaysFull(place.database)
+    database = place.database if not place.settings.pays_by_row else SaysFull(place.database)
     with full(place, request):
         assert refuses(database)
         assert cleaned(place, database=database).total.items == 2 * len(OLD)
@@ -184,7 +184,7 @@ def test_a_postgres_on_a_disk_without_a_free_page_can_be_cleaned_and_forgets_a_f
     running_postgres: Postgres, tmp_path: Path, server: FeedServer
 ) -> None:
     with small_disk(running_postgres) as disk:
-        place = Pipeline(tmp_path, postgres=PostgresSettings(url=running_postgres.url("small")))
+        place = Pipeline(tmp_path, database_server=PostgresBackend(url=running_postgres.url("small")))
         stock(place, server)
         old = [f"{n}" * 200 for n in range(40)]
         place.register(server.route("127.0.0.9", "/feed", Answer(body=rss(*old, *NEW))), "three")

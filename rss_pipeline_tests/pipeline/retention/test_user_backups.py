@@ -14,8 +14,8 @@ from rss_pipeline.pipeline.retention.user_backups import (
     back_up_users,
 )
 from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.backups.user_states import (
     KeptMarks,
     KeptStars,

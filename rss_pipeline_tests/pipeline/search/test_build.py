@@ -303,7 +303,7 @@ import sys
 from pathlib import Path
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.pipeline.search import build
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.search import documents, index_file
 documents.PAGE_ITEMS = 20
 build.TRANSACTION_BYTES = 4_000

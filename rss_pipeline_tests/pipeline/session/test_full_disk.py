@@ -10,7 +10,7 @@ import pytest
 
 from rss_pipeline.errors import InfrastructureError, disk_is_full, file_error
 from rss_pipeline.pipeline.visits.poll import poll_round
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -13,7 +13,7 @@ from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.feeds.claimable import Due, Named
 from rss_pipeline_tests.storage.values import NOW, feed_row, register, spec

@@ -18,8 +18,10 @@ from rss_pipeline.pipeline.session.this_machine import (
     own_servers,
     this_machine,
 )
-from rss_pipeline.server_settings import D1Settings, FleetSettings, PostgresSettings, S3Settings
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
+from rss_pipeline.storage.backends.s3.backend import R2Backend
 from rss_pipeline.web.authority import Authority
 
 SETTINGS = Settings(home=Path("/nowhere"), feeds_file=Path("/nowhere/feeds.yaml"), user_agent="tests")
@@ -135,8 +137,8 @@ def test_the_servers_that_settings_name() -> None:
         user_agent="tests",
         port=3100,
         ui_hosts=(Authority("rss.example", None), Authority("[fd00::1]", 8443)),
-        d1=D1Settings(url="https://D1.example.workers.dev/exec", token="x"),
-        s3=S3Settings(
+        database_server=D1Backend(url="https://D1.example.workers.dev/exec", token="x"),
+        objects_server=R2Backend(
             endpoint_url="http://nas.lan:9000", bucket="b", access_key_id="i", secret_access_key="s"
         ),
     )
@@ -158,8 +160,12 @@ def test_the_servers_of_a_fleet_are_known_and_their_usual_ports() -> None:
         dagster_url="postgresql+psycopg2://d:x@other.lan:6432/dagster",
         worker_name="one",
     )
-    settings = replace(SETTINGS, postgres=PostgresSettings(url="postgresql://rss:x@db.lan/rss"), fleet=fleet)
+    settings = replace(
+        SETTINGS, database_server=PostgresBackend(url="postgresql://rss:x@db.lan/rss"), fleet=fleet
+    )
     found = [(server.host, server.port) for server in own_servers(settings)]
     assert found[2:] == [("db.lan", 5432), ("redis.lan", 6379), ("other.lan", 6432)]
-    by_socket = replace(settings, postgres=PostgresSettings(url="postgresql:///rss?host=/run/pg"), fleet=None)
+    by_socket = replace(
+        settings, database_server=PostgresBackend(url="postgresql:///rss?host=/run/pg"), fleet=None
+    )
     assert len(list(own_servers(by_socket))) == 2

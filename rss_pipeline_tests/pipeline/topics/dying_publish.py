@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.pipeline.topics.publish import Stores, publish
-from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline_tests.support.pipeline import Pipeline
 

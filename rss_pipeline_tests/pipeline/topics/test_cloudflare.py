@@ -10,8 +10,9 @@ import pytest
 
 from rss_pipeline.pipeline.health.stores import check_topics_store
 from rss_pipeline.pipeline.topics.publish import Stores, publish
-from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.storage.backends.connect import connect
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.s3.backend import R2Backend
 from rss_pipeline.storage.topics.publications import set_installation
 from rss_pipeline_tests.pipeline.topics.stored import add_feeds, add_items, item, set_topics, topic
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -45,11 +46,11 @@ def fill(pipeline: Pipeline) -> None:
 def proxy(away: Pipeline, cloudflare: Cloudflare) -> Iterator[FaultProxy]:
     with FaultProxy(cloudflare.url) as proxy:
         proxy.keep_answers = True
-        assert away.settings.s3 is not None
+        assert isinstance(away.settings.objects, R2Backend)
         away.set(
-            d1=D1Settings(url=proxy.url, token=cloudflare.token),
-            s3=replace(
-                away.settings.s3,
+            database_server=D1Backend(url=proxy.url, token=cloudflare.token),
+            objects_server=replace(
+                away.settings.objects,
                 endpoint_url=proxy.s3_endpoint,
                 topics_bucket=cloudflare.topics_bucket,
                 topics_public_url="https://topics.example",
@@ -114,11 +115,12 @@ class _Addressed:
 
 def test_doctor_checks_the_bucket_of_topics(away: Pipeline, cloudflare: Cloudflare, tmp_path: Path) -> None:
     assert check_topics_store(away.settings) == []
-    assert away.settings.s3 is not None
 
     def check(**fields: Any) -> tuple[str, str]:
-        assert away.settings.s3 is not None
-        [found] = check_topics_store(replace(away.settings, s3=replace(away.settings.s3, **fields)))
+        assert isinstance(away.settings.objects, R2Backend)
+        [found] = check_topics_store(
+            replace(away.settings, objects_server=replace(away.settings.objects, **fields))
+        )
         return found.state, found.found
 
     public = {"topics_public_url": "https://t.example"}

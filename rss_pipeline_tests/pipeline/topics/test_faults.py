@@ -16,7 +16,7 @@ from rss_pipeline.errors import (
     StorageRejected,
 )
 from rss_pipeline.pipeline.topics.publish import Publication, Stores, Target, publish
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.topics import publications
 from rss_pipeline.storage.topics.publications import due
 from rss_pipeline_tests.pipeline.topics.stored import add_feeds, add_items, item, set_topics, topic

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rss_pipeline.pipeline.topics.html_cache import HtmlCache
 from rss_pipeline.pipeline.topics.publish import Publication, Stores, Target, publish
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.topics import publications
 from rss_pipeline.storage.topics.publications import due

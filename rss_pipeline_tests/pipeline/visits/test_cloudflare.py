@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.server_settings import D1Settings
+from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, on_cloudflare, rss
 from rss_pipeline_tests.support.places import ELSEWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
@@ -155,7 +155,7 @@ def test_documents_polled_into_another_place_give_the_same_rows_and_objects_as_a
         assert objects(away) == objects(home)
         assert len(away.items("large")) == 302
         assert not (away.settings.home / "rss.sqlite").exists()
-        assert (away.settings.home / "objects").exists() == (away.settings.s3 is None)
+        assert (away.settings.home / "objects").exists() == (away.settings.objects_server is None)
 
 
 def test_a_second_machine_goes_on_where_the_first_stopped(
@@ -206,7 +206,7 @@ def test_an_unmigrated_d1_fails_the_run_with_a_sentence_that_says_what_to_run(
 
 def not_cut(found: dict[str, list[dict[str, Any]]], away: Pipeline) -> dict[str, list[dict[str, Any]]]:
     """The rows without the text that is larger than a row of D1, where `away` is D1."""
-    if away.settings.d1 is not None:
+    if away.settings.pays_by_row:
         for row in found["items"]:
             if row["feed_id"] == "item":
                 row |= {"content_html": None, "content_omitted": None}
@@ -250,7 +250,7 @@ def test_one_feed_s_bad_data_harms_no_feed_at_any_poll(
         [huge], [whole] = away.items("item"), home.items("item")
         assert "zzz" in whole["content_html"]
         assert whole["content_omitted"] is None
-        if away.settings.d1 is None:
+        if not away.settings.pays_by_row:
             assert huge["content_html"] == whole["content_html"]
         else:
             assert whole["content_html"].startswith(huge["content_html"])
@@ -271,7 +271,7 @@ def counted(away: Pipeline, cloudflare: Cloudflare, server: FeedServer) -> Itera
     away.poll()
     with FaultProxy(cloudflare.url) as proxy:
         proxy.keep_answers = True
-        away.set(d1=D1Settings(url=proxy.url, token=cloudflare.token))
+        away.set(database_server=D1Backend(url=proxy.url, token=cloudflare.token))
         away.clock.turn(hours=3)
         yield proxy
 

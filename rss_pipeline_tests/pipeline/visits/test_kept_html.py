@@ -9,7 +9,7 @@ import pytest
 from rss_pipeline.pipeline.reading.bodies import Bodies
 from rss_pipeline.pipeline.session import parser_tasks
 from rss_pipeline.pipeline.session.kept_html import renew
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.items import bodies as stored_bodies
 from rss_pipeline_tests.pipeline.replay.replays import replayed
@@ -50,7 +50,7 @@ def test_new_items_have_html_and_are_shown_by_it(place: Pipeline, server: FeedSe
     poll(place, server, rss("a", "b", image="http://images.example"))
     expected = [f'<p>Text of {guid}</p><img src="http://images.example/{guid}.png">' for guid in "ab"]
     assert shown(place, "a", "b") == expected
-    if place.settings.d1 is not None:
+    if place.settings.pays_by_row:
         assert kept(place) == [], "D1 takes no bytes"
         return
     assert kept(place) == ["a", "b"]
@@ -169,5 +169,5 @@ def test_items_that_a_replay_brings_in_have_html(repaired: Pipeline) -> None:
 @ELSEWHERE
 def test_nothing_of_d1_is_written_for_html(place: Pipeline, server: FeedServer) -> None:
     poll(place, server, rss("a"))
-    assert place.rows("SELECT count(*) AS n FROM item_html") == [{"n": int(place.settings.d1 is None)}]
+    assert place.rows("SELECT count(*) AS n FROM item_html") == [{"n": int(not place.settings.pays_by_row)}]
     assert renew(place.database, is_over=lambda: False) == 0

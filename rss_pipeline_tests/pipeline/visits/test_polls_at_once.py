@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.shard import shards
-from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline_tests.pipeline.visits.polls_at_once import QuickClock, judge, poll_until_visited, register
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import FeedServer
@@ -25,11 +25,11 @@ def pipelines(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[P
     if request.param == "postgres":
         server: Postgres = request.getfixturevalue("running_postgres")
         server.create("polls_at_once")
-        postgres = PostgresSettings(url=server.url("polls_at_once"))
+        postgres = PostgresBackend(url=server.url("polls_at_once"))
     with ExitStack() as stack:
         found = [
             stack.enter_context(
-                closing(Pipeline(tmp_path, host_delay_seconds=PACE, shards=2, postgres=postgres))
+                closing(Pipeline(tmp_path, host_delay_seconds=PACE, shards=2, database_server=postgres))
             )
             for _ in range(3)
         ]

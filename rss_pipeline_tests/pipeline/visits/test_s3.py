@@ -25,7 +25,7 @@ def test_documents_and_images_are_kept_in_any_s3_and_give_the_items_back(
     documents = [rss("a", image=image), rss("a", "b", image=image)]
     url = server.route("127.0.0.40", "/feed", *[Answer(body=body) for body in documents])
     with s3_server(program, tmp_path) as s3:
-        pipeline = Pipeline(tmp_path, s3=s3.settings())
+        pipeline = Pipeline(tmp_path, objects_server=s3.settings())
         pipeline.register(url, "blog")
         for _ in documents:
             pipeline.poll(all_feeds=True)

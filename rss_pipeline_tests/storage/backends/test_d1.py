@@ -19,12 +19,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable, StorageRejected
-from rss_pipeline.server_settings import D1Settings
-from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.backends import d1, probes
-from rss_pipeline.storage.backends.connect import check_schema, connect
-from rss_pipeline.storage.backends.d1 import CONNECTIONS, IDLE_SECONDS, D1Database
+from rss_pipeline.storage.backends.connect import check_schema
+from rss_pipeline.storage.backends.d1 import database as d1_database
+from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.d1.database import CONNECTIONS, IDLE_SECONDS, D1Database
 from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.storage.raw import Answers, Asked, RawServer, answer
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -312,7 +311,7 @@ def test_connections_are_kept_and_shared_by_threads() -> None:
 
 
 def test_a_connection_that_was_idle_for_too_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(d1, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(d1_database, "IDLE_SECONDS", 0.0)
     with answering(answer(200, json.dumps(NOTHING).encode())) as (database, server):
         for _ in range(3):
             database.query("SELECT 1")
@@ -405,18 +404,17 @@ def test_a_worker_behind_an_authority_of_ones_own_is_trusted_where_it_is_named(t
     body = json.dumps({"results": [{"now": "2026-03-02T12:00:00Z"}], "meta": {"changes": 0}}).encode()
     with FeedServer(tls=context) as server:
         url = server.route("127.0.0.2", "/query", Answer(body=body)).removesuffix("/query")
-        d1 = D1Settings(url=url, token=TOKEN)
         for ca_file in (None, tls / "authority.pem"):
-            settings = Settings(home=tmp_path, feeds_file=tmp_path, user_agent="x", d1=d1, ca_file=ca_file)
-            database = connect(settings)
+            d1 = D1Backend(url=url, token=TOKEN, ca_file=ca_file)
+            database = d1.connect()
             try:
                 if ca_file is None:
                     with pytest.raises(DatabaseUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
                         database.query("SELECT 1")
                     with pytest.raises(DatabaseUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
-                        probes.query_proxy(d1, ca_file=ca_file)
+                        d1.probe()
                 else:
                     assert database.query("SELECT 1").rows
-                    assert probes.query_proxy(d1, ca_file=ca_file).clock is not None
+                    assert d1.probe().clock is not None
             finally:
                 database.close()

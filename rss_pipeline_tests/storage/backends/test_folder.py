@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.objects import MAX_METADATA_BYTES
 from rss_pipeline_tests.storage.conftest import nobody
 
@@ -156,7 +156,7 @@ def test_a_body_whose_file_is_gone_is_an_outage_and_leaves_nothing(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 
 replaced = []
 replace = Path.replace

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
-from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.connect import check_schema, open_database
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import CONNECTIONS, PostgresDatabase
 from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.support.services.postgres import PASSWORD, Postgres
@@ -21,7 +21,7 @@ from rss_pipeline_tests.support.services.postgres_database import batch_that_wri
 
 @contextlib.contextmanager
 def opened(url: str) -> Iterator[PostgresDatabase]:
-    database = PostgresDatabase(url, where=PostgresSettings(url=url).where)
+    database = PostgresDatabase(url, where=PostgresBackend(url=url).where)
     try:
         yield database
     finally:
@@ -112,7 +112,7 @@ def test_a_new_database_needs_migrate_and_migrate_twice_is_migrate_once(
 def test_settings_open_it_and_do_not_migrate(running_postgres: Postgres, new: str, tmp_path: Path) -> None:
     url = running_postgres.url(new)
     settings = Settings(
-        home=tmp_path, feeds_file=tmp_path, user_agent="x", postgres=PostgresSettings(url=url)
+        home=tmp_path, feeds_file=tmp_path, user_agent="x", database_server=PostgresBackend(url=url)
     )
     with pytest.raises(DatabaseUnavailable, match="run `rss-pipeline migrate`"), open_database(settings):
         pass

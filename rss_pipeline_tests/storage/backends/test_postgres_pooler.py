@@ -9,7 +9,7 @@ import pytest
 
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.backends.postgres.schemas import check_options
 from rss_pipeline.storage.feeds import claims, leases, registered
@@ -70,4 +70,4 @@ def test_dagster_s_connections_need_their_options_and_a_pooler_that_refuses_them
             check_options(url, schema="dagster")
         assert "name the server itself in DAGSTER_DATABASE_URL" in str(caught.value)
         assert "?options=-csearch_path%3Ddagster" in str(caught.value)
-        assert PostgresSettings(url=url).where in str(caught.value)
+        assert PostgresBackend(url=url).where in str(caught.value)

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
-from rss_pipeline.storage.backends.s3 import S3Store
-from rss_pipeline.storage.backends.s3_client import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
+from rss_pipeline.storage.backends.s3.objects import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS, S3Store
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.storage.raw import Answers, Asked, RawServer, answer
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.storage.backends.s3 import S3Store
+from rss_pipeline.storage.backends.s3.objects import S3Store
 from rss_pipeline_tests.storage.backends.test_r2 import PUT_ANSWER, answering, put, refusal
 from rss_pipeline_tests.storage.raw import Asked, answer
 from rss_pipeline_tests.support.services.s3_server import S3Server, rclone, s3_server

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.storage.conftest import nobody
 from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT, soon

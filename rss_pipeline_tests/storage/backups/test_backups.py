@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import BackupUnreadable, StorageRejected
-from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups import backups
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.storage.values import NOW, document

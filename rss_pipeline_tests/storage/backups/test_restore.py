@@ -2,7 +2,7 @@
 
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.collector.models.topic import Member, TopicSpec
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.backups.restore import FeedState, adopt, restore_state
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds

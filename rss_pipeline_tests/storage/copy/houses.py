@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.copy.sides import Side, open_side
 from rss_pipeline.storage.copy.stores import Copied, copy
@@ -86,7 +86,7 @@ class House:
     def side(self, name: str) -> Iterator[Side]:
         with open_side(self.environ, name, cwd=self.home.parent) as side:
             yield side
-            if side.objects_kind != "folder":
+            if not side.objects_backend.is_here:
                 side.objects.client.close()  # type: ignore[attr-defined]
 
     def copy(self, source: str, target: str, *, progress: Quiet | None = None) -> Copied:

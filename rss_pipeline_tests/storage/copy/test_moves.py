@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rss_pipeline.progress import NoProgress
-from rss_pipeline.server_settings import PostgresSettings
-from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.backends.d1.database import D1Database
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.copy.sides import open_side
 from rss_pipeline.storage.copy.stores import Copied, copy
@@ -103,8 +103,8 @@ def test_an_installation_moves_through_all_places_and_goes_on_in_each(
     emptied_postgres: Callable[[], PostgresDatabase],
     cloudflare: Cloudflare,
 ) -> None:
-    on_postgres: Mapping[str, Any] = {"postgres": PostgresSettings(url=postgres_url)}
-    in_r2 = {"s3": on_cloudflare(cloudflare)["s3"]}
+    on_postgres: Mapping[str, Any] = {"database_server": PostgresBackend(url=postgres_url)}
+    in_r2 = {"objects_server": on_cloudflare(cloudflare)["objects_server"]}
     environ = {"RSS_PIPELINE_HOME": str(tmp_path), "DATABASE_URL": postgres_url, **cloudflare.environ}
 
     def move(source: str, target: str) -> Copied:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline_tests.storage.values import NOW, change, claim, spec

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.item import Enclosure, Item, item_id
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.copy.tables import TABLES, copy_table
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget

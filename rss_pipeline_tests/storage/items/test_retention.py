@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.backends.probes import Lifecycle
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.backend import Lifecycle
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.backups import expiry
 from rss_pipeline.storage.backups.expiry import BackupAges, Expire, Renew, due_backups
 from rss_pipeline.storage.database import Database, Statement

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import MAX_REQUEST_BYTES, Database, as_json, as_request
 from rss_pipeline.storage.items import streams
 from rss_pipeline_tests.storage.items.stream_documents import (

@@ -1,6 +1,6 @@
 """No statement of a request reads a whole table of feeds, items or states."""
 
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.subscriptions import (
     counts,
     folders,

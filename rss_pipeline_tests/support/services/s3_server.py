@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rss_pipeline.server_settings import S3Settings
-from rss_pipeline.storage.backends.s3 import S3Store
+from rss_pipeline.storage.backends.s3.backend import S3Backend
+from rss_pipeline.storage.backends.s3.objects import S3Store
 from rss_pipeline_tests.support.waiting import soon
 
 BUCKET = "feeds"
@@ -27,9 +27,8 @@ class S3Server:
     access_key_id: str
     secret_access_key: str
 
-    def settings(self) -> S3Settings:
-        return S3Settings(
-            prefix="S3",
+    def settings(self) -> S3Backend:
+        return S3Backend(
             endpoint_url=self.endpoint_url,
             region="us-east-1",
             bucket=BUCKET,

@@ -17,12 +17,16 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from queue import LifoQueue
 
 import psycopg
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.storage.backends.postgres import functions
+from rss_pipeline.storage.backends.postgres.claims import Beside, claim_beside, heal_beside
 from rss_pipeline.storage.backends.postgres.connection import (
     SET_LOCALLY,
     SILENT_SECONDS,
@@ -33,13 +37,13 @@ from rss_pipeline.storage.backends.postgres.dialect import SCHEMA, translate
 from rss_pipeline.storage.backends.postgres.errors import failed
 from rss_pipeline.storage.database import (
     LARGE_ITEM_BYTES,
-    Beside,
     Result,
     Statement,
     Value,
     check_batch,
     only_reads,
 )
+from rss_pipeline.storage.feeds.claims import Claiming
 
 CONNECTIONS = 16
 RESERVE_BYTES = 2_097_152
@@ -91,6 +95,7 @@ class PostgresDatabase:
     """
 
     takes_bytes = True
+    own_migrations = "_postgres.sql"
     item_bytes = LARGE_ITEM_BYTES
 
     def __init__(self, url: str, *, where: str, silent_seconds: float = SILENT_SECONDS) -> None:
@@ -113,6 +118,12 @@ class PostgresDatabase:
 
     def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
         return self._tried(statements, [*_begin_to_write(statements), *_LOCKS_BESIDE[beside]])
+
+    def claim_feeds(self, claiming: Claiming) -> tuple[Result, Result]:
+        return claim_beside(self, claiming)
+
+    def heal_schedules(self, now: datetime, clock: str | None) -> None:
+        heal_beside(self, now, clock)
 
     def _tried(self, statements: Sequence[Statement], begin: Sequence[str]) -> list[Result]:
         check_batch(statements, item_bytes=self.item_bytes)
@@ -187,10 +198,7 @@ class PostgresDatabase:
 
     def is_prepared(self) -> bool:
         """True if the database has the functions of this code."""
-        return bool(
-            self.query(functions.VERSION_SQL, name="read functions").rows
-            == [{"version": functions.version()}]
-        )
+        return bool(self.query(VERSION_SQL, name="read functions").rows == [{"version": version()}])
 
     def prepare(self) -> None:
         """Make the functions that our statements use, or renew them, and the reserve."""
@@ -199,11 +207,11 @@ class PostgresDatabase:
         self.keep_reserve()
 
     def _make_functions(self) -> None:
-        making = Statement(functions.script(), name="make functions")
-        script = f"BEGIN; SELECT pg_advisory_xact_lock({_WRITERS}); {making.sql}; COMMIT"
+        making = Statement(script(), name="make functions")
+        in_one = f"BEGIN; SELECT pg_advisory_xact_lock({_WRITERS}); {making.sql}; COMMIT"
         with self._connection() as connection:
             try:
-                connection.execute(script, prepare=False)
+                connection.execute(in_one, prepare=False)
             except psycopg.Error as error:
                 self._roll_back(connection)
                 raise failed(error, [making], self._where) from error
@@ -325,3 +333,27 @@ def _from_failed(
         ):
             return statements[number:]
     return statements
+
+
+# The functions of functions.sql in a database: whether they are there, and making them.
+
+VERSION_SQL = f"""SELECT obj_description(to_regnamespace('{SCHEMA}'), 'pg_namespace') AS version"""
+"""The version of the functions that a database has: NULL without any."""
+
+
+@cache
+def version() -> str:
+    """The version of this code's functions: the hash of their file."""
+    return sha256(_script().encode()).hexdigest()
+
+
+def script() -> str:
+    """The statements that make the functions, to be run in one transaction."""
+    return f"""CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+{_script()}
+COMMENT ON SCHEMA {SCHEMA} IS '{version()}';"""
+
+
+@cache
+def _script() -> str:
+    return files("rss_pipeline.storage.backends.postgres").joinpath("functions.sql").read_text("utf-8")

@@ -4,7 +4,7 @@ import psycopg
 from psycopg import sql
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.connection import CONNECT_SECONDS
 from rss_pipeline.storage.backends.postgres.errors import not_connected
 
@@ -31,7 +31,7 @@ def check_options(url: str, *, schema: str | None) -> None:
         DatabaseUnavailable: the server does not answer, or a pooler before it refuses or ignores them.
             Dagster would read times as UTC that are not, or make its tables among ours.
     """
-    where = PostgresSettings(url=url).where
+    where = PostgresBackend(url=url).place
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
             found = connection.execute(

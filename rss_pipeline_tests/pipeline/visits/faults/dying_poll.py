@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from rss_pipeline.progress import Progress
-from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 
@@ -53,7 +53,7 @@ class DeadlyDocument:
 def main() -> None:
     home, step, *advances = sys.argv[1:]
     url = os.environ.get("DATABASE_URL")
-    pipeline = Pipeline(Path(home), postgres=None if url is None else PostgresSettings(url=url))
+    pipeline = Pipeline(Path(home), database_server=None if url is None else PostgresBackend(url=url))
     pipeline.clock.turn(minutes=int(os.environ.get("POLL_MINUTES", "0")))
     progress: Progress = Death(step, int(advances[0]) if advances else None)
     if step == "deadly document":

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from rss_pipeline.storage.backends.connect import check_schema
-from rss_pipeline.storage.backends.d1 import D1Database
-from rss_pipeline.storage.backends.s3 import S3Store
+from rss_pipeline.storage.backends.d1.database import D1Database
+from rss_pipeline.storage.backends.s3.objects import S3Store
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.pipeline.visits.faults.test_faults import (
     FEEDS,

@@ -1,9 +1,10 @@
-"""The embedded Database: one SQLite file in WAL mode.
+"""The embedded database: one SQLite file in WAL mode in the home, without a server.
 
-Only the connections, the binding and the mapping of errors; limits are in database.py, SQL elsewhere.
+The connections, the binding and the mapping of errors; limits are in storage/database.py, SQL elsewhere.
 """
 
 import contextlib
+import os
 import re
 import shutil
 import sqlite3
@@ -12,16 +13,21 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Self
 
+from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable, StorageRejected, disk_full, disk_is_full
+from rss_pipeline.storage.backends.backend import REQUEST_SECONDS, Answer, DatabaseBackend, shown
 from rss_pipeline.storage.database import (
     LARGE_ITEM_BYTES,
     MAX_PARAMETERS,
     MAX_SQL_BYTES,
     MAX_VALUE_BYTES,
+    Database,
     Result,
     Room,
     Statement,
@@ -437,3 +443,55 @@ _ADVICE = {
     sqlite3.SQLITE_NOTADB: "this is not a SQLite file; check RSS_PIPELINE_HOME",
     sqlite3.SQLITE_ERROR: "schema and code may differ; run `rss-pipeline migrate`",
 }
+
+
+DATABASE_FILE = "rss.sqlite"
+"""Its name in the home."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteBackend(DatabaseBackend):
+    """A SQLite file. Opening it brings its schema up to date."""
+
+    name = "sqlite"
+    title = "SQLite"
+    side = ("embedded", "folder")
+    fix = "See the message."
+
+    path: Path = shown("The SQLite file.")
+
+    @classmethod
+    def read(cls, reader: EnvironmentReader, *, ca_file: Path | None) -> None:
+        """None: it is in the home, and no variable names it."""
+
+    @property
+    def place(self) -> str:
+        return str(self.path)
+
+    @property
+    def file(self) -> Path:
+        return self.path
+
+    def connect(self, *, for_requests: bool = False, alone_where_full: bool = False) -> Database:
+        if for_requests:
+            return SqliteDatabase(self.path, busy_timeout=REQUEST_SECONDS, for_requests=True)
+        return SqliteDatabase(self.path, alone_where_full=alone_where_full)
+
+    def connect_to_read(self) -> Database | None:
+        """A file that this user may not write, or on a file system that is mounted read-only, as it is."""
+        path = self.path
+        if not path.is_file() or (_may_write(path) and _may_write(path.parent)):
+            return None
+        return SqliteDatabase.to_read(path, is_beside_writable=_may_write(path.parent))
+
+    def probe(self) -> Answer:
+        return Answer(said=f"{self.path} can be read", clock=datetime.now(UTC), size_bytes=self.size())
+
+    def size(self) -> int | None:
+        """The file, with the log of what was written last."""
+        beside = [path for path in (self.path, Path(f"{self.path}-wal")) if path.exists()]
+        return sum(path.stat().st_size for path in beside) if beside else None
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)

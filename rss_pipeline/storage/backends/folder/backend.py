@@ -1,4 +1,4 @@
-"""The embedded ObjectStore: a folder.
+"""The embedded object store: a folder in the home, without a server.
 
 The bodies are under their keys, so that a person finds them; `.metadata/` holds a JSON file for each,
 `.incoming/` what is being written. A body appears by rename, last, when all its bytes are on the disk.
@@ -12,12 +12,15 @@ import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected, disk_full, disk_is_full
-from rss_pipeline.storage.objects import PUBLIC, ObjectInfo, check_key, check_object
+from rss_pipeline.storage.backends.backend import ObjectsBackend, shown
+from rss_pipeline.storage.objects import PUBLIC, ObjectInfo, ObjectStore, check_key, check_object
 
 _MAX_SEGMENT_BYTES = 250
 _PROBE_BYTES = 65_536
@@ -48,7 +51,7 @@ class FolderStore:
         *,
         content_type: str,
         metadata: Mapping[str, str] | None = None,
-        cache_control: str | None = None,  # noqa: ARG002 - a folder serves nothing
+        cache_control: str | None = None,
         only_if_absent: bool = False,
     ) -> bool:
         check_object(key, content_type, metadata or {})
@@ -284,3 +287,52 @@ def _faults(path: Path) -> Iterator[None]:
         raise ObjectStoreUnavailable(
             f"object folder: {error}; check that {error.filename or path} is writable and the disk has room"
         ) from error
+
+
+OBJECTS_FOLDER = "objects"
+"""Its name in the home."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderBackend(ObjectsBackend):
+    """The embedded object store: backups and images as files."""
+
+    name = "folder"
+    title = "a folder"
+    fix = "Make RSS_PIPELINE_HOME a folder that this user may write, on a disk with room."
+
+    root: Path = shown("The folder.")
+    public_url: str | None = shown("The URL under which browsers find its files.", default=None)
+
+    @classmethod
+    def read(cls, reader: EnvironmentReader, *, ca_file: Path | None) -> None:
+        """None: it is in the home, and no variable names it."""
+
+    @property
+    def place(self) -> str:
+        return str(self.root)
+
+    @property
+    def described(self) -> str:
+        return f"the folder {self.root}"
+
+    @property
+    def folder(self) -> Path:
+        return self.root
+
+    def open(self) -> ObjectStore:
+        return FolderStore(self.root, public_url=self.public_url)
+
+    def uri(self, prefix: str) -> tuple[str, str]:
+        return (self.root / prefix).absolute().as_uri(), str(self.root)
+
+    @property
+    def topics_place(self) -> str:
+        return "folder"
+
+    def public_urls(self) -> list[str]:
+        return [] if self.public_url is None else [self.public_url]
+
+    @property
+    def fix_open(self) -> str:
+        return "Let the web server show images/ and topics/ of the folder and nothing else (docs/topics.md)."
