@@ -29,7 +29,7 @@ def not_understood(sentence: str) -> Refused:
 
 
 PRIVATE = {"Cache-Control": "private, no-cache"}
-_IN_THREAD_FROM_BYTES = 1_000_000
+IN_THREAD_FROM_BYTES = 1_000_000
 
 
 def ok() -> Response:
@@ -54,7 +54,7 @@ async def packed_json(parts: Sequence[Packed], *, as_gzip: bool) -> Response:
     make: Callable[[Sequence[Packed]], bytes] = plain
     if size >= GZIP_FROM_BYTES and as_gzip:
         headers, make = {**PRIVATE, "Content-Encoding": "gzip"}, gzip
-    body = make(parts) if size < _IN_THREAD_FROM_BYTES else await run_in_threadpool(make, parts)
+    body = make(parts) if size < IN_THREAD_FROM_BYTES else await run_in_threadpool(make, parts)
     return Response(body, headers=headers, media_type="application/json")
 
 

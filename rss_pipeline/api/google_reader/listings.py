@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import Refused, as_json
+from rss_pipeline.api.google_reader.answers import IN_THREAD_FROM_BYTES, Refused, as_json
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.entries import Entry, contents, item_ids, web_url
 from rss_pipeline.api.google_reader.ids import LONG_ID, long_id
@@ -38,7 +38,6 @@ from rss_pipeline.storage.subscriptions.listing import feed_names, list_names
 
 MOST_IDS = 10_000
 """RSS Guard requests 200,000, and goes on by the continuation."""
-_IN_THREAD_FROM_BYTES = 100_000
 MOST_CONTENTS = 1_000
 
 
@@ -120,7 +119,7 @@ async def stream_contents(call: Call) -> Response:
     updated = in_microseconds(call.service.clock()) // 1_000_000
     content = contents(listing.stream, entries, updated=updated, title=head.title, continuation=next_text)
     size = sum(map(len, chain.from_iterable([entry.html_json for entry in entries])))
-    return await run_in_threadpool(as_json, content) if size > _IN_THREAD_FROM_BYTES else as_json(content)
+    return await run_in_threadpool(as_json, content) if size > IN_THREAD_FROM_BYTES else as_json(content)
 
 
 async def atom(call: Call) -> Response:
