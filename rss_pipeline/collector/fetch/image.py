@@ -137,6 +137,7 @@ class ImageVisit(Generic[T]):
     """True if the URL with this hash was requested before, on this day. Called in a thread."""
     _inside: frozenset[str] = field(default=frozenset(), init=False)
     _targets: tuple[str, ...] = field(default=(), init=False)
+    _is_answered: bool = field(default=False, init=False)
 
     async def run(self) -> ImageOutcome[T]:
         """The outcome. Raises `InfrastructureError` if the spool cannot be written, and every exception of
@@ -144,8 +145,8 @@ class ImageVisit(Generic[T]):
         outcome = await self.requests.outcome(self._downloaded(), lambda error: error.message)
         if isinstance(outcome, Failure):
             return replace(outcome, inside=self._inside, targets=self._targets)
-        if self.requests.has_begun and isinstance(outcome, NotBegun | OnHold):
-            # A redirect has been answered: its URL is not requested again today.
+        if self._is_answered and isinstance(outcome, NotBegun | OnHold):
+            # A redirect, say: its URL is not requested again today.
             return replace(outcome, not_before=whole_second(self.requests.clock() + IMAGE_AGAIN_AFTER))
         return outcome
 
@@ -162,6 +163,7 @@ class ImageVisit(Generic[T]):
                 referer = page if names_page else None
                 headers = [] if referer is None else [(b"Referer", referer)]
                 answer = await self._allowed(here, with_cookies(headers, chain.cookies(here)))
+                self._is_answered = True
                 turn.release_host()
                 if isinstance(answer, Image):
                     if refused:

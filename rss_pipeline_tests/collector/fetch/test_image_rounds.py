@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.images import fetch_images
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
+from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun
@@ -32,7 +34,7 @@ from rss_pipeline_tests.collector.fetch.images_at_hosts import (
     store,
     wanted,
 )
-from rss_pipeline_tests.collector.fetch.rounds import InstantPace
+from rss_pipeline_tests.collector.fetch.rounds import InstantPace, now
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT
@@ -297,3 +299,29 @@ def test_feeds_are_asked_as_before() -> None:
     policy = FetchPolicy(user_agent="x")
     assert (policy.connections_per_host, policy.keep_alive, policy.concurrency) == (1, False, 5)
     assert "atom" in policy.accept
+
+
+@pytest.mark.parametrize("answers", [0, 1], ids=["nothing was sent", "a redirect was answered"])
+def test_an_image_whose_lease_lapses_while_a_connection_is_made_is_due_at_once_or_after_its_redirect_tomorrow(
+    answers: int, server: FeedServer, tmp_path: Path
+) -> None:
+    """A run that is stopped there (SIGSTOP, a laptop that sleeps) has lost its claims as it goes on."""
+    server.route(A, "/image", Answer(status=302, headers={"Location": "/other"}))
+    resolved: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        resolved.append(host)
+        return [A]
+
+    [outcome] = fetch_images(
+        wanted([f"http://images.example:{server.port}/image"]),
+        policy=replace(POLICY, network=Network(resolve)),
+        spool=tmp_path,
+        keep=store,
+        is_leased=lambda: len(server.requests) < answers or not resolved,
+        clock=now,
+        pace=InstantPace(),
+    )
+    assert len(server.requests) == answers
+    assert isinstance(outcome, NotBegun)
+    assert outcome.not_before == (now() + timedelta(days=1) if answers else None)
