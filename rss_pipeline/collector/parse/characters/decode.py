@@ -80,9 +80,9 @@ def decode(
 
     BOM; NUL pattern of UTF-16/32 (XML 1.0, appendix F); charset of the Content-Type; XML declaration;
     valid UTF-8; detection; windows-1252. Valid UTF-8 with multibyte sequences beats a label of a
-    one-byte charset, and damaged UTF-8 stays UTF-8. `hint` is the codec that last decoded this feed,
-    `language` its language tag (read from the document if not given): they decide only between close
-    candidates of the detection. Never raises.
+    one-byte charset, also with a few bad places, and damaged UTF-8 stays UTF-8. `hint` is the codec that
+    last decoded this feed, `language` its language tag (read from the document if not given): they decide
+    only between close candidates of the detection. Never raises.
     """
     labels = _labels(body, content_type)
     decoded = _decode(body, labels, hint, language)
@@ -125,6 +125,9 @@ def _decode(body: bytes, labels: list[tuple[str, Rule]], hint: str | None, langu
         beaten = codec not in MULTIBYTE or sequences >= _UTF8_BEYOND_DOUBT
         if utf8 is not None and sequences and codec != "utf-8" and beaten:
             return _decoded(utf8, "utf-8", "utf-8")
+        if utf8 is None and codec != "utf-8" and codec not in MULTIBYTE and _is_utf8_beyond_doubt(body):
+            # As without its bad places: else one excerpt cut within a character would be mojibake for all.
+            return _replacing(body, "utf-8", "utf-8")
         text = utf8 if codec == "utf-8" else _strictly(body, codec)
         if text is not None:
             return _decoded(text, codec, rule)
@@ -228,6 +231,12 @@ def _damaged_utf8(body: bytes, rule: Rule) -> Decoded | None:
         return lossy
     whole, runs = _whole_and_bad(body)
     return lossy if whole >= runs else None
+
+
+def _is_utf8_beyond_doubt(body: bytes) -> bool:
+    """True for UTF-8 with bad places that has at least four whole sequences for each of them."""
+    whole, runs = _whole_and_bad(body)
+    return whole >= max(_UTF8_BEYOND_DOUBT, 4 * runs)
 
 
 def _nearly_utf8(body: bytes) -> Decoded | None:

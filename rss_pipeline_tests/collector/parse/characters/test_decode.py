@@ -113,6 +113,17 @@ def test_valid_utf_8_beats_another_label(label: str) -> None:
     assert ZH in read.text
 
 
+@pytest.mark.parametrize("label", ["iso-8859-1", "us-ascii", "windows-1251"])
+def test_utf_8_that_is_cut_in_one_place_beats_the_label_of_a_one_byte_charset(label: str) -> None:
+    body = rss(RU + "“quoted” Größe", encoding=label).encode().replace("“".encode(), "“".encode()[:2])
+    decoded = decode(body)
+    assert (decoded.charset, decoded.replaced, decoded.mislabelled) == ("utf-8", 1, label)
+    assert RU in decoded.text
+    # Where as much is none of it, the label counts.
+    mixed = rss("déjà vu, señor, naïve, ", encoding=label).encode("latin-1") + RU[:15].encode()
+    assert decode(mixed).charset == codecs_for_label(label)[0]
+
+
 def test_undeclared_utf_8_is_utf_8() -> None:
     assert (decode(rss(ZH).encode()).charset, decode(rss(ZH).encode()).rule) == ("utf-8", "utf-8")
 
