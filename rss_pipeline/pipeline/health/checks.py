@@ -21,7 +21,7 @@ from rss_pipeline.pipeline.health.model import (
     Look,
     advice,
     counted,
-    listing,
+    listed,
 )
 from rss_pipeline.pipeline.health.public_objects import public_objects
 from rss_pipeline.pipeline.registry.sync import unconfirmed
@@ -74,43 +74,6 @@ def no_feed_overdue(found: Concerned, *, now: datetime, to_add: str | None = Non
     )
 
 
-def feeds_answer(found: Concerned) -> Finding:
-    """Feeds that failed again and again, or were never read."""
-    return listing(
-        "feeds_answer",
-        found,
-        right=f"Every feed was read at one of its last {NOT_ANSWERING_FAILURES} visits",
-        wrong=f"failed {NOT_ANSWERING_FAILURES} times in a row or more, or before any success",
-        fix=advice(
-            found.rows,
-            "`reason` below, or `rss-pipeline status FEED`, says what can be done. Look for the feed's new"
-            " address and correct `url` in feeds.yaml (with `id:` to keep its items), or set `enabled:"
-            " false`.",
-            "Users who brought a feed see the reason on the page of failing feeds, and change its address"
-            " there or unsubscribe.",
-        )
-        + " Each is visited again at `next_visit`, after longer and longer waits of at most a day.",
-        verb=("has", "have"),
-    )
-
-
-def feeds_not_gone(found: Concerned) -> Finding:
-    """Feeds that answer 410 Gone."""
-    return listing(
-        "feeds_not_gone",
-        found,
-        right="No publisher has said that a feed is gone",
-        wrong="gone: the publisher answers 410 Gone; each is still visited once a day",
-        fix=advice(
-            found.rows,
-            "Remove it from feeds.yaml (its items stay until they are past their age), or write its new"
-            " address.",
-            "Users who brought a feed may unsubscribe.",
-        ),
-        verb=("is", "are"),
-    )
-
-
 def feeds_not_moved(moved: Concerned, redirecting: Concerned) -> Finding:
     """Feeds that have a new address for good, adopted or not."""
     name = "feeds_not_moved"
@@ -140,58 +103,6 @@ def feeds_not_moved(moved: Concerned, redirecting: Concerned) -> Finding:
         ),
         figures,
         [*moved.rows, *redirecting.rows],
-    )
-
-
-def no_gaps(found: Concerned) -> Finding:
-    """Feeds that published faster than they were visited."""
-    return listing(
-        "no_gaps",
-        found,
-        right=f"No feed had a gap within {GAPS_WITHIN.days} days",
-        wrong="a document without any item of the one before: items were probably missed",
-        fix="`auto` comes sooner by itself for some weeks; shorten an `interval` of feeds.yaml.",
-        verb=("had", "had"),
-    )
-
-
-def guids_stable(found: Concerned) -> Finding:
-    """Feeds with guids that change, or that several items of a document share."""
-    return listing(
-        "guids_stable",
-        found,
-        right="Items keep their guids, and no two share one",
-        wrong="unstable or shared guids: known items may come again as new ones, or new ones are left out",
-        fix="Set `key: link` or `key: title+date` for the feed in feeds.yaml; `warning` below says which.",
-        verb=("has", "have"),
-    )
-
-
-def dates_readable(found: Concerned) -> Finding:
-    """Feeds without a date that can be read."""
-    return listing(
-        "dates_readable",
-        found,
-        right="Every feed with items has dates that can be read",
-        wrong="no date that can be read in its newest document: the fetch time is used, and `auto` has no"
-        " rhythm to go by",
-        fix="Nothing is lost; set `interval:` for the feed if two hours are too many or too few. The raw"
-        " dates are in `pub_date_raw` of its items.",
-        verb=("has", "have"),
-    )
-
-
-def images_had(found: Concerned) -> Finding:
-    """Feeds with images that cannot be downloaded."""
-    days = GIVEN_UP_WITHIN.days
-    return listing(
-        "images_had",
-        found,
-        right=f"No feed lost {MANY_GIVEN_UP} images or more within {days} days",
-        wrong=f"lost {MANY_GIVEN_UP} images or more within {days} days, each after three attempts",
-        fix="The table has an example of each. Where the host serves images to its own pages only, set"
-        " `images: false` for the feed.",
-        verb=("has", "have"),
     )
 
 
@@ -325,122 +236,25 @@ def _registry_in_use(look: Look) -> Finding | None:
     return Finding(name, "ok", "it was changed; the next poll uses it")
 
 
-def _secrets_there(look: Look) -> Finding | None:
+def _secrets_there(look: Look) -> Concerned | None:
+    """Feeds of feeds.yaml that were polled with headers or a password, and have none now."""
     if look.specs is None:
         return None
-    with_access = {spec.id for spec in look.specs if not spec.access.is_open}
-    listed = {spec.id for spec in look.specs}
-    lacking = [
-        row
-        for row in look.feeds["need_access"].rows
-        if row["feed"] in listed and row["feed"] not in with_access
-    ]
-    return listing(
-        "secrets_there",
-        Concerned(len(lacking), lacking),
-        right="every feed that needs headers or a password has them",
-        wrong="polled with headers or a password that feeds.yaml no longer names",
-        fix="Put them back into feeds.yaml as ${NAME}, or leave it: the next sync treats them as feeds"
-        " without a password.",
-        verb=("was", "were"),
-    )
+    without = {spec.id for spec in look.specs if spec.access.is_open}
+    rows = [row for row in look.feeds["need_access"].rows if row["feed"] in without]
+    return Concerned(len(rows), rows)
 
 
-def _no_shared_urls(look: Look) -> Finding:
-    return listing(
-        "no_shared_urls",
-        look.feeds["same"],
-        right="no two feeds lead to one URL",
-        wrong="to one URL",
-        fix=advice(
-            look.feeds["sharing"].rows,
-            "A poll requests the URL once, but stores its items for each of these feeds: keep one of them in"
-            " feeds.yaml.",
-            f"{_BROUGHT} may unsubscribe from one of them.",
-        ),
-        verb=("leads", "lead"),
-        things=("pair or group of feeds", "pairs or groups of feeds"),
-    )
-
-
-def _no_feed_warns(look: Look) -> Finding:
-    return listing(
-        "no_feed_warns",
-        look.feeds["warned"],
-        right="none",
-        wrong="a warning",
-        fix="`rss-pipeline status FEED` shows it.",
-        verb=("has", "have"),
-    )
-
-
-def _keep_known(look: Look) -> Finding:
-    return listing(
-        "keep_known",
-        look.feeds["keep_unknown"],
-        right="it is known of every feed how long its items are kept",
-        wrong="restored from backups that do not say how long items are kept, so none is removed",
-        fix="Add them to feeds.yaml, with `keep` if it was set (`enabled: false` leaves them unpolled), or"
-        " remove them with `rss-pipeline forget`.",
-        verb=("was", "were"),
-    )
-
-
-def _changes_reported(look: Look) -> Finding:
-    return listing(
-        "changes_reported",
-        look.feeds["unreported"],
-        right="every change was reported",
-        wrong="a change older than an hour that was not reported to Dagster",
-        fix="Is the daemon running? The next poll reports them: `rss-pipeline poll`.",
-        verb=("has", "have"),
-    )
-
-
-def _no_dead_leases(look: Look) -> Finding:
-    return listing(
-        "no_dead_leases",
-        look.feeds["leased"],
-        right="none",
-        wrong="claimed by a run that ended without releasing them",
-        fix="The next poll claims them when they are due; if this happens again, look for killed runs in"
-        " the UI.",
-        verb=("is", "are"),
-    )
-
-
-def _streams_match(look: Look) -> Finding | None:
+def _streams(look: Look) -> Concerned | None:
     # A warning of a stream or topic is decided where its state is read.
-    count = count_streams(look.database)
-    if not count:
-        return None
-    warned = [{"stream": f"{each.feed_id}/{each.name}"} for each in warned_streams(look.database)]
-    return listing(
-        "streams_match",
-        Concerned(len(warned), warned),
-        right=f"{count}, none with a warning",
-        wrong="without a match for a while, or cannot be evaluated",
-        fix="`rss-pipeline status` says why, `rss-pipeline streams FEED` what the feed has; correct the"
-        " selector in feeds.yaml.",
-        verb=("is", "are"),
-        things=("stream", "streams"),
-    )
+    rows = [{"stream": f"{each.feed_id}/{each.name}"} for each in warned_streams(look.database)]
+    return Concerned(len(rows), rows) if count_streams(look.database) else None
 
 
-def _topics_published(look: Look) -> Finding | None:
+def _topics(look: Look) -> Concerned | None:
     topics = topic_states(look.database)
-    if not topics:
-        return None
-    waiting = [{"topic": each.spec.id} for each in topics if each.warning(look.now) is not None]
-    return listing(
-        "topics_published",
-        Concerned(len(waiting), waiting),
-        right=f"{len(topics)}, none with a warning",
-        wrong="changes that are not published",
-        fix="`rss-pipeline publish` publishes them and says what is wrong.",
-        verb=("has", "have"),
-        things=("topic", "topics"),
-    )
+    rows = [{"topic": each.spec.id} for each in topics if each.warning(look.now) is not None]
+    return Concerned(len(rows), rows) if topics else None
 
 
 def _lag(found: Concerned, now: datetime) -> timedelta:
@@ -471,20 +285,42 @@ CHECKS = (
         may_pass=True,
         every=OFTEN,
     ),
-    Check(
-        name="feeds_answer",
-        find=lambda look: feeds_answer(_feeds(look, "not_answering", tables.not_answering)),
+    listed(
+        "feeds_answer",
+        lambda look: _feeds(look, "not_answering", tables.not_answering),
         description="No feed has failed three times in a row, or before it was ever read. The table has the"
         " kind and the reason of each failure, since when, and the next visit.",
         asset="feeds",
         doctor="failing feeds",
+        right=f"Every feed was read at one of its last {NOT_ANSWERING_FAILURES} visits",
+        wrong=f"failed {NOT_ANSWERING_FAILURES} times in a row or more, or before any success",
+        fix=lambda rows: (
+            advice(
+                rows,
+                "`reason` below, or `rss-pipeline status FEED`, says what can be done. Look for the feed's"
+                " new address and correct `url` in feeds.yaml (with `id:` to keep its items), or set"
+                " `enabled: false`.",
+                f"{_BROUGHT} see the reason on the page of failing feeds, and change its address there or"
+                " unsubscribe.",
+            )
+            + " Each is visited again at `next_visit`, after longer and longer waits of at most a day."
+        ),
     ),
-    Check(
-        name="feeds_not_gone",
-        find=lambda look: feeds_not_gone(_feeds(look, "gone", tables.gone)),
+    listed(
+        "feeds_not_gone",
+        lambda look: _feeds(look, "gone", tables.gone),
         description="No publisher has answered that a feed is gone for good (HTTP status 410).",
         asset="feeds",
         doctor="gone feeds",
+        right="No publisher has said that a feed is gone",
+        wrong="gone: the publisher answers 410 Gone; each is still visited once a day",
+        fix=lambda rows: advice(
+            rows,
+            "Remove it from feeds.yaml (its items stay until they are past their age), or write its new"
+            " address.",
+            f"{_BROUGHT} may unsubscribe.",
+        ),
+        verb=("is", "are"),
     ),
     Check(
         name="feeds_not_moved",
@@ -496,26 +332,38 @@ CHECKS = (
         asset="feeds",
         doctor="moved feeds",
     ),
-    Check(
-        name="no_gaps",
-        find=lambda look: no_gaps(tables.with_gaps(look.database, since=look.now - GAPS_WITHIN)),
+    listed(
+        "no_gaps",
+        lambda look: tables.with_gaps(look.database, since=look.now - GAPS_WITHIN),
         description="In the last week, each new document of a feed had an item in common with the one"
         " before, so none was missed.",
         asset="feeds",
+        right=f"No feed had a gap within {GAPS_WITHIN.days} days",
+        wrong="a document without any item of the one before: items were probably missed",
+        fix="`auto` comes sooner by itself for some weeks; shorten an `interval` of feeds.yaml.",
+        verb=("had", "had"),
     ),
-    Check(
-        name="guids_stable",
-        find=lambda look: guids_stable(tables.unstable(look.database)),
+    listed(
+        "guids_stable",
+        lambda look: tables.unstable(look.database),
         description="Items keep their guids, and no two share one. If a server puts changing tokens into"
         " guids, known items may come again as new ones; if it gives two items one guid or link, the second"
         " is left out.",
         asset="feeds",
+        right="Items keep their guids, and no two share one",
+        wrong="unstable or shared guids: known items may come again as new ones, or new ones are left out",
+        fix="Set `key: link` or `key: title+date` for the feed in feeds.yaml; `warning` below says which.",
     ),
-    Check(
-        name="dates_readable",
-        find=lambda look: dates_readable(tables.undated(look.database)),
+    listed(
+        "dates_readable",
+        lambda look: tables.undated(look.database),
         description="Every feed with items has dates in them; without a date, an item gets its fetch time.",
         asset="feeds",
+        right="Every feed with items has dates that can be read",
+        wrong="no date that can be read in its newest document: the fetch time is used, and `auto` has no"
+        " rhythm to go by",
+        fix="Nothing is lost; set `interval:` for the feed if two hours are too many or too few. The raw"
+        " dates are in `pub_date_raw` of its items.",
     ),
     Check(
         name="workers_alive",
@@ -556,13 +404,18 @@ CHECKS = (
         asset="feeds",
         doctor="room of feeds",
     ),
-    Check(
-        name="images_had",
-        find=lambda look: images_had(
-            tables.given_up_images(look.database, since=look.now - GIVEN_UP_WITHIN, least=MANY_GIVEN_UP)
+    listed(
+        "images_had",
+        lambda look: tables.given_up_images(
+            look.database, since=look.now - GIVEN_UP_WITHIN, least=MANY_GIVEN_UP
         ),
         description="In the last week, no feed lost ten images or more, each after three attempts.",
         asset="images",
+        right=f"No feed lost {MANY_GIVEN_UP} images or more within {GIVEN_UP_WITHIN.days} days",
+        wrong=f"lost {MANY_GIVEN_UP} images or more within {GIVEN_UP_WITHIN.days} days, each after three"
+        " attempts",
+        fix="The table has an example of each. Where the host serves images to its own pages only, set"
+        " `images: false` for the feed.",
     ),
     Check(
         name="no_image_backlog",
@@ -573,19 +426,92 @@ CHECKS = (
         alert="failure",
     ),
     Check(name="registry_in_use", find=_registry_in_use, doctor="feeds.yaml in use"),
-    Check(name="secrets_there", find=_secrets_there, doctor="secrets"),
-    Check(name="no_shared_urls", find=_no_shared_urls, doctor="shared URLs"),
-    Check(name="no_feed_warns", find=_no_feed_warns, doctor="feed warnings"),
-    Check(name="keep_known", find=_keep_known, doctor="keep unknown"),
-    Check(name="changes_reported", find=_changes_reported, doctor="unreported"),
-    Check(name="no_dead_leases", find=_no_dead_leases, doctor="dead leases"),
+    listed(
+        "secrets_there",
+        _secrets_there,
+        doctor="secrets",
+        right="every feed that needs headers or a password has them",
+        wrong="polled with headers or a password that feeds.yaml no longer names",
+        fix="Put them back into feeds.yaml as ${NAME}, or leave it: the next sync treats them as feeds"
+        " without a password.",
+        verb=("was", "were"),
+    ),
+    listed(
+        "no_shared_urls",
+        lambda look: look.feeds["same"],
+        doctor="shared URLs",
+        right="no two feeds lead to one URL",
+        wrong="to one URL",
+        fix=lambda rows: advice(
+            rows,
+            "A poll requests the URL once, but stores its items for each of these feeds: keep one of them in"
+            " feeds.yaml.",
+            f"{_BROUGHT} may unsubscribe from one of them.",
+        ),
+        verb=("leads", "lead"),
+        things=("pair or group of feeds", "pairs or groups of feeds"),
+    ),
+    listed(
+        "no_feed_warns",
+        lambda look: look.feeds["warned"],
+        doctor="feed warnings",
+        right="none",
+        wrong="a warning",
+        fix="`rss-pipeline status FEED` shows it.",
+    ),
+    listed(
+        "keep_known",
+        lambda look: look.feeds["keep_unknown"],
+        doctor="keep unknown",
+        right="it is known of every feed how long its items are kept",
+        wrong="restored from backups that do not say how long items are kept, so none is removed",
+        fix="Add them to feeds.yaml, with `keep` if it was set (`enabled: false` leaves them unpolled), or"
+        " remove them with `rss-pipeline forget`.",
+        verb=("was", "were"),
+    ),
+    listed(
+        "changes_reported",
+        lambda look: look.feeds["unreported"],
+        doctor="unreported",
+        right="every change was reported",
+        wrong="a change older than an hour that was not reported to Dagster",
+        fix="Is the daemon running? The next poll reports them: `rss-pipeline poll`.",
+    ),
+    listed(
+        "no_dead_leases",
+        lambda look: look.feeds["leased"],
+        doctor="dead leases",
+        right="none",
+        wrong="claimed by a run that ended without releasing them",
+        fix="The next poll claims them when they are due; if this happens again, look for killed runs in the"
+        " UI.",
+        verb=("is", "are"),
+    ),
     Check(
         name="images_downloaded",
         find=lambda look: waiting_images(diagnostics.images_waiting(look.database), now=look.now),
         doctor="waiting images",
     ),
-    Check(name="streams_match", find=_streams_match, doctor="streams"),
-    Check(name="topics_published", find=_topics_published, doctor="topics"),
+    listed(
+        "streams_match",
+        _streams,
+        doctor="streams",
+        right="none has a warning",
+        wrong="without a match for a while, or cannot be evaluated",
+        fix="`rss-pipeline status` says why, `rss-pipeline streams FEED` what the feed has; correct the"
+        " selector in feeds.yaml.",
+        verb=("is", "are"),
+        things=("stream", "streams"),
+    ),
+    listed(
+        "topics_published",
+        _topics,
+        doctor="topics",
+        right="none has a warning",
+        wrong="changes that are not published",
+        fix="`rss-pipeline publish` publishes them and says what is wrong.",
+        things=("topic", "topics"),
+    ),
     Check(
         name="contact_named",
         find=lambda look: contact_named(look.settings, look.database),

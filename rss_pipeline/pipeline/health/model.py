@@ -141,23 +141,37 @@ def evaluate(check: Check, look: Look) -> Finding | None:
         return Finding(check.name, "failure", str(error), "See the message; the other checks went on.")
 
 
-def listing(
+def listed(
     name: str,
-    found: Concerned,
+    read: Callable[[Look], Concerned | None],
     *,
     right: str,
     wrong: str,
-    fix: str,
-    verb: tuple[str, str],
+    fix: str | Callable[[Sequence[Row]], str],
+    verb: tuple[str, str] = ("has", "have"),
     things: tuple[str, str] = ("feed", "feeds"),
-) -> Finding:
-    """A warning about these feeds, counted before `wrong` with the verb for one or several; `right` where
-    there are none."""
-    figures = {things[1].partition(" ")[0]: found.count}
-    if not found.count:
-        return Finding(name, "ok", right, figures=figures)
-    sentence = f"{counted(found.count, *things)} {verb[found.count != 1]} {wrong}"
-    return Finding(name, "warning", sentence, fix, figures, found.rows)
+    description: str = "",
+    asset: Literal["feeds", "images"] | None = None,
+    doctor: str | None = None,
+) -> Check:
+    """A check that warns of the feeds that `read` finds: their number, the verb for one or several, and
+    `wrong`.
+
+    It says `right` where there are none, and nothing where `read` returns None.
+    """
+
+    def find(look: Look) -> Finding | None:
+        found = read(look)
+        if found is None:
+            return None
+        figures = {things[1].partition(" ")[0]: found.count}
+        if not found.count:
+            return Finding(name, "ok", right, figures=figures)
+        sentence = f"{counted(found.count, *things)} {verb[found.count != 1]} {wrong}"
+        to_do = fix if isinstance(fix, str) else fix(found.rows)
+        return Finding(name, "warning", sentence, to_do, figures, found.rows)
+
+    return Check(name=name, find=find, description=description, asset=asset, doctor=doctor)
 
 
 def worst_of(name: str, found: Sequence[tuple[State, str, str]]) -> Finding:
@@ -170,8 +184,11 @@ def worst_of(name: str, found: Sequence[tuple[State, str, str]]) -> Finding:
 
 def advice(rows: Sequence[Row], ours: str, of_users: str) -> str:
     """The advice for feeds of feeds.yaml, for those that users brought, or both."""
-    brought = sum(row["brought_by"] == FROM_USERS for row in rows)
-    return " ".join([*([ours] if brought < len(rows) else []), *([of_users] if brought else [])])
+    parts = {
+        ours: any(row["brought_by"] != FROM_USERS for row in rows),
+        of_users: any(FROM_USERS in row["brought_by"] for row in rows),
+    }
+    return " ".join(part for part, fits in parts.items() if fits)
 
 
 def some(names: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
     not_answering, gone, moved, redirecting and warned are as in storage.feeds.predicates. unreported have a
     change before `unreported_before` that was not reported to Dagster. leased are claimed by a run that has
     ended. keep_unknown were restored from backups that do not say how long the feed's items are kept, and are
-    not in feeds.yaml. sharing lead to one URL with another feed; a row of same names all that do so together.
+    not in feeds.yaml. A row of same names all feeds that lead to one URL.
     """
     rows = database.query(
         f"""SELECT id AS feed, {BROUGHT_BY}, {NOT_ANSWERING} AS not_answering, {GONE} AS gone,
@@ -71,8 +71,13 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
                 found[problem].append(feed)
         if row["same_as"] is not None:
             same.setdefault(row["same_as"], []).append(feed)
-    found["sharing"] = [feed for feeds in same.values() for feed in feeds]
-    found["same"] = [{"feeds": " and ".join(feed["feed"] for feed in feeds)} for feeds in same.values()]
+    found["same"] = [
+        {
+            "feeds": " and ".join(feed["feed"] for feed in feeds),
+            "brought_by": " and ".join(sorted({feed["brought_by"] for feed in feeds})),
+        }
+        for feeds in same.values()
+    ]
     return {problem: Concerned(len(rows), rows) for problem, rows in found.items()}
 
 

@@ -14,13 +14,12 @@ import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.parse.document import parse_feed
-from rss_pipeline.pipeline.health.checks import guids_stable
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
-from rss_pipeline.storage.reports import health
 from rss_pipeline.storage.reports.overview import overview
 from rss_pipeline_tests.pipeline.replay.replays import drop_database, replayed, restored
-from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline_tests.support.checked import checked
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 HOST = "127.0.0.2"
@@ -354,7 +353,7 @@ def test_items_that_share_a_link_are_counted_and_warned_of(
     assert "2 of 3 items were left out" in caplog.text
     assert pipeline.reports(id)[0]["duplicate_guids"] == 2
     assert overview(pipeline.database, now=pipeline.clock()).sharing == 1
-    check = guids_stable(health.unstable(pipeline.database))
+    [check] = checked({"guids_stable"}, pipeline.database, now=NOON)
     assert check.state == "warning"
     assert [row["feed"] for row in check.rows] == [id]
     pipeline.feeds[0]["key"] = "title+date"
@@ -363,7 +362,8 @@ def test_items_that_share_a_link_are_counted_and_warned_of(
     pipeline.poll(all_feeds=True)
     assert len(pipeline.items(id)) == 4
     assert pipeline.feed(id)["warning"] is None
-    assert guids_stable(health.unstable(pipeline.database)).state == "ok"
+    [found] = checked({"guids_stable"}, pipeline.database, now=NOON)
+    assert found.state == "ok"
 
 
 def one_item(day: int) -> bytes:
@@ -383,7 +383,7 @@ def test_a_guid_that_never_changes_is_warned_of(pipeline: Pipeline, server: Feed
     serve(server, one_item(17), '"3"')
     pipeline.poll(all_feeds=True)
     assert '"News of day 17" has the guid of a stored item' in pipeline.feed(id)["warning"]
-    check = guids_stable(health.unstable(pipeline.database))
+    [check] = checked({"guids_stable"}, pipeline.database, now=NOON)
     assert (check.state, [row["feed"] for row in check.rows]) == ("warning", [id])
     assert len(pipeline.items(id)) == 1
 
@@ -398,7 +398,8 @@ def test_an_item_that_is_listed_twice_is_no_loss(pipeline: Pipeline, server: Fee
 def test_other_warnings_are_not_about_guids(pipeline: Pipeline, server: FeedServer) -> None:
     pipeline.register(serve(server, cut(rss("a", "b"), items=1), '"1"'), "feed")
     pipeline.poll()
-    assert guids_stable(health.unstable(pipeline.database)).state == "ok"
+    [found] = checked({"guids_stable"}, pipeline.database, now=NOON)
+    assert found.state == "ok"
 
 
 def dated(numbers: range, date: Any) -> bytes:

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.pipeline.health.checks import guids_stable
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backups.backups import METADATA_NAME
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items import retention
-from rss_pipeline.storage.reports import health
 from rss_pipeline_tests.pipeline.replay.replays import drop_database, replayed, restored
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.checked import checked
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
 PAGE = "http://e.example/news"
@@ -114,7 +113,8 @@ def test_items_that_share_a_link_are_all_stored_and_come_once(place: Pipeline, s
     assert feed.then(("News 21", "21 Jan 2026"), *NEWS) == before | {"News 21": md5("News 2121 Jan 2026")}
     assert feed.then(NEWS[3]) == feed.stored(), "also alone it is the item that it was"
     assert place.feed("feed")["warning"] is None
-    assert guids_stable(health.unstable(place.database)).state == "ok"
+    [found] = checked({"guids_stable"}, place.database, now=NOON)
+    assert found.state == "ok"
 
 
 def test_an_item_that_came_alone_keeps_its_link_as_guid(pipeline: Pipeline, server: FeedServer) -> None:
@@ -280,7 +280,7 @@ def test_items_without_a_date_wait_with_a_warning_where_one_of_their_link_was_re
     retire(pipeline, PAGE)
     assert feed.then(("b", None), ("a", None)) == {}
     assert "2 of 2 items were left out" in pipeline.feed("feed")["warning"]
-    check = guids_stable(health.unstable(pipeline.database))
+    [check] = checked({"guids_stable"}, pipeline.database, now=NOON)
     assert [row["feed"] for row in check.rows] == ["feed"]
 
 

@@ -8,14 +8,13 @@ import pytest
 
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.pipeline.health.checks import guids_stable
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import forget
 from rss_pipeline.storage.items import retention
-from rss_pipeline.storage.reports import health
 from rss_pipeline_tests.pipeline.replay.replays import collected, drop_database, replayed, restored
-from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.checked import checked
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline
 from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
@@ -289,7 +288,7 @@ def test_a_feed_that_makes_new_guids_at_every_visit_is_known_as_such(feed: Publi
         assert feed.warning_kinds() == '["unstable_guids"]'
         assert "8 of 8 items have new guids again" in feed.pipeline.feed("feed")["warning"]
     assert len(feed.pipeline.rows("SELECT * FROM item_aliases")) <= 3 * 8, "they do not pile up"
-    check = guids_stable(health.unstable(feed.pipeline.database))
+    [check] = checked({"guids_stable"}, feed.pipeline.database, now=NOON)
     assert [row["feed"] for row in check.rows] == ["feed"]
     [result] = replayed(feed.pipeline)
     assert result.items_new == 0
