@@ -390,7 +390,7 @@ def test_a_check_that_fails_in_its_job_is_reported_at_once(
 def test_a_database_that_is_away_for_half_an_hour_is_reported_once(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
-    failing.database.query("UPDATE schema_migrations SET version = 9999 WHERE version = 1")
+    failing.database.query("UPDATE schema_migrations SET version = 9999")
     sensor = failing.definitions().resolve_sensor_def("alert_check_failed")
     cursor = None
     for _ in range(5):

@@ -66,7 +66,7 @@ def test_all_is_well_where_it_is(polled: DagsterPipeline) -> None:
     assert set(found) == CHECKS
     assert {state(evaluation) for evaluation in found.values()} == {"ok"}
     assert found["backups_there"].metadata["feeds_looked_at"].value == 3
-    assert found["database_has_room"].metadata["bytes"].value == polled.settings.database_path.stat().st_size
+    assert found["database_has_room"].metadata["bytes"].value == polled.settings.database.size()
     assert all(evaluation.description for evaluation in found.values())
 
 

@@ -65,7 +65,7 @@ def echoes(server: FeedServer) -> dict[str, tuple[str, Answer]]:
         "in-a-refusal": ("http_status", Answer(status=401, headers={"WWW-Authenticate": BASIC}, body=page)),
         "in-a-status-line": ("http_status", Answer(raw=f"HTTP/1.1 500 {PASSWORD}\r\n\r\n".encode())),
         "in-no-http": ("connect", Answer(raw=f"{PASSWORD} {TOKEN}\r\n\r\n".encode())),
-        "in-a-coding": ("bad_compression", Answer(body=b"x", headers={"Content-Encoding": TOKEN})),
+        "in-a-coding": ("not_a_feed", Answer(body=b"x", headers={"Content-Encoding": TOKEN})),
         "in-a-document": (
             "stored",
             Answer(body=rss(f"g-{TOKEN}", title=f"Hello {PASSWORD}", image=f"{elsewhere}/{TOKEN}")),

@@ -103,6 +103,7 @@ def test_every_command_and_every_check_works_in_each_pair_of_stores(
     }
     list_feeds("news", "old")
     done("migrate", "--compact", "--yes")
+    assert "CREATE TABLE items (" in done("schema", "items")
     assert "4 new items" in done("poll")
     assert json.loads(done("status", "--json"))["items"] == 4
     assert "Title of news-1" in done("items", "news")

@@ -22,7 +22,7 @@ def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected_in_runs
 
 
 def test_migrate_says_what_it_applied(invoke: Any, tmp_path: Path) -> None:
-    assert "0001_initial.sql, 0002_images_retention_replay.sql" in invoke("migrate").stdout
+    assert "schema.sql" in invoke("migrate").stdout
     assert "already up to date" in invoke("migrate").stdout
     with sqlite3.connect(tmp_path / "rss.sqlite") as database:
         database.execute("INSERT INTO schema_migrations VALUES (9999, 'x', 'x')")

@@ -135,7 +135,7 @@ def test_a_store_made_as_a_sketch_is_refused_only_by_what_the_face_names(
     feeds = [{"id": "one", "url": url, "allow_private": ["127.0.0.0/8"]}]
     (tmp_path / "feeds.yaml").write_text(json.dumps({"feeds": feeds}))
     assert "run `rss-pipeline migrate`" in invoke("status").output
-    assert "sketch:sketch: 0001_initial.sql" in invoke("migrate").output
+    assert "sketch:sketch: schema.sql" in invoke("migrate").output
     polled = invoke("poll")
     assert polled.exit_code == 0, polled.output
     [feed] = json.loads(invoke("status", "--json").stdout)["feeds"]

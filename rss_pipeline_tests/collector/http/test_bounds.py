@@ -60,17 +60,17 @@ BLANKS = b" " * 60_000
 
 
 @pytest.mark.parametrize(
-    "framing", [b"1\r\nx\r\n0\r\nX-A:" + BLANKS + b"\0\r\n\r\n", b"1;" + BLANKS + b"\n;\r\nx\r\n"],
-    ids=["trailer", "extension of a chunk"],
+    ("framing", "kind"),
+    [(b"1\r\nx\r\n0\r\nX-A:" + BLANKS + b"\0\r\n\r\n", None), (b"1;" + BLANKS + b"\n;\r\nx\r\n", "truncated")],
+    ids=["trailer, of which nothing is needed", "extension of a chunk"],
 )  # fmt: skip
-def test_a_line_of_blanks_is_refused_as_soon_as_another_one(
-    framing: bytes, server: FeedServer, tmp_path: Path
+def test_a_line_of_blanks_takes_no_longer_than_another_one(
+    framing: bytes, kind: str | None, server: FeedServer, tmp_path: Path
 ) -> None:
     answer = Answer(raw=CHUNKED + framing)
     with costs_less_than(seconds=1.0):
         outcome = fetch(feed(server.route(HOST, "/feed", answer)), tmp_path, deadline=PATIENCE)
-    assert isinstance(outcome, Failure)
-    assert outcome.kind == "truncated", outcome
+    assert (outcome.kind if isinstance(outcome, Failure) else None) == kind, outcome
 
 
 @pytest.mark.parametrize(
