@@ -61,7 +61,10 @@ BLANKS = b" " * 60_000
 
 @pytest.mark.parametrize(
     ("framing", "kind"),
-    [(b"1\r\nx\r\n0\r\nX-A:" + BLANKS + b"\0\r\n\r\n", None), (b"1;" + BLANKS + b"\n;\r\nx\r\n", "truncated")],
+    [
+        (b"1\r\nx\r\n0\r\nX-A:" + BLANKS + b"\0\r\n\r\n", None),
+        (b"1;" + BLANKS + b"\n;\r\nx\r\n", "truncated"),
+    ],
     ids=["trailer, of which nothing is needed", "extension of a chunk"],
 )  # fmt: skip
 def test_a_line_of_blanks_takes_no_longer_than_another_one(
