@@ -136,7 +136,8 @@ def test_marks_of_one_item_arrive_in_the_order_in_which_they_were_made(books: Li
         # Later requests are answered meanwhile, and a star waits for no mark of another kind.
         page.keyboard.press("s")
         starred = "SELECT 1 FROM item_states WHERE user_id = ? AND starred_at IS NOT NULL"
-        soon(lambda: books.reader.database.query(starred, [user.id]).rows and held)
+        # Routes are handled while the page is spoken to.
+        soon(lambda: page.evaluate("1") and books.reader.database.query(starred, [user.id]).rows and held)
         held[0].continue_()
         soon(lambda: page.evaluate("marking") == 0)
         assert unread(books.reader.database, user.id) == {feed: 1}
