@@ -33,7 +33,7 @@ from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.pages.account import lists_of_feeds
 from rss_pipeline.api.pages.errors import PageErrors, failed
 from rss_pipeline.api.pages.statistics import page as statistics
-from rss_pipeline.api.pages.statistics.timed import Timed
+from rss_pipeline.api.pages.statistics.ttl_cache import Timed
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.api.routers import (
     about,

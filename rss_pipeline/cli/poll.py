@@ -78,9 +78,9 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
 
         click.get_current_context().with_resource(main_machine(settings))
 
+    from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
     from rss_pipeline.orchestration.instance.dead_runs import end_canceled
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
-    from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
     from rss_pipeline.orchestration.registry_partitions import register
 
     with open_database(settings) as database, open_instance(settings) as instance:

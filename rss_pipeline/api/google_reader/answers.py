@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.answers import GZIP_FROM_BYTES
-from rss_pipeline.api.packed import Packed, gzip, plain
+from rss_pipeline.api.gzip_member import Packed, gzip, plain
 
 # A request of a Google Reader client that is refused: a status, and a sentence for its user.
 

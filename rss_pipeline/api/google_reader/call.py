@@ -13,7 +13,7 @@ from starlette.requests import Request
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import Fields
-from rss_pipeline.api.packed import PackedParts
+from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import NoSession

@@ -21,8 +21,8 @@ from rss_pipeline.api.google_reader.answers import IN_THREAD_FROM_BYTES, Refused
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.entries import Entry, contents, item_ids, web_url
 from rss_pipeline.api.google_reader.ids import LONG_ID, long_id
+from rss_pipeline.api.google_reader.listed_items import entries_of, kept_entries
 from rss_pipeline.api.google_reader.pages import Page, Place, read_page
-from rss_pipeline.api.google_reader.shown import entries_of, kept_entries
 from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, State, Stream, read_stream
 from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
 from rss_pipeline.api.google_reader.times import in_microseconds

@@ -15,10 +15,10 @@ from rss_pipeline.api.google_reader.answers import PRIVATE, Refused, packed_json
 from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in_by_token
 from rss_pipeline.api.google_reader.entries import contents, entry_as_json
 from rss_pipeline.api.google_reader.ids import item_numbers
-from rss_pipeline.api.google_reader.shown import packed_items
+from rss_pipeline.api.google_reader.listed_items import packed_items
 from rss_pipeline.api.google_reader.streams import READING_LIST
 from rss_pipeline.api.google_reader.times import in_microseconds
-from rss_pipeline.api.packed import GzipStream, Packed, plain
+from rss_pipeline.api.gzip_member import GzipStream, Packed, plain
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.storage.subscriptions import item_lists

@@ -19,7 +19,7 @@ from rss_pipeline.api.google_reader.answers import Refused, refusal, text
 from rss_pipeline.api.google_reader.call import Call, Seen, Service
 from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
 from rss_pipeline.api.google_reader.subscriptions import calls as subscriptions
-from rss_pipeline.api.packed import PackedParts
+from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.pipeline.reading.bodies import Bodies

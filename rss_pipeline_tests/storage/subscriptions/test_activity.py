@@ -15,7 +15,7 @@ from rss_pipeline.pipeline.statistics.zones import days_until_today, midnight, s
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import activity
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.room import feed_room, room_of
+from rss_pipeline.storage.subscriptions.storage_size import feed_room, room_of
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
 from rss_pipeline_tests.storage.values import change, claim_one, failed, register, spec, unchanged
 

@@ -19,19 +19,19 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.pages.statistics.plots import DAY_NAMES, Bar, bars, heat
-from rss_pipeline.api.pages.statistics.timed import Timed
+from rss_pipeline.api.pages.statistics.ttl_cache import Timed
 from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.statistics import figures
 from rss_pipeline.pipeline.statistics.activity import SHOWN_SPANS, Activity, read_activity
 from rss_pipeline.pipeline.statistics.figures import Step, busiest_hour
-from rss_pipeline.pipeline.statistics.room import Objects, backups_of, whole
+from rss_pipeline.pipeline.statistics.storage_size import Objects, backups_of, whole
 from rss_pipeline.pipeline.statistics.zones import zone_named
 from rss_pipeline.storage.accounts.users import look_for_owner
 from rss_pipeline.storage.subscriptions.activity import VisitDay
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
-from rss_pipeline.storage.subscriptions.room import FeedRoom, feed_room, room_of
+from rss_pipeline.storage.subscriptions.storage_size import FeedRoom, feed_room, room_of
 
 router = APIRouter(include_in_schema=False)
 

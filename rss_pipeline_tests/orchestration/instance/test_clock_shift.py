@@ -9,7 +9,7 @@ from dagster._core.scheduler.instigation import SensorInstigatorData
 from dagster._daemon.sensor import get_elapsed
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
+from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
 from rss_pipeline_tests.orchestration.instance.test_tick_history import Instigator
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 

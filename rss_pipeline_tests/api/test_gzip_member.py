@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.api.google_reader.entries import Entry, Origin, entry_as_json, own_part, shared_part
-from rss_pipeline.api.packed import GzipStream, Packed, PackedParts, gzip, plain
+from rss_pipeline.api.gzip_member import GzipStream, Packed, PackedParts, gzip, plain
 
 PARTS = st.lists(
     st.one_of(
