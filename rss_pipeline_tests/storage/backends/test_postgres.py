@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
@@ -15,6 +16,7 @@ from rss_pipeline.storage.backends.connect import check_schema, open_database
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import CONNECTIONS, PostgresDatabase
 from rss_pipeline.storage.database import Statement
+from rss_pipeline_tests.support.databases import make_oldest
 from rss_pipeline_tests.support.services.postgres import PASSWORD, Postgres
 from rss_pipeline_tests.support.services.postgres_database import batch_that_writes
 
@@ -106,6 +108,33 @@ def test_a_new_database_needs_migrate_and_migrate_twice_is_migrate_once(
         check_schema(database)
         assert schema.migrate(database) == []
         assert schema.recorded_version(database) == schema.migrations()[-1].version
+
+
+@pytest.mark.slow
+def test_a_new_database_has_what_migrations_give_the_oldest(
+    running_postgres: Postgres, new: str, empty_postgres: PostgresDatabase
+) -> None:
+    def shape(name: str) -> list[set[tuple[object, ...]]]:
+        with psycopg.connect(running_postgres.url(name)) as connection:
+            return [
+                set(connection.execute(query).fetchall())
+                for query in (
+                    "SELECT table_name, column_name, data_type, is_nullable, column_default"
+                    " FROM information_schema.columns"
+                    " WHERE table_schema = 'public' AND column_name <> 'rowid'",
+                    "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+                    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)"
+                    " FROM pg_constraint WHERE connamespace = 'public'::regnamespace",
+                )
+            ]
+
+    with opened(running_postgres.url(new)) as database:
+        schema.migrate(database)
+    make_oldest(empty_postgres)
+    schema.migrate(empty_postgres)
+    found = shape(new)
+    assert found == shape("empty")
+    assert any(name == "feeds_due_by_bucket" for name, _ in found[1])
 
 
 @pytest.mark.slow
