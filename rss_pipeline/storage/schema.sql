@@ -623,7 +623,8 @@ END;
 
 -- THE INSTALLATION
 
--- A value of this installation by its name: `uuid` is the base of the ids of its topics.
+-- A value of this installation by its name: `uuid` is the base of the ids of its topics; others are the cursor of alerts, the
+-- contact for publishers, and the dates of answers that are far from this machine's clock.
 CREATE TABLE installation (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL

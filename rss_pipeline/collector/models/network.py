@@ -44,7 +44,7 @@ _CATEGORIES = frozenset(
 _NAT64 = ip_network("64:ff9b::/96")
 
 
-# Each visit asks several times for its host.
+# Each visit needs that of its host several times.
 @lru_cache(maxsize=1_000)
 def network_of(address: str) -> str | None:
     """The /24 of an IPv4 address, also of one within an IPv6 address, the /48 of another IPv6 one: what one

@@ -474,7 +474,7 @@ def watching(
 ) -> Iterator[None]:
     """Look again and again in a thread, as long as the block. Nothing where no webhook is set.
 
-    `is_ours` is asked before each look: False leaves it to others.
+    `is_ours` is called before each look: False leaves the look to others.
     """
     if settings.alert_webhook is None:
         yield

@@ -27,7 +27,7 @@ JUMP_SHOWS = timedelta(days=21)
 WITNESSES = 3
 """Networks whose answers have to agree with each other, and not with the clock."""
 AGREE = timedelta(minutes=10)
-"""Servers that err do not err by the same time; of a wrong clock all are behind alike."""
+"""Servers with wrong clocks differ from each other. Where ours is wrong, all differ from it alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
