@@ -13,7 +13,7 @@ SCRATCH = room=$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }'); \
     chmod 1777 "$$TMPDIR"; \
   fi;
 # Tests that need no Dagster.
-QUICK := $(addprefix rss_pipeline_tests/,api collector storage pipeline web politeness/test_scoring.py test_settings.py test_layers.py test_words.py)
+QUICK := $(addprefix rss_pipeline_tests/,api collector storage pipeline reader features web politeness/test_scoring.py test_settings.py test_layers.py test_words.py)
 # Where `make cloudflare` listens on 127.0.0.1.
 CLOUDFLARE_PORT ?= 8787
 

@@ -20,17 +20,17 @@ from pathlib import Path
 
 import dagster as dg
 
-from rss_pipeline.orchestration.checks import CHECK_HEALTH
-from rss_pipeline.pipeline.health.alerts import LOOK_SECONDS_PAID, look
-from rss_pipeline.pipeline.search.build import bring_up_to_date
-from rss_pipeline.pipeline.search.follow import REMOTE_LOOK_SECONDS
+from rss_pipeline.features.health.alerts import LOOK_SECONDS_PAID, look
+from rss_pipeline.features.health.asset_checks import CHECK_HEALTH
+from rss_pipeline.features.search.build import bring_up_to_date
+from rss_pipeline.features.search.follow import REMOTE_LOOK_SECONDS
+from rss_pipeline.features.search.index_file import open_to_write
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.search.index_file import open_to_write
 from rss_pipeline_tests.api.google_reader.phone import Phone
 from rss_pipeline_tests.api.test_kept_results import APPS, App, syncs
+from rss_pipeline_tests.features.topics.stored import add_items, item
 from rss_pipeline_tests.orchestration.test_looks import counting, wait_in
-from rss_pipeline_tests.pipeline.topics.stored import add_items, item
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import on_cloudflare
 from rss_pipeline_tests.support.reader import SECRET, Reader

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rss_pipeline.collector.sanitize.html import safe_html, with_link_rel
-from rss_pipeline.pipeline.reading.page_html import page_html
+from rss_pipeline.reader.page_html import page_html
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, chromium
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from dotenv import dotenv_values
 
-from rss_pipeline.orchestration.fleet.worker import STOP_SECONDS
+from rss_pipeline.features.fleet.worker import STOP_SECONDS
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.shown import check_program
 

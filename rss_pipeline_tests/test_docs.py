@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.orchestration.checks import build_checks
+from rss_pipeline.features.health.asset_checks import build_checks
 from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
 from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance

@@ -13,7 +13,7 @@ from dotenv import dotenv_values
 from starlette.routing import Route
 
 from rss_pipeline.api.app import ROUTERS
-from rss_pipeline.orchestration.fleet.worker import STOP_SECONDS
+from rss_pipeline.features.fleet.worker import STOP_SECONDS
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.shown import check_program
 

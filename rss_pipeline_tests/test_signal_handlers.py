@@ -17,7 +17,7 @@ TAKES_NO_LOCK = {"append", "hurry", "write", "poll", "send_signal", "killpg", "_
 
 HURRIED = """
 import signal
-from rss_pipeline.pipeline.fleet.membership import Membership
+from rss_pipeline.features.fleet.membership import Membership
 
 membership, handled = Membership(None, None), []
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.documents import Document, folder_feeds
+from rss_pipeline.features.copy.tables import TABLES
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
-from rss_pipeline.storage.copy.tables import TABLES
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.pipeline.replay.replays import replayed
+from rss_pipeline_tests.features.replay.replays import replayed
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.services.cloudflare import local_cloudflare

@@ -41,8 +41,8 @@ from benchmarks.reader.store import FEEDS, feed_id, fill, user_id
 from benchmarks.run import Verdict
 from benchmarks.server import serving
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.pipeline.accounts.app_passwords import create_for
-from rss_pipeline.pipeline.accounts.users import change_password
+from rss_pipeline.reader.accounts.app_passwords import create_for
+from rss_pipeline.reader.accounts.users import change_password
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from benchmarks.processes import environment, rss_pipeline
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.pipeline.accounts.app_passwords import create_for
+from rss_pipeline.reader.accounts.app_passwords import create_for
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database

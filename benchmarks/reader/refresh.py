@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from benchmarks.run import Verdict
-from rss_pipeline.pipeline.accounts.users import change_password
+from rss_pipeline.reader.accounts.users import change_password
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.readers import subscribe

@@ -23,14 +23,14 @@ from pathlib import Path
 
 from benchmarks.run import Verdict
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.pipeline.search.build import bring_up_to_date
-from rss_pipeline.pipeline.search.plain import plain_text
-from rss_pipeline.pipeline.search.query import parse
-from rss_pipeline.pipeline.search.search import Order, Search
+from rss_pipeline.features.search.build import bring_up_to_date
+from rss_pipeline.features.search.index_file import IndexFile, open_to_write
+from rss_pipeline.features.search.plain import plain_text
+from rss_pipeline.features.search.query import parse
+from rss_pipeline.features.search.search import Order, Search
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.search.index_file import IndexFile, open_to_write
 
 FEEDS = 3_500
 GOALS = "p95 below 50 ms for the newest 50, built at 5,000 items a second, index below 1.2 times the text"

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from benchmarks.cloudflare_cost import Counting
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.statistics.activity import read_activity
-from rss_pipeline.pipeline.statistics.zones import zone_named
+from rss_pipeline.features.statistics.activity import read_activity
+from rss_pipeline.features.statistics.zones import zone_named
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline_tests.pipeline.accounts.signed_in import add_user, begin
+from rss_pipeline_tests.reader.accounts.signed_in import add_user, begin
 from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
 
 NOW = datetime(2026, 11, 22, 19, tzinfo=UTC)

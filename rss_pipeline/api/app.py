@@ -30,10 +30,7 @@ from rss_pipeline.api.google_reader.call import session_of
 from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, StrictTransport, own_hosts
 from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.pages import routes as pages
-from rss_pipeline.api.pages.account import lists_of_feeds
 from rss_pipeline.api.pages.errors import PageErrors, failed
-from rss_pipeline.api.pages.statistics import page as statistics
-from rss_pipeline.api.pages.statistics.ttl_cache import Timed
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.api.routers import (
     about,
@@ -43,9 +40,7 @@ from rss_pipeline.api.routers import (
     images,
     items,
     marks,
-    opml,
     preferences,
-    search,
     sessions,
     subscribing,
     tasks,
@@ -53,7 +48,12 @@ from rss_pipeline.api.routers import (
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
-from rss_pipeline.pipeline.reading.bodies import Bodies
+from rss_pipeline.features.opml import api as opml
+from rss_pipeline.features.opml import pages as lists_of_feeds
+from rss_pipeline.features.search import api as search
+from rss_pipeline.features.statistics import pages as statistics
+from rss_pipeline.features.statistics.ttl_cache import Timed
+from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.web.headers import headers_named
 
 ROUTERS: tuple[APIRouter, ...] = (

@@ -17,8 +17,8 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.hosts import is_https, is_of_foreign_page, is_of_own_page
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import NoSession
-from rss_pipeline.pipeline.accounts.callers import SessionKey
-from rss_pipeline.pipeline.accounts.tokens import read_jwt, read_opaque
+from rss_pipeline.reader.accounts.callers import SessionKey
+from rss_pipeline.reader.accounts.tokens import read_jwt, read_opaque
 from rss_pipeline.storage.accounts.login_failures import KNOWN_FOR
 from rss_pipeline.storage.accounts.sessions import LIFETIME
 from rss_pipeline.web.headers import headers_named

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from rss_pipeline.pipeline.reading.failures import shown_error
+from rss_pipeline.reader.failures import shown_error
 from rss_pipeline.storage.feeds.predicates import Health as HealthWord
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.subscriptions.item_lists import FeedOfPage

@@ -7,7 +7,7 @@ import orjson
 from pydantic import BaseModel, Field
 
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.pipeline.reading.bodies import Body
+from rss_pipeline.reader.bodies import Body
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
 EXAMPLE: dict[str, Any] = {

@@ -18,8 +18,8 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import version_tag
 from rss_pipeline.api.feed_json import page_of_feed_json
 from rss_pipeline.api.item_json import item_json
-from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.reading.bodies import Bodies, Body
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.bodies import Bodies, Body
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import Chosen

@@ -21,7 +21,7 @@ from rss_pipeline.api.google_reader.addresses import PREFIX
 from rss_pipeline.api.hosts import EVERY_ADDRESS, own_url
 from rss_pipeline.api.stores import FIRST_INDEX_SECONDS, open_stores
 from rss_pipeline.errors import SettingMistake, SettingsError
-from rss_pipeline.pipeline.reading.first_user import code_of_first_user
+from rss_pipeline.reader.first_user import code_of_first_user
 from rss_pipeline.settings import Settings
 
 KEEP_ALIVE_SECONDS = 75

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from rss_pipeline.pipeline.accounts.kept_results import KeptResults
-from rss_pipeline.pipeline.accounts.secret import reader_secret
+from rss_pipeline.features.search.finding import IndexReaders
+from rss_pipeline.reader.accounts.kept_results import KeptResults
+from rss_pipeline.reader.accounts.secret import reader_secret
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.search.finding import IndexReaders
 
 MAKERS = 2
 """Requests that make bodies at one time. More would not be faster, and all others would wait for them."""

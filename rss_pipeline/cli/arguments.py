@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import click
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.collector.models.stream import streams_of_json
-from rss_pipeline.collector.models.topic import Member
+from rss_pipeline.features.streams.model import streams_of_json
+from rss_pipeline.features.topics.model import Member
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.reports import overview
@@ -73,7 +73,7 @@ def one_member(database: Database, text: str) -> Member:
 def subscribe_reader(settings: Settings, database: Database, ids: Sequence[str]) -> str | None:
     """Subscribe the user of an installation that has just one to feeds that were added to feeds.yaml; return
     a sentence on who reads them, None where there is no user."""
-    from rss_pipeline.pipeline.reading.listed_feeds import only_user, read_list, subscribe_listed
+    from rss_pipeline.reader.listed_feeds import only_user, read_list, subscribe_listed
     from rss_pipeline.storage.accounts import users
 
     now = utc_now()

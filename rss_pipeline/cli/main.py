@@ -15,6 +15,8 @@ import click
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
+from rss_pipeline.features import FEATURES
+from rss_pipeline.features.feature import Part
 from rss_pipeline.settings import Settings, unknown_settings
 
 _COMMANDS = {
@@ -25,14 +27,8 @@ _COMMANDS = {
     "status": "status.status",
     "items": "status.items",
     "item": "status.item",
-    "streams": "streams.streams",
     "export": "export.export",
-    "publish": "topics.publish",
     "add": "add.add",
-    "import": "feed_list.import_",
-    "export-opml": "feed_list.export_opml",
-    "replay": "replay.replay",
-    "restore": "replay.restore",
     "clean": "upkeep.clean",
     "purge": "upkeep.purge",
     "forget": "upkeep.forget",
@@ -41,12 +37,13 @@ _COMMANDS = {
     "doctor": "upkeep.doctor",
     "copy": "upkeep.copy",
     "move-images": "upkeep.move_images",
-    "metrics": "metrics.metrics",
-    "search-index": "search_index.search_index",
     "user": "user.user",
-    "worker": "worker.worker",
 }
-"""Command to its module in this package, and its name there."""
+"""Command to its module in this package, and its name there; those of features are in their lists."""
+
+
+def _of_features() -> dict[str, Part[click.Command]]:
+    return {name: part for feature in FEATURES for name, part in feature.commands.items()}
 
 
 class _Command(click.Group):
@@ -54,13 +51,15 @@ class _Command(click.Group):
     without a traceback. The modules of all commands take a tenth of a second to import."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click passes it)
-        return sorted(_COMMANDS)
+        return sorted([*_COMMANDS, *_of_features()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in (of_features := _of_features()):
+            return of_features[cmd_name].load()
         if cmd_name not in _COMMANDS:
             if ctx.resilient_parsing:
                 return None
-            raise click.NoSuchCommand(cmd_name, possibilities=_COMMANDS, ctx=ctx)
+            raise click.NoSuchCommand(cmd_name, possibilities=self.list_commands(ctx), ctx=ctx)
         module, _, name = _COMMANDS[cmd_name].partition(".")
         command: click.Command = getattr(import_module(f"rss_pipeline.cli.{module}"), name)
         return command

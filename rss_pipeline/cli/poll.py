@@ -74,7 +74,7 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
         _check_port(settings.reader_address, settings.reader_port, names=names)
 
     if settings.fleet is not None:
-        from rss_pipeline.cli.worker import main_machine
+        from rss_pipeline.features.fleet.cli import main_machine
 
         click.get_current_context().with_resource(main_machine(settings))
 
@@ -161,7 +161,7 @@ def poll(
     failed, feeds.yaml has mistakes; and if a FEED that was named failed or was not visited. Other feeds that
     fail are tried again by themselves; with --strict they count, too.
     """
-    from rss_pipeline.pipeline.health.feed_notes import none_reached
+    from rss_pipeline.features.health.feed_notes import none_reached
     from rss_pipeline.pipeline.visits.pending_work import has_pending_work, has_registry_news
 
     is_requested = bool(feed) or all_feeds

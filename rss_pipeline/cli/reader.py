@@ -30,7 +30,7 @@ def reader(settings: Settings) -> None:
     may log in.
     """
     from rss_pipeline.api.server import serve
-    from rss_pipeline.pipeline.health.alerts import watching
+    from rss_pipeline.features.health.alerts import watching
 
     arguments = ["search-index", "--follow", "--parent", str(os.getpid())]
     # Without an index the first search would wait for it.

@@ -11,18 +11,18 @@ import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed, one_member
 from rss_pipeline.cli.output import status as output
-from rss_pipeline.cli.output import topics as topic_output
 from rss_pipeline.cli.output.items import open_page, show_item, show_items
 from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.features.fleet.workers import fleet
+from rss_pipeline.features.streams.sql import stream_states, warned_streams
+from rss_pipeline.features.topics import output as topic_output
+from rss_pipeline.features.topics.states import topic_states
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
 from rss_pipeline.storage.feeds import due
-from rss_pipeline.storage.fleet.workers import fleet
 from rss_pipeline.storage.items import items as stored
-from rss_pipeline.storage.items.streams import stream_states, warned_streams
 from rss_pipeline.storage.reports import overview
-from rss_pipeline.storage.reports.topics import topic_states
 
 
 @click.command()
@@ -45,7 +45,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
 
     Exit code 1 if a feed has failed ten times in a row, or no feed could ever be reached.
     """
-    from rss_pipeline.pipeline.health.feed_notes import feed_notes, none_reached
+    from rss_pipeline.features.health.feed_notes import feed_notes, none_reached
 
     now = utc_now()
     if limit is None and not as_json:
@@ -65,7 +65,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         shards = due.backlog_by_shard(database, now, count=settings.shards) if has_shards else {}
         machines = None
         if settings.fleet is not None and wanted is None:
-            from rss_pipeline.pipeline.health.fleet_checks import check_machines
+            from rss_pipeline.features.fleet.checks import check_machines
 
             found = fleet(database)
             machines = (found, check_machines(database, found, settings, now=now))

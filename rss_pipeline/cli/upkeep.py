@@ -23,11 +23,11 @@ from rss_pipeline.cli.output import upkeep as output
 from rss_pipeline.cli.output.terminal import Bars, complain, say, say_content, say_json
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import DatabaseFull, ForgetRefused, HomeNotLockable, InfrastructureError
+from rss_pipeline.features.copy.sides import SIDES, open_side
+from rss_pipeline.features.copy.stores import copy as copy_stores
 from rss_pipeline.reserve import reserve_released
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
-from rss_pipeline.storage.copy.sides import SIDES, open_side
-from rss_pipeline.storage.copy.stores import copy as copy_stores
 from rss_pipeline.storage.database import Database, InFile
 from rss_pipeline.storage.schema import migrate as apply_migrations
 from rss_pipeline.storage.schema import schema_text
@@ -53,7 +53,7 @@ def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
     --yes; `restore --retired` brings items back. Exit code 1 if it refused, or something could not be
     removed.
     """
-    from rss_pipeline.pipeline.retention.clean import clean as clean_stores
+    from rss_pipeline.features.retention.clean import clean as clean_stores
 
     with (
         reserve_released(settings.home),
@@ -301,8 +301,8 @@ def doctor(alert: bool, as_json: bool) -> None:
 
     Changes nothing, except that it writes and deletes one small object. Exit code 1 if a check fails.
     """
+    from rss_pipeline.features.health.doctor import examine, try_alert
     from rss_pipeline.orchestration.instance.run_times import daemon_state
-    from rss_pipeline.pipeline.health.doctor import examine, try_alert
 
     checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now, daemon=daemon_state)
     if alert:

@@ -42,7 +42,7 @@ def user() -> None:
 @click.pass_obj
 def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> None:
     """Add a user NAME, and prompt for a password."""
-    from rss_pipeline.pipeline.accounts.users import add_user, check_new_name, find_user
+    from rss_pipeline.reader.accounts.users import add_user, check_new_name, find_user
 
     check_new_name(name)
     password = _password(from_stdin)
@@ -60,8 +60,8 @@ def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> Non
 @click.pass_obj
 def subscribe(settings: Settings, name: str, feed: tuple[str, ...], all_feeds: bool) -> None:
     """Subscribe the user NAME to each FEED, an id or URL or a part of one, or to all feeds of feeds.yaml."""
-    from rss_pipeline.pipeline.accounts.users import find_user
-    from rss_pipeline.pipeline.reading.listed_feeds import read_list, subscribe_named
+    from rss_pipeline.reader.accounts.users import find_user
+    from rss_pipeline.reader.listed_feeds import read_list, subscribe_named
 
     if all_feeds == bool(feed):
         raise click.UsageError("name feeds, or give --all")
@@ -87,7 +87,7 @@ def code(settings: Settings) -> None:
     """Print the code that the reader's page asks for before it makes the first user."""
     from rss_pipeline.api.hosts import places
     from rss_pipeline.errors import UserRefused
-    from rss_pipeline.pipeline.reading.first_user import code_of_first_user
+    from rss_pipeline.reader.first_user import code_of_first_user
 
     with open_database(settings) as database:
         found = code_of_first_user(database)
@@ -124,7 +124,7 @@ def list_(settings: Settings, as_json: bool) -> None:
 @click.pass_obj
 def password(settings: Settings, name: str, from_stdin: bool, revoke_apps: bool) -> None:
     """Give NAME another password. It ends every session; apps log in again with their app passwords."""
-    from rss_pipeline.pipeline.accounts.users import change_password, find_user
+    from rss_pipeline.reader.accounts.users import change_password, find_user
 
     with open_database(settings) as database:
         find_user(database, name)
@@ -139,8 +139,8 @@ def password(settings: Settings, name: str, from_stdin: bool, revoke_apps: bool)
 def app(settings: Settings, name: str, app: str) -> None:
     """Make a password for one APP of NAME ("phone"), and show it once, with the address to type."""
     from rss_pipeline.api.hosts import places
-    from rss_pipeline.pipeline.accounts.app_passwords import create_for
-    from rss_pipeline.pipeline.accounts.users import find_user
+    from rss_pipeline.reader.accounts.app_passwords import create_for
+    from rss_pipeline.reader.accounts.users import find_user
 
     with open_database(settings) as database:
         new = create_for(database, find_user(database, name), app, now=utc_now())
@@ -159,7 +159,7 @@ def app(settings: Settings, name: str, app: str) -> None:
 @click.pass_obj
 def remove(settings: Settings, name: str, yes: bool) -> None:
     """Remove NAME with subscriptions, read states and stars. What was collected stays."""
-    from rss_pipeline.pipeline.accounts.users import find_user, remove_user
+    from rss_pipeline.reader.accounts.users import find_user, remove_user
 
     with open_database(settings) as database:
         find_user(database, name)
@@ -170,7 +170,7 @@ def remove(settings: Settings, name: str, yes: bool) -> None:
 
 
 def _subscribe_all(settings: Settings, database: "Database", user_id: str, name: str) -> None:
-    from rss_pipeline.pipeline.reading.listed_feeds import left_out, read_list, subscribe_listed
+    from rss_pipeline.reader.listed_feeds import left_out, read_list, subscribe_listed
     from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
     read_list(database, settings, now=utc_now())
@@ -184,7 +184,7 @@ def _subscribe_all(settings: Settings, database: "Database", user_id: str, name:
 
 
 def _password(from_stdin: bool) -> str:
-    from rss_pipeline.pipeline.accounts.passwords import check_new
+    from rss_pipeline.reader.accounts.passwords import check_new
 
     if from_stdin:
         given = sys.stdin.buffer.readline(_MOST_BYTES).decode(errors="surrogateescape").rstrip("\r\n")

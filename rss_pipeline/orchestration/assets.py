@@ -9,9 +9,9 @@ from typing import Any
 
 import dagster as dg
 
+from rss_pipeline.features.topics import dagster as topic_ops
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.ops import poll as ops
-from rss_pipeline.orchestration.ops import topics as topic_ops
 from rss_pipeline.orchestration.ops.claim import claim
 from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import feeds_partitions

@@ -9,12 +9,14 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
-from rss_pipeline.orchestration.alerts import build_alerts
+from rss_pipeline.features.fleet.watch import build_watch
+from rss_pipeline.features.health.alert_sensor import build_alerts
+from rss_pipeline.features.health.asset_checks import build_check_schedule, build_checks, check_health
+from rss_pipeline.features.retention.dagster import clean_store, cleaning_resource
+from rss_pipeline.features.topics import dagster as topic_ops
 from rss_pipeline.orchestration.assets import PARTITIONS_A_RUN, feed_items, item_images
 from rss_pipeline.orchestration.build_polls import run_resources
-from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
-from rss_pipeline.orchestration.fleet.watch import build_watch
 from rss_pipeline.orchestration.jobs import (
     build_replay_all,
     download_images,
@@ -24,13 +26,11 @@ from rss_pipeline.orchestration.jobs import (
     replay_backups,
 )
 from rss_pipeline.orchestration.looks import Looks
-from rss_pipeline.orchestration.ops import topics as topic_ops
 from rss_pipeline.orchestration.partitions import streams_partitions, topics_partitions
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
 from rss_pipeline.orchestration.ui_labels import GROUP
-from rss_pipeline.orchestration.upkeep.clean_job import clean_store, cleaning_resource
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.progress import Progress

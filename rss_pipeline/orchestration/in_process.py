@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
+from rss_pipeline.features.topics import publications
+from rss_pipeline.features.topics.dagster import PUBLISHED
 from rss_pipeline.orchestration.instance.new_run import new_run, run_tags
 from rss_pipeline.orchestration.jobs import POLL_FEEDS, PUBLISH_TOPICS, REFRESH_FEEDS
-from rss_pipeline.orchestration.ops.topics import PUBLISHED
 from rss_pipeline.orchestration.queueing import REASON_TAG, REFRESH_TAGS
 from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.run_config import QUIET
@@ -18,7 +19,6 @@ from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
-from rss_pipeline.storage.topics import publications
 
 
 def poll_in_process(

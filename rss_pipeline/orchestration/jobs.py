@@ -9,16 +9,16 @@ https://docs.dagster.io/guides/build/jobs/op-jobs
 
 import dagster as dg
 
+from rss_pipeline.features.replay import dagster as replay_ops
+from rss_pipeline.features.replay.parts import parts
+from rss_pipeline.features.topics import dagster as topic_ops
 from rss_pipeline.orchestration.assets import item_images
 from rss_pipeline.orchestration.ops import poll as ops
 from rss_pipeline.orchestration.ops import refresh as refresh_ops
-from rss_pipeline.orchestration.ops import replay as replay_ops
-from rss_pipeline.orchestration.ops import topics as topic_ops
 from rss_pipeline.orchestration.ops.claim import claim
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.queueing import REPLAY_TAG
 from rss_pipeline.orchestration.ui_labels import OWNERS
-from rss_pipeline.pipeline.replay.parts import parts
 
 POLL_FEEDS = "poll_feeds"
 REFRESH_FEEDS = "refresh_feeds"

@@ -7,6 +7,7 @@ history, as long as something of the feed is stored. Those of a stream and a top
 
 import dagster as dg
 
+from rss_pipeline.features.topics.stale import mark_topics_stale
 from rss_pipeline.orchestration.instance.forget_feed import complete_forgets, is_materializing
 from rss_pipeline.orchestration.partitions import (
     FEEDS,
@@ -20,7 +21,6 @@ from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feed_changes
-from rss_pipeline.storage.topics.stale import mark_topics_stale
 
 
 def register(database: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> int:

@@ -19,11 +19,11 @@ from rss_pipeline.orchestration.cause_first import resource_cause_first
 from rss_pipeline.orchestration.instance.open_history import history_held_open
 from rss_pipeline.orchestration.jobs import REFRESH_FEEDS
 from rss_pipeline.orchestration.run_config import NOTHING, closed
-from rss_pipeline.pipeline.reading.refresh_run import LEASE_SECONDS
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session, Shared
 from rss_pipeline.progress import NoProgress, Progress
+from rss_pipeline.reader.refresh_run import LEASE_SECONDS
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.backend import Backend, DatabaseBackend, ObjectsBackend
 from rss_pipeline.storage.backends.connect import opened

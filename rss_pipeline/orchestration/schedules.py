@@ -14,6 +14,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.models.shard import shards
+from rss_pipeline.features.retention.dagster import clean_store
 from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
 from rss_pipeline.orchestration.looks import Looks
@@ -21,7 +22,6 @@ from rss_pipeline.orchestration.queueing import DAEMON_TAGS, UPKEEP_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs, recent_runs, recent_runs_of_shards
 from rss_pipeline.orchestration.triggers import Decision, Tick, tick
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
-from rss_pipeline.orchestration.upkeep.clean_job import clean_store
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.triggers.daily import DailyRun, decide_again, decide_daily, decide_once_a_day
 from rss_pipeline.pipeline.triggers.images import decide_retries

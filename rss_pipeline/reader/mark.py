@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.subscriptions import states, undo

@@ -13,7 +13,7 @@ import jwt
 import pytest
 
 from rss_pipeline.api.auth import COOKIE, HOST_COOKIE
-from rss_pipeline.pipeline.accounts.login import LoggedIn, log_in_with_app_password
+from rss_pipeline.reader.accounts.login import LoggedIn, log_in_with_app_password
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backends.d1.backend import D1Backend

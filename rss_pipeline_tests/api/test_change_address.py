@@ -8,7 +8,7 @@ from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.pages.feeds.test_adding import words
 from rss_pipeline_tests.api.pages.feeds.test_feed_edit import edit
 from rss_pipeline_tests.api.reading import ann
-from rss_pipeline_tests.api.test_opml import IN, opml, outline
+from rss_pipeline_tests.features.opml.test_api import IN, opml, outline
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import change, claim_one, feed_row, item, register, spec, store, visit
 from rss_pipeline_tests.support.reader import Reader, User

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.reading.failures import PRIVATE
+from rss_pipeline.reader.failures import PRIVATE
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe

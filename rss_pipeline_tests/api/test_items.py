@@ -6,7 +6,7 @@ import pytest
 
 from rss_pipeline.api.item_pages import KEPT_SECONDS, ItemPages
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.reading.bodies import Bodies
+from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive

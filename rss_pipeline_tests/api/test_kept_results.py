@@ -17,8 +17,10 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import image_task_id, item_id
 from rss_pipeline.errors import NoSession
-from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.accounts.kept_results import KeptResults
+from rss_pipeline.features.replay import sql as replay
+from rss_pipeline.features.retention import sql as retention
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.accounts.kept_results import KeptResults
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backends.d1.backend import D1Backend
@@ -27,16 +29,16 @@ from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.images import claims, closings, tasks
 from rss_pipeline.storage.images.closings import Archived
 from rss_pipeline.storage.images.tasks import ItemImages
-from rss_pipeline.storage.items import items, replay, retention
+from rss_pipeline.storage.items import items
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import counts, folders, item_lists, listing
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
+from rss_pipeline_tests.features.topics.stored import add_feeds, add_items
+from rss_pipeline_tests.features.topics.stored import item as row_of
 from rss_pipeline_tests.orchestration.test_looks import counting
-from rss_pipeline_tests.pipeline.accounts.signed_in import begin
-from rss_pipeline_tests.pipeline.topics.stored import add_feeds, add_items
-from rss_pipeline_tests.pipeline.topics.stored import item as row_of
+from rss_pipeline_tests.reader.accounts.signed_in import begin
 from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import booleans
 from schemathesis.generation import GenerationMode
 
-from rss_pipeline.pipeline.search.build import bring_up_to_date
-from rss_pipeline.storage.search.index_file import open_to_write
+from rss_pipeline.features.search.build import bring_up_to_date
+from rss_pipeline.features.search.index_file import open_to_write
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.api.test_strangers import LOGOUT, OPERATIONS, PUBLIC
 from rss_pipeline_tests.storage.values import item, visit

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rss_pipeline.pipeline.reading.bodies import IMAGES_PATH
+from rss_pipeline.reader.bodies import IMAGES_PATH
 from rss_pipeline_tests.api.two_users import FOREIGN_PAGE, UNKNOWN, Two, cookie_of, two
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.support.reader import HOST, Reader

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rss_pipeline.api.auth import COOKIE
-from rss_pipeline.pipeline.accounts.app_passwords import create
-from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.accounts.tokens import new_opaque
+from rss_pipeline.reader.accounts.app_passwords import create
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.accounts.tokens import new_opaque
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe
 from rss_pipeline_tests.storage.values import register, spec

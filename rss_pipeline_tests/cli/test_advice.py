@@ -22,8 +22,8 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.shard import shards
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import ObjectStoreUnavailable, SettingsError
+from rss_pipeline.features.health.doctor import examine
 from rss_pipeline.held_folders import SOCKETS, HeldFolder, socket_root
-from rss_pipeline.pipeline.health.doctor import examine
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.postgres.errors import failed
 from rss_pipeline.storage.backends.s3.objects import S3Store

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.storage.backups.backups import describe_backup
-from rss_pipeline_tests.pipeline.replay.replays import drop_database, restored
+from rss_pipeline_tests.features.replay.replays import drop_database, restored
 from rss_pipeline_tests.support.leaks import forms, leaks
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

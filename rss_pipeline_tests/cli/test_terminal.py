@@ -16,7 +16,7 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.output.upkeep import show_checks
-from rss_pipeline.pipeline.health.model import Finding
+from rss_pipeline.features.health.model import Finding
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import PATIENCE

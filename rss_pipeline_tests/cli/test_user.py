@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.feed import Access
-from rss_pipeline.pipeline.accounts.login import LoggedIn, LoginRefused, log_in, log_in_with_app_password
+from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused, log_in, log_in_with_app_password
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline_tests.storage.values import register, spec

@@ -11,8 +11,8 @@ import dagster as dg
 import pytest
 from dagster._utils.interrupts import setup_interrupt_handlers
 
+from rss_pipeline.features.health.webhook import AlertFailed, room_for, send
 from rss_pipeline.orchestration.reporting.feeds import raise_for
-from rss_pipeline.pipeline.health.webhook import AlertFailed, room_for, send
 from rss_pipeline.pipeline.visits.summary import FailureRow
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline

@@ -8,13 +8,13 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.orchestration import checks as asset_checks
+from rss_pipeline.features.fleet import checks as fleet_checks
+from rss_pipeline.features.health import asset_checks, checks
+from rss_pipeline.features.health.diagnostics import BackupLoss
+from rss_pipeline.features.health.health_rows import Concerned
+from rss_pipeline.features.health.stores import backups_there, check_size, database_has_room, disk_room
 from rss_pipeline.orchestration import jobs
-from rss_pipeline.pipeline.health import checks, fleet_checks
-from rss_pipeline.pipeline.health.stores import backups_there, check_size, database_has_room, disk_room
 from rss_pipeline.storage.backends.d1.backend import D1Backend
-from rss_pipeline.storage.reports.diagnostics import BackupLoss
-from rss_pipeline.storage.reports.health import Concerned
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import NOON, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -10,14 +10,14 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.health.alerts import LOOK_SECONDS_PAID, look
-from rss_pipeline.pipeline.health.checks import health_checks
-from rss_pipeline.pipeline.health.model import Look, evaluate
+from rss_pipeline.features.health.alerts import LOOK_SECONDS_PAID, look
+from rss_pipeline.features.health.checks import health_checks
+from rss_pipeline.features.health.model import Look, evaluate
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end
+from rss_pipeline_tests.features.topics.stored import add_items, item
 from rss_pipeline_tests.orchestration.test_poll_sensor import says, tick
-from rss_pipeline_tests.pipeline.topics.stored import add_items, item
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

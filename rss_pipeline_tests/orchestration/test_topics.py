@@ -13,11 +13,11 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
+from rss_pipeline.features.topics.stale import mark_topics_stale
 from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY, TOPICS
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement
-from rss_pipeline.storage.topics.stale import mark_topics_stale
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of

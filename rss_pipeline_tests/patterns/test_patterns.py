@@ -17,7 +17,7 @@ import rss_pipeline
 from rss_pipeline.collector.parse import image_references, web_page
 from rss_pipeline.collector.parse.characters import decode
 from rss_pipeline.collector.parse.xml import repair
-from rss_pipeline.pipeline.topics import entry
+from rss_pipeline.features.topics import entry
 from rss_pipeline_tests.patterns.collected import Collected, collected, unseen
 
 WITH_DAGSTER = [f"rss_pipeline.{each}" for each in ("cli", "downstream", "orchestration")]
@@ -62,11 +62,11 @@ SEEN_OTHERWISE = {
     "rss_pipeline.collector.parse.loose_fields": (1, "a dict"),
     "rss_pipeline.collector.parse.sections": (1, "the objects that modules have"),
     "rss_pipeline.collector.sanitize.embeds": (3, "tuples"),
-    "rss_pipeline.pipeline.search.search": (1, "alternatives, each a word of a search"),
+    "rss_pipeline.features.search.search": (1, "alternatives, each a word of a search"),
     "rss_pipeline.storage.backends.postgres.errors": (1, "words of our own"),
 }
 """Modules with patterns whose text is not in a call of `re`: how many, and where it is, or what it is."""
-LONGEST = {"rss_pipeline.collector.parse.dates.read.": 100, "rss_pipeline.collector.streams.prefixes.": 2_000}
+LONGEST = {"rss_pipeline.collector.parse.dates.read.": 100, "rss_pipeline.features.streams.prefixes.": 2_000}
 """Characters that the code before some patterns lets through: dates, and selectors of feeds.yaml."""
 MATCHED_WHOLE = ("h11._events.", "h11._headers.", "h11._readers.")
 """Modules that give their patterns to a function, which matches the whole of a text."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.mark import (
     UNDONE_WITHIN,
     Marks,
@@ -16,7 +16,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter
 from rss_pipeline.storage.subscriptions.subscriptions import unsubscribe
-from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in
+from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.storage.values import NOW, register, spec
 from rss_pipeline_tests.support.pipeline import Clock

@@ -16,7 +16,7 @@ import httpx
 import jwt
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.pipeline.accounts.tokens import sign_jwt
+from rss_pipeline.reader.accounts.tokens import sign_jwt
 from rss_pipeline_tests.support.waiting import PATIENCE, times_as_long
 
 OTHER_SECRET = b"another key, of thirty-two bytes and more"

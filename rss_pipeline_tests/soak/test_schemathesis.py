@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rss_pipeline_tests
-from rss_pipeline.pipeline.accounts.users import change_password
+from rss_pipeline.reader.accounts.users import change_password
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.support.reader import Reader, reader_settings
 from rss_pipeline_tests.support.up import PROGRAM, free_port

@@ -7,10 +7,12 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import item_id
+from rss_pipeline.features.replay import sql as replay
+from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.storage import kept_html
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.forget import begin_forget
-from rss_pipeline.storage.items import items, replay, retention
+from rss_pipeline.storage.items import items
 from rss_pipeline.storage.kept_html import Found, KeptHtml
 from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.features.copy.tables import fingerprint
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
-from rss_pipeline.storage.copy.tables import fingerprint
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.storage.values import NOW
 from rss_pipeline_tests.support.databases import make_oldest

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import cast
 
-from rss_pipeline.pipeline.health.checks import CHECKS
-from rss_pipeline.pipeline.health.model import Finding, Look
+from rss_pipeline.features.health.checks import CHECKS
+from rss_pipeline.features.health.model import Finding, Look
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore

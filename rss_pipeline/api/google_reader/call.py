@@ -17,9 +17,9 @@ from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import NoSession
-from rss_pipeline.pipeline.accounts.callers import Caller, SessionKey
-from rss_pipeline.pipeline.accounts.tokens import read_opaque
-from rss_pipeline.pipeline.reading.bodies import Bodies
+from rss_pipeline.reader.accounts.callers import Caller, SessionKey
+from rss_pipeline.reader.accounts.tokens import read_opaque
+from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.storage.database import Result, Statement
 
 # The items that each session has been shown, so that mark-all-as-read without a time marks nothing newer.

@@ -13,7 +13,7 @@ from rss_pipeline.api.google_reader.streams import READ, READING_LIST, STARRED, 
 from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.sanitize.body import Pieces
-from rss_pipeline.pipeline.topics.iri import published_url
+from rss_pipeline.features.topics.iri import published_url
 
 _WEB = ("http://", "https://")
 _SCHEME = len("https://")

@@ -17,8 +17,8 @@ from rss_pipeline.api.google_reader.entries import Entry, Origin
 from rss_pipeline.api.google_reader.pages import Page
 from rss_pipeline.api.google_reader.streams import FAILING_FEED_ID, FeedStream
 from rss_pipeline.api.google_reader.times import in_microseconds
-from rss_pipeline.pipeline.accounts.preferences import stored_preferences
-from rss_pipeline.pipeline.reading.failures import FailingFeed, failing_feeds
+from rss_pipeline.reader.accounts.preferences import stored_preferences
+from rss_pipeline.reader.failures import FailingFeed, failing_feeds
 from rss_pipeline.reader.mark import mark_failures
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result, Statement

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 from rss_pipeline.api.google_reader.entries import Entry, Origin, own_part, shared_part
 from rss_pipeline.api.gzip_member import Packed, PackedParts
-from rss_pipeline.pipeline.reading.bodies import Bodies, Body
+from rss_pipeline.reader.bodies import Bodies, Body
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 

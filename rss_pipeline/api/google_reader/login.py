@@ -8,7 +8,7 @@ from starlette.responses import Response
 from rss_pipeline.api.google_reader.answers import Refused, as_json, text
 from rss_pipeline.api.google_reader.call import Call, signed_in
 from rss_pipeline.api.hosts import client_address
-from rss_pipeline.pipeline.accounts.login import LoggedIn, log_in_with_app_password
+from rss_pipeline.reader.accounts.login import LoggedIn, log_in_with_app_password
 from rss_pipeline.storage.accounts import users
 
 _logger = logging.getLogger(__name__)

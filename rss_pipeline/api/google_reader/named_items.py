@@ -20,7 +20,7 @@ from rss_pipeline.api.google_reader.streams import READING_LIST
 from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.api.gzip_member import GzipStream, Packed, plain
 from rss_pipeline.errors import InfrastructureError
-from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow

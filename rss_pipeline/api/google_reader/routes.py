@@ -22,7 +22,7 @@ from rss_pipeline.api.google_reader.subscriptions import calls as subscriptions
 from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.pipeline.reading.bodies import Bodies
+from rss_pipeline.reader.bodies import Bodies
 
 Answer = Callable[[Call], Awaitable[Response]]
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.addresses import feed_of
-from rss_pipeline.pipeline.accounts.preferences import Preferences, stored_preferences
+from rss_pipeline.reader.accounts.preferences import Preferences, stored_preferences
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.subscriptions.counts import count_all_starred, count_items

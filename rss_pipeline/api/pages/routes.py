@@ -3,10 +3,12 @@
 from fastapi import APIRouter
 
 from rss_pipeline.api.pages import static
-from rss_pipeline.api.pages.account import apps, first_user, lists_of_feeds, login, sessions, settings
+from rss_pipeline.api.pages.account import apps, first_user, login, sessions, settings
 from rss_pipeline.api.pages.feeds import adding, failing, feed_edit, folders, kept, tasks
-from rss_pipeline.api.pages.reading import again, item, lists, marks, search
-from rss_pipeline.api.pages.statistics import page as statistics
+from rss_pipeline.api.pages.reading import again, item, lists, marks
+from rss_pipeline.features.opml import pages as lists_of_feeds
+from rss_pipeline.features.search import pages as search
+from rss_pipeline.features.statistics import pages as statistics
 
 ROUTERS: tuple[APIRouter, ...] = (
     static.router,

@@ -13,9 +13,9 @@ from rss_pipeline.api.hosts import client_address
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import AppPasswordRefused
-from rss_pipeline.pipeline.accounts import app_passwords
-from rss_pipeline.pipeline.accounts.login import confirm_password
-from rss_pipeline.pipeline.accounts.passwords import MOST_CHARACTERS
+from rss_pipeline.reader.accounts import app_passwords
+from rss_pipeline.reader.accounts.login import confirm_password
+from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 
 router = APIRouter(prefix="/user/app-passwords", tags=["app passwords"])
 

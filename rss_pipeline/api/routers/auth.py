@@ -24,8 +24,8 @@ from rss_pipeline.api.hosts import client_address, is_of_foreign_page
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NoSession
-from rss_pipeline.pipeline.accounts.login import LoggedIn, LoginRefused, log_in, log_out, renew
-from rss_pipeline.pipeline.accounts.passwords import MOST_CHARACTERS
+from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused, log_in, log_out, renew
+from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 
 router = APIRouter(prefix="/auth", tags=["login"])
 

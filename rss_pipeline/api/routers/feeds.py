@@ -23,9 +23,9 @@ from rss_pipeline.api.fields import (
 )
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import CHANGE_KINDS, CHANGES, NOT_CHANGED, READS, changed_feed, no_feed
-from rss_pipeline.pipeline.reading.addresses import AddressRefused
-from rss_pipeline.pipeline.reading.change_address import NotTheirs, OtherFeed, change_address
-from rss_pipeline.pipeline.reading.refresh import NotSubscribed
+from rss_pipeline.reader.addresses import AddressRefused
+from rss_pipeline.reader.change_address import NotTheirs, OtherFeed, change_address
+from rss_pipeline.reader.refresh import NotSubscribed
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders

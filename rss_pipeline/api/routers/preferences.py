@@ -6,7 +6,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import documented
-from rss_pipeline.pipeline.accounts.preferences import (
+from rss_pipeline.reader.accounts.preferences import (
     Preferences,
     SomePreferences,
     change_preferences,

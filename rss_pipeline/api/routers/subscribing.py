@@ -11,9 +11,9 @@ from rss_pipeline.api.fields import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Folder,
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import json_of
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.reading.addresses import AddressRefused
-from rss_pipeline.pipeline.reading.refresh import Held, Queued, TooMany, VisitRunning
-from rss_pipeline.pipeline.reading.subscribe import (
+from rss_pipeline.reader.addresses import AddressRefused
+from rss_pipeline.reader.refresh import Held, Queued, TooMany, VisitRunning
+from rss_pipeline.reader.subscribe import (
     Known,
     SubscribeAnswer,
     TooManyFeeds,

@@ -11,7 +11,7 @@ from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, json_of, no_feed
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.reading.refresh import (
+from rss_pipeline.reader.refresh import (
     Held,
     NotPolled,
     NotSubscribed,

@@ -18,16 +18,16 @@ from rich.text import Text
 from rss_pipeline.cli.output.terminal import new_console, plain
 from rss_pipeline.collector.models.clock import duration, from_instant, instant, rough
 from rss_pipeline.collector.models.shard import Shard
+from rss_pipeline.features.fleet.machines import Fleet, Seen
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline.storage.feeds.holds import ON_HOLD
 from rss_pipeline.storage.feeds.predicates import UNREAD_HEALTH
 from rss_pipeline.storage.feeds.unused import UNUSED_AFTER
-from rss_pipeline.storage.fleet.machines import Fleet, Seen
 from rss_pipeline.storage.reports.overview import Overview, Problem
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.health.model import Finding
+    from rss_pipeline.features.health.model import Finding
 
 
 FEEDS_LISTED = 50

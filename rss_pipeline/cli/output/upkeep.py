@@ -20,13 +20,13 @@ from rss_pipeline.cli.output.terminal import (
     say,
     show_table,
 )
-from rss_pipeline.storage.copy.stores import Copied
-from rss_pipeline.storage.copy.tables import Fingerprint
+from rss_pipeline.features.copy.stores import Copied
+from rss_pipeline.features.copy.tables import Fingerprint
 from rss_pipeline.storage.database import Room, Row
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.health.model import Finding
-    from rss_pipeline.pipeline.retention.result import CleanResult
+    from rss_pipeline.features.health.model import Finding
+    from rss_pipeline.features.retention.result import CleanResult
 
 _FEEDS_SHOWN = 20
 _STATE_STYLES: Mapping[str, str] = {"ok": "green", "warning": "yellow", "failure": "bold red"}

@@ -9,8 +9,8 @@ from rss_pipeline.collector.models.clock import LONGEST
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.item import FeedHeader
-from rss_pipeline.collector.models.stream import SelectorField
 from rss_pipeline.collector.models.warning import FeedWarning
+from rss_pipeline.features.streams.model import SelectorField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

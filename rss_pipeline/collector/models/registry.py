@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rss_pipeline.collector.models.feed import FeedSpec
-from rss_pipeline.collector.models.topic import TopicSpec
+from rss_pipeline.features.topics.model import TopicSpec
 
 
 @dataclass(frozen=True, slots=True)

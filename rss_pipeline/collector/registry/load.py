@@ -14,11 +14,8 @@ from typing import Any, NamedTuple
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.models.registry import Registry
-from rss_pipeline.collector.models.stream import StreamSpec
 from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry
 from rss_pipeline.collector.registry.feed_url import feed_id
-from rss_pipeline.collector.registry.stream_entry import read_streams, stream_names
-from rss_pipeline.collector.registry.topic_entry import KnownFeeds, own_topic_mistake, read_topics
 from rss_pipeline.collector.registry.validate import member_place, unknown_key, validated
 from rss_pipeline.collector.registry.values import describe
 from rss_pipeline.collector.registry.yaml_nodes import (
@@ -31,6 +28,9 @@ from rss_pipeline.collector.registry.yaml_nodes import (
     read_text,
 )
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.features.streams.entry import read_streams, stream_names
+from rss_pipeline.features.streams.model import StreamSpec
+from rss_pipeline.features.topics.registry_entry import KnownFeeds, own_topic_mistake, read_topics
 
 MAX_FEEDS = 500_000
 _EXAMPLE = "`- url: https://example.org/feed.xml`"

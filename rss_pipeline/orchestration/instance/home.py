@@ -33,7 +33,7 @@ _OF_A_FLEET = {
 """: "",
     """  module: rss_pipeline.orchestration.queueing
   class: BackfillsLastRunCoordinator
-""": """  module: rss_pipeline.orchestration.fleet.coordinator
+""": """  module: rss_pipeline.features.fleet.coordinator
   class: FleetRunCoordinator
 """,
     """    # A poll, a download and two runs of a backfill leave one for a run that a person starts.

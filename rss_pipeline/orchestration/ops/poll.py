@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.errors import NothingReached
+from rss_pipeline.features.streams.report import report_streams
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import AssetEvent, record_events
 from rss_pipeline.orchestration.ops.claim import claim_config, shard_of, wanted_feeds
@@ -17,7 +18,6 @@ from rss_pipeline.orchestration.ops.visits import SessionResource, Visits, visit
 from rss_pipeline.orchestration.reporting import feeds as reporting
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.orchestration.reporting.polls import poll_event
-from rss_pipeline.orchestration.reporting.streams import report_streams
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.triggers.poll import NOTHING_REACHED_TAG

@@ -17,8 +17,8 @@ from rss_pipeline.orchestration.ops.visits import (
 )
 from rss_pipeline.orchestration.reporting import feeds as reporting
 from rss_pipeline.orchestration.ui_labels import kind
-from rss_pipeline.pipeline.reading.refresh_run import Requests, reportable
 from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.reader.refresh_run import Requests, reportable
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.refresh.open_requests import OpenRequest
 
@@ -52,7 +52,7 @@ def claim_requested(context: dg.OpExecutionContext, session: SessionResource) ->
 
 def _search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
     # Every poll imports this module, and what a search needs beside a poll takes a fiftieth of a second.
-    from rss_pipeline.pipeline.reading.searches import search
+    from rss_pipeline.reader.searches import search
 
     return search(session, request)
 

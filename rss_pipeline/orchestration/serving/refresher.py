@@ -27,8 +27,8 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.instance.dead_runs import dead_among
-from rss_pipeline.pipeline.reading.refresh import read_mark
 from rss_pipeline.pipeline.triggers.refresh import refresh_reason
+from rss_pipeline.reader.refresh import read_mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database

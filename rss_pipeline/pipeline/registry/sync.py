@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
-from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.collector.registry.feed_url import free_id, literal, other_form, read_url
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import InfrastructureError, RegistryError
+from rss_pipeline.features.topics import topics
+from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import forget, registered, unlisted
 from rss_pipeline.storage.feeds.subscribed import NewFeed
-from rss_pipeline.storage.topics import topics
 
 logger = logging.getLogger(__name__)
 

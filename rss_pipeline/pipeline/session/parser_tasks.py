@@ -17,9 +17,10 @@ from rss_pipeline.collector.http.redaction import Secrets, without_secrets
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Feed
 from rss_pipeline.collector.models.item import Item, ParsedFeed, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
-from rss_pipeline.collector.models.stream import SelectorField, StreamSpec
 from rss_pipeline.collector.models.warning import document_warnings
 from rss_pipeline.errors import StorageRejected, spooling
+from rss_pipeline.features.streams.model import SelectorField, StreamSpec
+from rss_pipeline.features.streams.sql import VALUES_KEPT
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items.items import (
@@ -29,7 +30,6 @@ from rss_pipeline.storage.items.items import (
     rows_of,
     stored_enclosures,
 )
-from rss_pipeline.storage.items.streams import VALUES_KEPT
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ def _selected(
     """The ids of the items that each expression selects, and the sentences of those that cannot."""
     if parsed.tree is None:
         return {}, {}
-    from rss_pipeline.collector.streams.forked import selected_items
+    from rss_pipeline.features.streams.forked import selected_items
 
     selection = selected_items(parsed.tree, xpaths, feed_id=task.feed.id)
     members = {
@@ -186,7 +186,7 @@ def _matched(items: Sequence[Item], feed: Feed) -> dict[str, tuple[str, ...]]:
     """The ids of the items that each selector by field matches."""
     if all(stream.is_xpath for stream in feed.streams):
         return {}
-    from rss_pipeline.collector.streams.fields import FieldMatcher
+    from rss_pipeline.features.streams.fields import FieldMatcher
 
     matcher = FieldMatcher(feed.streams)
     members: dict[str, list[str]] = {name: [] for name in matcher.names}

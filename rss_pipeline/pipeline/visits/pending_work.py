@@ -5,12 +5,12 @@ The daemon's decision, which also waits for more feeds to be due, is triggers/po
 
 from datetime import datetime
 
+from rss_pipeline.features.topics import publications
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.due import is_claimable
 from rss_pipeline.storage.feeds.feed_changes import has_unreported
-from rss_pipeline.storage.topics import publications
 
 
 def has_registry_news(synced: RegistrySync) -> bool:

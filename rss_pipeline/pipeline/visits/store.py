@@ -15,6 +15,9 @@ from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected, spooling
+from rss_pipeline.features.replay import sql as replay
+from rss_pipeline.features.replay import sql as replays
+from rss_pipeline.features.streams import sql as streams
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
@@ -26,8 +29,7 @@ from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result,
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
 from rss_pipeline.storage.feeds.holds import feed_statements
-from rss_pipeline.storage.items import items, replay, streams, tombstones
-from rss_pipeline.storage.items import replay as replays
+from rss_pipeline.storage.items import items, tombstones
 from rss_pipeline.storage.items.aliases import add_aliases
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 

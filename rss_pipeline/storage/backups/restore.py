@@ -14,13 +14,13 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.shard import bucket_of
+from rss_pipeline.features.topics.stale import mark_stale_if, mark_stale_of
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SET_DOCUMENT, document_row, from_json
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import FIELD, chunked, compact, storable
-from rss_pipeline.storage.topics.stale import mark_stale_if, mark_stale_of
 
 REASON = "restored from its backups: due at once"
 _PAGE = 5_000

@@ -15,6 +15,7 @@ from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.outcome import Parsed, Response
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.collector.models.warning import FeedWarning, sentences
+from rss_pipeline.features.topics.stale import mark_stale_if
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.feed_row import (
     ADDRESS_COLUMNS,
@@ -25,7 +26,6 @@ from rss_pipeline.storage.feeds.feed_row import (
 )
 from rss_pipeline.storage.feeds.predicates import has_warning
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, compact, number, storable
-from rss_pipeline.storage.topics.stale import mark_stale_if
 
 SENTENCE = "no item in common with the document before: items were probably missed between the two"
 

@@ -5,11 +5,11 @@ whole. Objects stay.
 """
 
 from rss_pipeline.errors import DatabaseFull, ForgetRefused
+from rss_pipeline.features.topics.stale import mark_stale
 from rss_pipeline.storage.database import Database, HasReserve, InFile, Statement, shrink
 from rss_pipeline.storage.feeds.predicates import SUBSCRIBED
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import chunked, compact
-from rss_pipeline.storage.topics.stale import mark_stale
 
 
 def begin_forget(database: Database, feed_id: str) -> dict[str, int]:

@@ -13,6 +13,7 @@ from itertools import islice
 
 from rss_pipeline.batched import batched
 from rss_pipeline.errors import DatabaseFull, ObjectStoreUnavailable
+from rss_pipeline.features.topics.stale import mark_stale
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.predicates import PRIVATE
 from rss_pipeline.storage.objects import (
@@ -24,7 +25,6 @@ from rss_pipeline.storage.objects import (
     public_url,
 )
 from rss_pipeline.storage.sql import compact
-from rss_pipeline.storage.topics.stale import mark_stale
 
 _AT_ONCE = 200
 _THREADS = 8

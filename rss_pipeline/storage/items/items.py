@@ -13,6 +13,7 @@ from typing import Any
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import Enclosure, GuidSource, Item, item_id
+from rss_pipeline.features.topics.stale import mark_stale_if
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
     MAX_VALUE_BYTES,
@@ -25,7 +26,6 @@ from rss_pipeline.storage.database import (
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
 from rss_pipeline.storage.items.fitting import fitted
 from rss_pipeline.storage.sql import compact, number
-from rss_pipeline.storage.topics.stale import mark_stale_if
 
 COLUMNS = (
     "id",

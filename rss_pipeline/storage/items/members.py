@@ -6,10 +6,10 @@ Which items a stream matches is decided in collector.streams. The state of strea
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rss_pipeline.collector.models.stream import StreamSpec
+from rss_pipeline.features.streams.model import StreamSpec
+from rss_pipeline.features.topics.stale import mark_stale_if
 from rss_pipeline.storage.database import Statement, Value
 from rss_pipeline.storage.sql import chunked, compact
-from rss_pipeline.storage.topics.stale import mark_stale_if
 
 _PIECE_BYTES = 400_000
 """Size of the items of one group: its statements have them three times beside up to a megabyte of rows."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from rss_pipeline.collector.models.topic import Member
+from rss_pipeline.features.topics.model import Member
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.sql import compact, number
 

@@ -8,10 +8,10 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rss_pipeline.collector.models.stream import StreamSpec, streams_of_json
+from rss_pipeline.features.streams.model import StreamSpec, streams_of_json
+from rss_pipeline.features.streams.sql import ERROR_CHARACTERS
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.items.items import stored_authors
-from rss_pipeline.storage.items.streams import ERROR_CHARACTERS
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, compact, storable
 
 _FEEDS_AT_ONCE = 100

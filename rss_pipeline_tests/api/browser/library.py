@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 from starlette.types import ASGIApp
 
 from rss_pipeline.api.auth import COOKIE
-from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.accounts.preferences import Preferences, write_preferences
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.accounts.preferences import Preferences, write_preferences
 from rss_pipeline.storage.feeds import registered
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe

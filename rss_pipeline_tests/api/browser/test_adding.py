@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline_tests.api.pages.browsing import browser as cookies_of
-from rss_pipeline_tests.pipeline.reading.test_refresh import steps_of_a_run
+from rss_pipeline_tests.reader.test_refresh import steps_of_a_run
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS, watched
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.reader import Reader, User, served

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rss_pipeline_tests.api.browser.library import Library, library, shows
-from rss_pipeline_tests.api.test_search import index
+from rss_pipeline_tests.features.search.test_api import index
 from rss_pipeline_tests.storage.subscriptions.readers import unread
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, CHROMIUM_ARGUMENTS
 from rss_pipeline_tests.support.waiting import soon

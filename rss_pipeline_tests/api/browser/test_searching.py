@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rss_pipeline_tests.api.browser.library import Library, shows
-from rss_pipeline_tests.api.test_search import index
+from rss_pipeline_tests.features.search.test_api import index
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -1,6 +1,6 @@
 """Items made to attack, in Chromium on the reader's pages: nothing runs, leaves its article or is requested.
 
-What a body is made of is tested in rss_pipeline_tests/pipeline/reading; here it is the browser that reads it.
+What a body is made of is tested in rss_pipeline_tests/reader; here it is the browser that reads it.
 """
 
 import json
@@ -17,10 +17,10 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Route
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.sanitize import body as sanitized
-from rss_pipeline.pipeline.reading import bodies
+from rss_pipeline.reader import bodies
 from rss_pipeline_tests.api.browser.attacks import ATTACKS, DRAWINGS, FAR, MUTATIONS, PAGES, SCRIPTS
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
-from rss_pipeline_tests.pipeline.topics.stored import FIRST, add_feeds, add_items, item
+from rss_pipeline_tests.features.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS, Watched, watched

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import httpx
 
-from rss_pipeline.pipeline.accounts import app_passwords
-from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.accounts.tokens import sign_jwt
+from rss_pipeline.reader.accounts import app_passwords
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.accounts.tokens import sign_jwt
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted, subscribe
-from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in
+from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.storage.values import item, visit
 from rss_pipeline_tests.support.reader import Reader
 

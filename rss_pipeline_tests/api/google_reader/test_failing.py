@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.pipeline.accounts.preferences import Preferences, write_preferences
+from rss_pipeline.reader.accounts.preferences import Preferences, write_preferences
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import Phone
 from rss_pipeline_tests.api.google_reader.test_subscriptions import listed

@@ -12,7 +12,7 @@ import pytest
 
 from rss_pipeline.api.auth import COOKIE, HOST_COOKIE
 from rss_pipeline.api.google_reader.routes import CALLS
-from rss_pipeline.pipeline.accounts.tokens import new_opaque
+from rss_pipeline.reader.accounts.tokens import new_opaque
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import Phone

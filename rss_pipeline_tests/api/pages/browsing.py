@@ -3,7 +3,7 @@
 import httpx
 
 from rss_pipeline.api.auth import COOKIE
-from rss_pipeline.pipeline.accounts.tokens import new_opaque
+from rss_pipeline.reader.accounts.tokens import new_opaque
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline_tests.support.reader import URL, Reader, User
 

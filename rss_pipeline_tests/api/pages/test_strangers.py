@@ -13,11 +13,11 @@ import pytest
 
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.api.pages.routes import ROUTERS
-from rss_pipeline.pipeline.reading.kept_documents import kept_documents
+from rss_pipeline.reader.kept_documents import kept_documents
 from rss_pipeline.storage.backups.backups import put_backup
 from rss_pipeline_tests.api.pages.browsing import browser
-from rss_pipeline_tests.api.test_opml import opml, outline
 from rss_pipeline_tests.api.two_users import FOREIGN_PAGE, UNKNOWN, Two, stored, two, two_on, without_versions
+from rss_pipeline_tests.features.opml.test_api import opml, outline
 from rss_pipeline_tests.storage.values import document
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.reader import HOST, URL, Reader, reader_settings

@@ -22,7 +22,7 @@ from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.cli.program import PROGRAM, environment
-from rss_pipeline_tests.pipeline.retention.archive import add_rest, age
+from rss_pipeline_tests.features.retention.archive import add_rest, age
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import PATIENCE

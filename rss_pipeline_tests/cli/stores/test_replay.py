@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline_tests.pipeline.replay.replays import collected, serve
+from rss_pipeline_tests.features.replay.replays import collected, serve
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import FeedServer
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.pipeline.reading.refresh import Queued, VisitRunning
+from rss_pipeline.reader.refresh import Queued, VisitRunning
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
-from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh
+from rss_pipeline_tests.reader.requests import read_task, request_refresh
 from rss_pipeline_tests.soak.reading_up import (
     Killed,
     Publishers,

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec, streams_of_json, streams_to_json
-from rss_pipeline.collector.models.topic import Member, TopicSpec
+from rss_pipeline.features.streams.model import FieldSelector, StreamSpec, streams_of_json, streams_to_json
+from rss_pipeline.features.topics.model import Member, TopicSpec
 
 
 def test_streams_come_back_from_their_text() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.registry import Registry
-from rss_pipeline.collector.models.stream import FieldSelector
-from rss_pipeline.collector.models.topic import Member, TopicSpec
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.features.streams.model import FieldSelector
+from rss_pipeline.features.topics.model import Member, TopicSpec
 
 SEED = """
 feeds:

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from rss_pipeline.collector.sanitize.html import safe_html, text_of
+from rss_pipeline.features.search.plain import plain_text
 from rss_pipeline.pipeline.read.text import item_text
-from rss_pipeline.pipeline.search.plain import plain_text
 
 ROOT = "<msqrt><mn>2</mn></msqrt>"
 TEX = r'<annotation encoding="application/x-tex">\sqrt{2}</annotation>'

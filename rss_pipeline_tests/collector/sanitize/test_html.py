@@ -7,8 +7,8 @@ from urllib.parse import urljoin
 import pytest
 
 from rss_pipeline.collector.sanitize.html import text_of
-from rss_pipeline.pipeline.topics.html_cache import published_html
-from rss_pipeline_tests.pipeline.topics.candidates import candidate, feed
+from rss_pipeline.features.topics.html_cache import published_html
+from rss_pipeline_tests.features.topics.candidates import candidate, feed
 from rss_pipeline_tests.support.cost import costs_less_than
 
 

@@ -29,7 +29,7 @@ from rss_pipeline.downstream import (
 )
 from rss_pipeline.pipeline.visits import store
 from rss_pipeline.storage.database import Statement
-from rss_pipeline_tests.pipeline.replay.replays import replayed
+from rss_pipeline_tests.features.replay.replays import replayed
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, copied, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.prepared import Prepared

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rss_pipeline.orchestration.fleet.execute_run import STATEMENT_MS
+from rss_pipeline.features.fleet.execute_run import STATEMENT_MS
 from rss_pipeline.orchestration.instance.home import open_instance
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema

@@ -11,18 +11,18 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.errors import JoinRefused
-from rss_pipeline.orchestration.fleet.dead_workers import end_lost_runs
-from rss_pipeline.orchestration.fleet.execute_run import run_place
-from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
-from rss_pipeline.orchestration.fleet.watch import build_watch
+from rss_pipeline.features.fleet import workers
+from rss_pipeline.features.fleet.dead_workers import end_lost_runs
+from rss_pipeline.features.fleet.execute_run import run_place
+from rss_pipeline.features.fleet.joining import code_version
+from rss_pipeline.features.fleet.names import INCARNATION_TAG
+from rss_pipeline.features.fleet.watch import build_watch
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
-from rss_pipeline.pipeline.fleet.joining import code_version
 from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
 from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.fleet import workers
-from rss_pipeline_tests.pipeline.fleet.machines import machine, main, put_back
+from rss_pipeline_tests.features.fleet.machines import machine, main, put_back
 from rss_pipeline_tests.storage.values import claim, register, spec
 from rss_pipeline_tests.support.databases import migrated
 

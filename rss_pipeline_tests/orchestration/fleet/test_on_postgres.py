@@ -15,7 +15,7 @@ from dagster._core.storage.local_compute_log_manager import LocalComputeLogManag
 from dagster_postgres.event_log import PostgresEventLogStorage
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.fleet.coordinator import FleetRunCoordinator
+from rss_pipeline.features.fleet.coordinator import FleetRunCoordinator
 from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs, host_tags
 from rss_pipeline.orchestration.instance.forget_feed import forget_feed

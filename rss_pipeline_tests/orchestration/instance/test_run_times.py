@@ -14,7 +14,7 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 from dagster._daemon.types import DaemonHeartbeat
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.alerts import build_alerts
+from rss_pipeline.features.health.alert_sensor import build_alerts
 from rss_pipeline.orchestration.instance.run_times import (
     RUNNING,
     daemon_state,

@@ -22,14 +22,14 @@ from rss_pipeline.orchestration.serving.refresher import (
     WAITING,
     Moment,
 )
-from rss_pipeline.pipeline.reading.refresh import Queued, RefreshAnswer, Task, VisitRunning
 from rss_pipeline.pipeline.triggers.refresh import PATIENCE, decide_refresh
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait
+from rss_pipeline.reader.refresh import Queued, RefreshAnswer, Task, VisitRunning
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.refresh.open_requests import Waiting
 from rss_pipeline.storage.refresh.refresh_requests import milliseconds
-from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh, request_search
+from rss_pipeline_tests.reader.requests import read_task, request_refresh, request_search
 from rss_pipeline_tests.support import waiting
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import NOON, rss

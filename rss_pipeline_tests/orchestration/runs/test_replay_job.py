@@ -8,11 +8,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from rss_pipeline.features.replay.parts import parts
 from rss_pipeline.orchestration.jobs import REPLAY_BACKUPS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
-from rss_pipeline.pipeline.replay.parts import parts
-from rss_pipeline_tests.pipeline.replay.replays import all_rows, collected, poll_over_time, serve
-from rss_pipeline_tests.pipeline.replay.yesterdays_parser import poll_with_worse_parser
+from rss_pipeline_tests.features.replay.replays import all_rows, collected, poll_over_time, serve
+from rss_pipeline_tests.features.replay.yesterdays_parser import poll_with_worse_parser
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import FeedServer

@@ -2,9 +2,9 @@
 
 from functools import partial
 
+from rss_pipeline.features.replay.restore import restore
 from rss_pipeline.orchestration.registry_partitions import register, register_keys
-from rss_pipeline.pipeline.replay.restore import restore
-from rss_pipeline_tests.pipeline.replay.replays import drop_database
+from rss_pipeline_tests.features.replay.replays import drop_database
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

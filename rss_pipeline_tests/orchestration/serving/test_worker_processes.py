@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rss_pipeline.orchestration.fleet.worker import consumer, keep_consuming
-from rss_pipeline.pipeline.fleet.membership import Over
+from rss_pipeline.features.fleet.membership import Over
+from rss_pipeline.features.fleet.worker import consumer, keep_consuming
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 CONSUMER = """
@@ -122,4 +122,4 @@ def test_runs_that_do_not_end_are_killed_by_a_second_signal_or_when_their_time_i
 
 def test_the_command_of_a_consumer_has_its_queue_its_places_and_the_tags_of_its_runs() -> None:
     command = consumer("high", 1, {"a": "b"})
-    assert command[-4:] == ["rss_pipeline.orchestration.fleet.consumer", "high", "1", "a=b"]
+    assert command[-4:] == ["rss_pipeline.features.fleet.consumer", "high", "1", "a=b"]

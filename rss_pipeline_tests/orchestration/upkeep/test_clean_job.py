@@ -9,12 +9,12 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
+from rss_pipeline.features.retention import dagster as clean_job
+from rss_pipeline.features.retention.dagster import CLEAN_STORE
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs
-from rss_pipeline.orchestration.upkeep import clean_job
-from rss_pipeline.orchestration.upkeep.clean_job import CLEAN_STORE
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
-from rss_pipeline_tests.pipeline.retention.archive import NEW, put_backups, stock, visited
-from rss_pipeline_tests.pipeline.retention.faulty_stores import Calls, FaultyObjects, Refusing
+from rss_pipeline_tests.features.retention.archive import NEW, put_backups, stock, visited
+from rss_pipeline_tests.features.retention.faulty_stores import Calls, FaultyObjects, Refusing
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.server import FeedServer
 

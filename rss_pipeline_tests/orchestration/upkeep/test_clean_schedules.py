@@ -11,9 +11,9 @@ import dagster as dg
 from dagster._utils.schedules import schedule_execution_time_iterator
 
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.features.retention.dagster import CLEAN_STORE, clean_store
 from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs
-from rss_pipeline.orchestration.upkeep.clean_job import CLEAN_STORE, clean_store
 from rss_pipeline.pipeline.triggers.daily import (
     LONGEST_RUN,
     UNFINISHED_TAG,

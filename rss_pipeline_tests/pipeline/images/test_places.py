@@ -11,11 +11,11 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from rss_pipeline.errors import DatabaseFull
-from rss_pipeline.pipeline.health.model import Finding
+from rss_pipeline.features.health.model import Finding
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.images.places import Moved, move, move_private, to_move
 from rss_pipeline.storage.objects import public_url
-from rss_pipeline_tests.pipeline.retention.archive import cleaned
+from rss_pipeline_tests.features.retention.archive import cleaned
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss

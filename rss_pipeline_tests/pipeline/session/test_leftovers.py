@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.held_folders import SOCKETS, HeldFolder, sweep
-from rss_pipeline_tests.pipeline.retention.archive import cleaned
+from rss_pipeline_tests.features.retention.archive import cleaned
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.prepared import program
 

@@ -10,7 +10,7 @@ import pytest
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed, Response
-from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
+from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
 from rss_pipeline_tests.support.feeds import make_feed

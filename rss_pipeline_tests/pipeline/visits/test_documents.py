@@ -17,7 +17,7 @@ from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.reports.overview import overview
-from rss_pipeline_tests.pipeline.replay.replays import drop_database, replayed, restored
+from rss_pipeline_tests.features.replay.replays import drop_database, replayed, restored
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -11,7 +11,7 @@ import pytest
 
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.storage.backends.connect import connect
-from rss_pipeline_tests.pipeline.replay.replays import drop_database, replayed, restored
+from rss_pipeline_tests.features.replay.replays import drop_database, replayed, restored
 from rss_pipeline_tests.pipeline.visits.test_identify import Named, retire
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from rss_pipeline.collector.models.item import item_id
+from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backups.backups import METADATA_NAME
 from rss_pipeline.storage.database import Database, Result, Statement, Value
-from rss_pipeline.storage.items import retention
-from rss_pipeline_tests.pipeline.replay.replays import drop_database, replayed, restored
+from rss_pipeline_tests.features.replay.replays import drop_database, replayed, restored
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of

@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline_tests.pipeline.replay.replays import drop_database, restored
+from rss_pipeline_tests.features.replay.replays import drop_database, restored
 from rss_pipeline_tests.support.pipeline import Pipeline, ends
 from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer

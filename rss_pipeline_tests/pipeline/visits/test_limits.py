@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.pipeline.health.checks import no_feed_fills_the_disk
+from rss_pipeline.features.health.checks import no_feed_fills_the_disk
+from rss_pipeline.features.health.health_rows import busiest
 from rss_pipeline.pipeline.images.download import require_room
-from rss_pipeline.pipeline.reading.refresh import Held
-from rss_pipeline.storage.reports.health import busiest
-from rss_pipeline_tests.pipeline.reading.requests import request_refresh
-from rss_pipeline_tests.pipeline.replay.replays import replayed
+from rss_pipeline.reader.refresh import Held
+from rss_pipeline_tests.features.replay.replays import replayed
+from rss_pipeline_tests.reader.requests import request_refresh
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.readers import subscribe

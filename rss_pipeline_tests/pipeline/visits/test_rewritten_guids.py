@@ -8,11 +8,11 @@ import pytest
 
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import forget
-from rss_pipeline.storage.items import retention
-from rss_pipeline_tests.pipeline.replay.replays import collected, drop_database, replayed, restored
+from rss_pipeline_tests.features.replay.replays import collected, drop_database, replayed, restored
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline
 from rss_pipeline_tests.support.places import EVERYWHERE

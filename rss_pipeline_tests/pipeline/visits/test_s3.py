@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline_tests.pipeline.replay.replays import collected, drop_database, restored
+from rss_pipeline_tests.features.replay.replays import collected, drop_database, restored
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -12,14 +12,14 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHistory, NextVisit
 from rss_pipeline.collector.models.item import FeedHeader, Item
 from rss_pipeline.collector.models.outcome import NotModified
-from rss_pipeline.collector.models.topic import Member, TopicSpec
 from rss_pipeline.collector.models.warning import FeedWarning
+from rss_pipeline.features.topics import topics
+from rss_pipeline.features.topics.model import Member, TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import add_warning
 from rss_pipeline.storage.reports.overview import feed_health, overview
-from rss_pipeline.storage.topics import topics
 from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,

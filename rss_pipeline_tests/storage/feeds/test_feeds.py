@@ -14,9 +14,9 @@ from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import HostHold
 from rss_pipeline.collector.models.registry import EXAMPLE_URLS
-from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError, StorageRejected
+from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.feeds import feeds, forget
 from rss_pipeline.storage.feeds.holds import keep_holds

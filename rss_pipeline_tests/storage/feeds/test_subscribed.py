@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
-from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.errors import ForgetRefused
+from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds, forget, registered, unlisted, unused
 from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows

@@ -8,6 +8,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import Enclosure, Item, item_id
 from rss_pipeline.errors import StorageRejected
+from rss_pipeline.features.replay import sql as replay
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
     MAX_VALUE_BYTES,
@@ -16,7 +17,7 @@ from rss_pipeline.storage.database import (
     item_bytes,
 )
 from rss_pipeline.storage.feeds import leases
-from rss_pipeline.storage.items import items, replay
+from rss_pipeline.storage.items import items
 from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,

@@ -13,14 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.item import Enclosure, Item, item_id
+from rss_pipeline.features.copy.tables import TABLES, copy_table
+from rss_pipeline.features.replay import sql as replays
+from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
-from rss_pipeline.storage.copy.tables import TABLES, copy_table
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import cursor as arrivals
-from rss_pipeline.storage.items import items, retention
+from rss_pipeline.storage.items import items
 from rss_pipeline.storage.items import read as reading
-from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline_tests.storage.values import HOUR, NOW, change, item, register, spec, visit
 from rss_pipeline_tests.support.databases import migrated

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.statistics.zones import days_until_today, midnight, shifts_of, weeks_until_today
+from rss_pipeline.features.statistics.zones import days_until_today, midnight, shifts_of, weeks_until_today
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import activity
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope

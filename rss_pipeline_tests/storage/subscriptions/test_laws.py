@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from rss_pipeline.storage.items.retention import retire
+from rss_pipeline.features.retention.sql import retire
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Page, list_numbers, numbers_of
 from rss_pipeline.storage.subscriptions.states import (

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from rss_pipeline.features.retention.sql import due_slices, retire
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items.retention import due_slices, retire
 from rss_pipeline.storage.subscriptions import folders, listing
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter

@@ -28,12 +28,12 @@ from rss_pipeline.api.google_reader.subscriptions.edits import (
 )
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.reading.addresses import AddressRefused
-from rss_pipeline.pipeline.reading.opml_import import import_list
-from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
-from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed
-from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany, VisitRunning, task_of
-from rss_pipeline.pipeline.reading.subscribe import Known, TooManyFeeds, subscribe_address
+from rss_pipeline.features.opml.export_list import export_opml, subscribed
+from rss_pipeline.features.opml.import_list import import_list
+from rss_pipeline.features.opml.upload import UPLOAD, OpmlRefused
+from rss_pipeline.reader.addresses import AddressRefused
+from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task_of
+from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
 from rss_pipeline.storage.database import Statement, one
 from rss_pipeline.storage.items.cursor import highest_number
 from rss_pipeline.storage.refresh.new_addresses import AN_HOUR

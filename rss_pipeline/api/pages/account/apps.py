@@ -15,8 +15,8 @@ from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import AppPasswordRefused
-from rss_pipeline.pipeline.accounts.app_passwords import NewAppPassword, create, revoke
-from rss_pipeline.pipeline.accounts.login import confirm_password
+from rss_pipeline.reader.accounts.app_passwords import NewAppPassword, create, revoke
+from rss_pipeline.reader.accounts.login import confirm_password
 from rss_pipeline.storage.accounts import app_passwords, users
 from rss_pipeline.web.authority import own_authorities, read_authority
 

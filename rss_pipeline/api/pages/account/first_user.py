@@ -18,10 +18,10 @@ from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.environment import MOST_CONTACT_CHARACTERS
 from rss_pipeline.errors import CodeRefused, ContactRefused, HashingBusy, PasswordRefused, UserRefused
-from rss_pipeline.pipeline.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS, check_new
-from rss_pipeline.pipeline.accounts.users import check_new_name
-from rss_pipeline.pipeline.reading.first_user import add_first_user, check_code, has_users
-from rss_pipeline.pipeline.reading.listed_feeds import left_out
+from rss_pipeline.reader.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS, check_new
+from rss_pipeline.reader.accounts.users import check_new_name
+from rss_pipeline.reader.first_user import add_first_user, check_code, has_users
+from rss_pipeline.reader.listed_feeds import left_out
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
 router = APIRouter(include_in_schema=False)

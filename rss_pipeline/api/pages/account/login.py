@@ -23,9 +23,9 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import NoSession
-from rss_pipeline.pipeline.accounts.login import LoginRefused, log_in, log_out
-from rss_pipeline.pipeline.accounts.passwords import MOST_CHARACTERS
-from rss_pipeline.pipeline.reading.first_user import has_users
+from rss_pipeline.reader.accounts.login import LoginRefused, log_in, log_out
+from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
+from rss_pipeline.reader.first_user import has_users
 
 router = APIRouter(include_in_schema=False)
 

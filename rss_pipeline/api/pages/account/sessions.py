@@ -14,8 +14,8 @@ from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.errors import HashingBusy, PasswordRefused
-from rss_pipeline.pipeline.accounts.login import change_own_password
-from rss_pipeline.pipeline.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS
+from rss_pipeline.reader.accounts.login import change_own_password
+from rss_pipeline.reader.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS
 from rss_pipeline.storage.accounts import sessions, users
 
 router = APIRouter(prefix="/settings", include_in_schema=False)

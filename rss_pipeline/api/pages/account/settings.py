@@ -14,7 +14,7 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.pipeline.accounts.preferences import Preferences, SomePreferences, change_preferences
+from rss_pipeline.reader.accounts.preferences import Preferences, SomePreferences, change_preferences
 
 router = APIRouter(include_in_schema=False)
 

@@ -7,7 +7,7 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.pages.feeds.feed_edit import partition_url
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
-from rss_pipeline.pipeline.reading.failures import failing_feeds
+from rss_pipeline.reader.failures import failing_feeds
 from rss_pipeline.storage.accounts.users import look_for_owner
 from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
 

@@ -23,16 +23,16 @@ from rss_pipeline.api.pages.feeds.tasks import no_feed
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.pipeline.reading.addresses import AddressRefused
-from rss_pipeline.pipeline.reading.change_address import (
+from rss_pipeline.reader.addresses import AddressRefused
+from rss_pipeline.reader.change_address import (
     AddressChanged,
     NotTheirs,
     OtherFeed,
     change_address,
     fixed_address,
 )
-from rss_pipeline.pipeline.reading.failures import failing_feeds
-from rss_pipeline.pipeline.reading.refresh import Held, NotSubscribed, Queued, VisitRunning
+from rss_pipeline.reader.failures import failing_feeds
+from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline.storage.subscriptions import subscriptions

@@ -11,7 +11,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.pipeline.reading.order import moved
+from rss_pipeline.reader.order import moved
 from rss_pipeline.storage.subscriptions import folders
 from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
 from rss_pipeline.storage.subscriptions.subscriptions import place

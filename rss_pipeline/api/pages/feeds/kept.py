@@ -8,7 +8,7 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.pipeline.reading.kept_documents import kept_document, kept_documents
+from rss_pipeline.reader.kept_documents import kept_document, kept_documents
 from rss_pipeline.storage.accounts.users import look_for_owner
 from rss_pipeline.storage.subscriptions.listing import look_for_feed
 

@@ -13,7 +13,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.pipeline.reading.refresh import (
+from rss_pipeline.reader.refresh import (
     Held,
     NotPolled,
     NotSubscribed,

@@ -15,7 +15,7 @@ from rss_pipeline.api.pages.frame import items_of_all
 from rss_pipeline.api.pages.reading.lists import entries_of
 from rss_pipeline.api.pages.reading.views import view_at
 from rss_pipeline.api.pages.render import page
-from rss_pipeline.pipeline.accounts.preferences import stored_preferences
+from rss_pipeline.reader.accounts.preferences import stored_preferences
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.counts import count_all_starred, count_unread, unread_counts

@@ -24,9 +24,9 @@ from rss_pipeline.api.pages.reading.views import View, view_at
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.accounts.preferences import Preferences, stored_preferences
-from rss_pipeline.pipeline.reading.bodies import Bodies, Body, BodyFor
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.accounts.preferences import Preferences, stored_preferences
+from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
 from rss_pipeline.reader.mark import Marks, mark_items
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result

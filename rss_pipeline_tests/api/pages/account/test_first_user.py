@@ -14,12 +14,12 @@ import pytest
 from rss_pipeline.api.app import create_app
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.environment import user_agent
-from rss_pipeline.pipeline.accounts.users import remove_user
-from rss_pipeline.pipeline.health.checks import contact_named
-from rss_pipeline.pipeline.reading.first_user import code_of_first_user
+from rss_pipeline.features.health.checks import contact_named
 from rss_pipeline.pipeline.session.fetch_policy import with_contact
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.reader.accounts.users import remove_user
+from rss_pipeline.reader.first_user import code_of_first_user
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.storage.subscriptions.readers import arrive

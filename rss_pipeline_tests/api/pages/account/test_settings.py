@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rss_pipeline.pipeline.accounts.preferences import Preferences
+from rss_pipeline.reader.accounts.preferences import Preferences
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.support.reader import Reader
 

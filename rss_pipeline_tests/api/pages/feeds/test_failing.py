@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.reading.failures import PRIVATE
+from rss_pipeline.reader.failures import PRIVATE
 from rss_pipeline.storage.backups.backups import put_backup
 from rss_pipeline.web.authority import Authority
 from rss_pipeline_tests.api.pages.browsing import browser

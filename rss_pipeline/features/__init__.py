@@ -1,0 +1,31 @@
+"""The features: what the project can do besides collecting feeds and serving what was collected.
+
+Each is a package in this folder, and a line below; feature.py has all that one may add.
+"""
+
+from rss_pipeline.features import (
+    copy,
+    fleet,
+    health,
+    opml,
+    replay,
+    retention,
+    search,
+    statistics,
+    streams,
+    topics,
+)
+from rss_pipeline.features.feature import Feature
+
+FEATURES: tuple[Feature, ...] = (
+    copy.FEATURE,
+    fleet.FEATURE,
+    health.FEATURE,
+    opml.FEATURE,
+    replay.FEATURE,
+    retention.FEATURE,
+    search.FEATURE,
+    statistics.FEATURE,
+    streams.FEATURE,
+    topics.FEATURE,
+)

@@ -1,0 +1,172 @@
+"""The command `worker`: this machine executes runs of a fleet. Its processes are in orchestration/fleet.
+
+The main machine is `up --fleet` (poll.py); both are in the fleet by `in_fleet`.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+import click
+
+from rss_pipeline.cli.output import terminal
+from rss_pipeline.cli.supervisor import ending_signals
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
+from rss_pipeline.features.fleet.checks import check_broker
+from rss_pipeline.features.fleet.joining import check_clock_of_joining, has_mark, join, mark, this_machine
+from rss_pipeline.features.fleet.machines import DEFAULT, HIGH, Member
+from rss_pipeline.features.fleet.membership import Membership, Over, beating
+from rss_pipeline.features.fleet.names import INCARNATION_TAG
+from rss_pipeline.features.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
+from rss_pipeline.features.fleet.workers import fleet
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_objects
+from rss_pipeline.storage.database import Database
+
+_LOOK_SECONDS = 1.0
+_LOOKS_AT_OBJECTS = 10
+
+
+@click.command()
+@click.pass_obj
+def worker(settings: Settings) -> None:
+    """Execute runs for the main machine of a fleet (`rss-pipeline up --fleet`), until it is stopped.
+
+    It has RSS_WORKER_RUNS places for runs, and one more for what a person waits for. SIGINT (Ctrl-C) and
+    SIGTERM interrupt its runs, which release their claims; a second signal kills them. After the main machine
+    was updated it takes no more runs, ends those that it has, and ends with exit code 1.
+    """
+    if settings.fleet is None:
+        raise SettingsError(
+            SettingMistake(
+                ("RSS_BROKER_URL",),
+                "not set; a worker takes its runs from the main machine's broker: set it and DATABASE_URL as"
+                " there",
+            )
+        )
+    ensure_room(settings.home)
+    check_broker(settings.fleet, ca_file=settings.ca_file)
+    places = {DEFAULT: settings.fleet.worker_runs, HIGH: 1}
+    with open_database(settings) as database, _noted_signals() as signals:
+        wait = _waiting(signals)
+        # Only here is its driver there for certain.
+        from rss_pipeline.storage.backends.postgres.schemas import check_options
+
+        check_options(settings.fleet.libpq_url, schema=settings.fleet.schema)
+        # First the clock: a bucket refuses a wrong one as it refuses a wrong key.
+        check_clock_of_joining(database, clock=utc_now)
+        _check_objects(settings, _await_main(database, wait), wait)
+        member = this_machine(
+            "worker",
+            settings.fleet.worker_name,
+            queues=tuple(places),
+            runs_at_once=settings.fleet.worker_runs,
+        )
+        tags = {INCARNATION_TAG: member.incarnation}
+        commands = {queue: consumer(queue, runs, tags) for queue, runs in places.items()}
+        with in_fleet(database, member, wait) as membership, _watching(settings, member):
+            signal.signal(LOOK_SIGNAL, lambda *_: membership.hurry())
+            terminal.say(
+                f"Worker {member.name}: {settings.fleet.worker_runs} runs at once, and one for which a person"
+                " waits; Ctrl-C stops it."
+            )
+            sys.stdout.flush()
+            code = keep_consuming(commands, membership, signals, say=terminal.complain)
+    sys.exit(code)
+
+
+@contextmanager
+def in_fleet(database: Database, member: Member, wait: Callable[[float], object]) -> Iterator[Membership]:
+    """Be part of the fleet for the block.
+
+    Raises:
+        JoinRefused: with a sentence that says what to do.
+    """
+    join(database, member, clock=utc_now, wait=wait, say=terminal.complain)
+    membership = Membership(database, member, say=terminal.complain)
+    with beating(membership):
+        yield membership
+
+
+@contextmanager
+def main_machine(settings: Settings) -> Iterator[None]:
+    """Be the main machine of the fleet for the block. If another one takes its name, this process ends: two
+    would start each run twice."""
+    assert settings.fleet is not None
+    check_broker(settings.fleet, ca_file=settings.ca_file)
+    member = this_machine("main", settings.fleet.worker_name)
+    with open_database(settings) as database, in_fleet(database, member, time.sleep) as membership:
+        mark(open_objects(settings), member)
+        membership.on_over = _end
+        yield
+
+
+def _end(over: Over) -> None:
+    terminal.complain(f"{over.reason}. This one ends.")
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _watching(settings: Settings, member: Member) -> AbstractContextManager[None]:
+    """Alerts by this worker while the main machine is dead, with its daemon and its reader. One worker sends
+    them, the first by name."""
+    from rss_pipeline.features.health.alerts import watching
+
+    def is_ours(database: Database) -> bool:
+        machines = fleet(database)
+        alive = [seen.member.name for seen in machines.living_workers]
+        return machines.main is None and member.name == min(alive, default="")
+
+    return watching(settings, clock=utc_now, is_ours=is_ours)
+
+
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """The signals that this process gets in the block, none of which ends it by itself."""
+    signals: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: signals.append(number)) for number in ending_signals()
+    }
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _waiting(signals: Sequence[int]) -> Callable[[float], None]:
+    """A function that waits so many seconds, or ends this process after a signal."""
+
+    def wait(seconds: float) -> None:
+        time.sleep(seconds)
+        if signals:
+            raise click.Abort
+
+    return wait
+
+
+def _await_main(database: Database, wait: Callable[[float], object]) -> Member:
+    """The main machine; until there is one, wait."""
+    said = False
+    while (main := fleet(database).main) is None:
+        if not said:
+            terminal.complain("No main machine is alive: waiting for `rss-pipeline up --fleet`.")
+        said = True
+        wait(_LOOK_SECONDS)
+    return main.member
+
+
+def _check_objects(settings: Settings, main: Member, wait: Callable[[float], object]) -> None:
+    """Refuse a store of objects that is not the main machine's, a moment after that one has joined."""
+    store = open_objects(settings)
+    for _ in range(_LOOKS_AT_OBJECTS):
+        if has_mark(store, main):
+            return
+        wait(_LOOK_SECONDS)
+    raise JoinRefused(
+        f"{settings.objects.described} is not where the main machine, {main.name}, keeps objects: set S3_* as"
+        " there, or mount its folder"
+    )

@@ -1,0 +1,97 @@
+"""The run launcher of a fleet: a run becomes a task in Redis, which a worker executes.
+
+dagster-celery's launcher would send the whole configuration of the instance along, which has paths of this
+machine, needs a second store for results, and sends a task before the run knows of it.
+https://docs.dagster.io/deployment/execution/run-launchers
+"""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import dagster as dg
+from celery import Celery
+from dagster._core.errors import DagsterUserCodeUnreachableError
+from dagster._core.launcher import LaunchRunContext, RunLauncher
+from dagster._core.utils import make_new_run_id
+from dagster._serdes import ConfigurableClass, ConfigurableClassData
+from kombu.exceptions import OperationalError
+
+from rss_pipeline.errors import SettingMistake, SettingsError
+from rss_pipeline.features.fleet.app import TASK, new_app
+from rss_pipeline.features.fleet.machines import DEFAULT
+from rss_pipeline.orchestration.queueing import QUEUE_TAG
+from rss_pipeline.settings import Settings
+
+TASK_TAG = "dagster-celery/task_id"
+"""A tag of each run that was launched: the id of its task."""
+_NOT_BEGUN = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING)
+
+
+class FleetRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
+    """Sends the ids of runs to the workers of a fleet."""
+
+    def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
+        self._inst_data = inst_data
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    @property
+    def inst_data(self) -> ConfigurableClassData | None:
+        return self._inst_data
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]) -> Self:
+        return cls(inst_data=inst_data, **config_value)
+
+    @cached_property
+    def _app(self) -> Celery:
+        settings = Settings.from_environ(os.environ, cwd=Path.cwd())
+        if settings.fleet is None:
+            raise SettingsError(SettingMistake(("RSS_BROKER_URL",), "not set, but dagster.yaml is a fleet's"))
+        return new_app(settings, settings.fleet)
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        """Send the run's id to its queue.
+
+        Raises:
+            DagsterUserCodeUnreachableError: Redis does not take it now. The daemon puts the run back into
+                the queue, for this error only.
+        """
+        run = context.dagster_run
+        # Before it is sent: a worker may have it, and a person may cancel it, a moment later.
+        task_id = make_new_run_id()
+        self._instance.add_run_tags(run.run_id, {TASK_TAG: task_id})
+        queue = run.tags.get(QUEUE_TAG, DEFAULT)
+        try:
+            self._app.send_task(TASK, args=[run.run_id], task_id=task_id, queue=queue)
+        except OperationalError as error:
+            raise DagsterUserCodeUnreachableError(
+                f"The broker (RSS_BROKER_URL) does not answer: {error}. The run waits in the queue."
+            ) from error
+        self._instance.report_engine_event(
+            f"Sent to the workers, in the queue `{queue}`.", run, cls=self.__class__
+        )
+
+    def terminate(self, run_id: str) -> bool:
+        """Cancel the run: at once where no worker has begun it, else by a signal to its process."""
+        run = self._instance.get_run_by_id(run_id)
+        if run is None or run.is_finished:
+            return False
+        waits = run.status in _NOT_BEGUN
+        self._instance.report_run_canceling(run)
+        if TASK_TAG in run.tags:
+            try:
+                self._app.control.revoke(run.tags[TASK_TAG], terminate=True, signal="SIGTERM")
+            except OperationalError as error:
+                message = f"The worker got no message: the broker does not answer ({error})."
+                self._instance.report_engine_event(message, run, cls=self.__class__)
+        if waits:
+            # No worker executes a run that has ended (execute_run.py).
+            self._instance.report_run_canceled(run)
+        return True

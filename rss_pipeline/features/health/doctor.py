@@ -1,0 +1,284 @@
+"""Checks of everything a deployment needs: settings, registry, stores, feeds, backups, alerts.
+
+First what must be right before a database can be asked, then the checks of the table (checks.py). The display
+is cli.output's. On the embedded default all take a moment. The failure of one check stops no other.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from rss_pipeline.collector.http.redaction import Secrets
+from rss_pipeline.collector.models.clock import Clock, rough
+from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
+from rss_pipeline.features.fleet.checks import check_broker
+from rss_pipeline.features.health.checks import health_checks
+from rss_pipeline.features.health.model import Finding, Look, State
+from rss_pipeline.features.health.network import check_network
+from rss_pipeline.features.health.stores import (
+    check_dagster_home,
+    check_home,
+    check_topics_store,
+    find_filled,
+    usable_database,
+    usable_objects,
+)
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import DATABASES, OBJECTS, connect, open_objects, prefixes
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.schema import schema_version
+
+DAEMON_SILENT = timedelta(minutes=5)
+"""The daemon gives a sign of life each half a minute."""
+_PLACES = {
+    "database": prefixes(DATABASES),
+    "objects": prefixes(OBJECTS),
+    "broker": ("RSS_BROKER_URL", "DAGSTER_DATABASE_URL"),
+}
+"""The variables of each place, by how their names begin."""
+_FIX_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
+
+
+class DaemonState(Protocol):
+    """The state of Dagster's daemon."""
+
+    @property
+    def seen_at(self) -> datetime | None: ...
+    @property
+    def switched_off(self) -> Sequence[str]: ...
+
+
+def examine(
+    environ: Mapping[str, str],
+    *,
+    cwd: Path,
+    clock: Clock,
+    daemon: Callable[[Settings], DaemonState] | None = None,
+) -> list[Finding]:
+    """The findings about the deployment that `environ` describes. They contain no secret.
+
+    `daemon` reads the state of Dagster's daemon.
+    """
+    settings, findings, unusable = _settings(environ, cwd)
+    registry, specs = check_registry(settings, environ)
+    findings.append(registry)
+    if specs is not None:
+        findings.append(check_network(specs, settings))
+    database: Database | None = None
+    store: ObjectStore | None = None
+    overdue: Finding | None = None
+    with ExitStack() as stack:
+        if "database" not in unusable:
+            with _noting(findings, "database"):
+                database = usable_database(settings, clock, findings, stack)
+        if "objects" not in unusable:
+            with _noting(findings, "objects"):
+                store = usable_objects(settings, clock, findings)
+            with _noting(findings, "topics"):
+                findings += check_topics_store(settings)
+        if database is not None:
+            look = Look(
+                database=database,
+                # Only a check of kind "file" opens it, and only where it is usable.
+                objects=lambda: store or open_objects(settings),
+                settings=settings,
+                now=clock(),
+                specs=specs,
+                at_once=True,
+            )
+            for check in health_checks(settings):
+                if check.doctor is None or (check.kind == "file" and store is None):
+                    continue
+                with _noting(findings, check.doctor):
+                    if (found := check.find(look)) is not None:
+                        findings.append(replace(found.naming(), name=check.doctor))
+                        overdue = findings[-1] if check.name == "no_feed_overdue" else overdue
+        elif store is not None and _is_lost_or_new(settings):
+            with _noting(findings, "stores"):
+                if (found := find_filled(settings, store, has_items=False)) is not None:
+                    findings.append(replace(found, name="stores"))
+    if settings.fleet is not None:
+        with _noting(findings, "broker"):
+            check_broker(settings.fleet, ca_file=settings.ca_file)
+            findings.append(Finding("broker", "ok", f"{settings.fleet.broker_where} takes runs"))
+        # Where the driver is missing, the check of the database has said it.
+        with _noting(findings, "dagster's database"), suppress(ImportError):
+            from rss_pipeline.storage.backends.postgres.schemas import check_options
+
+            check_options(settings.fleet.libpq_url, schema=settings.fleet.schema)
+    with _noting(findings, "home"):
+        findings += check_home(settings)
+    with _noting(findings, "dagster"):
+        findings.append(check_dagster_home(settings))
+        if daemon is not None and overdue is not None:
+            state = daemon(settings)
+            findings.append(check_daemon(overdue, state.seen_at, state.switched_off, now=clock()))
+    findings += check_proxies(settings)
+    findings.append(check_alerts(settings))
+    return [_without_secrets(each, environ) for each in findings]
+
+
+def _is_lost_or_new(settings: Settings) -> bool:
+    """True for a database file that is not there, or without any table."""
+    file = settings.database.file
+    if file is None or not file.exists():
+        return file is not None
+    try:
+        with closing(connect(settings)) as database:
+            return schema_version(database) == 0
+    except RssPipelineError:
+        return False
+
+
+def try_alert(environ: Mapping[str, str], *, cwd: Path) -> Finding:
+    """Send an alert to the webhook that `environ` names, and check that it is accepted."""
+    settings, *_ = _settings(environ, cwd)
+    if settings.alert_webhook is None:
+        return Finding(
+            "test alert", "failure", "not sent: RSS_ALERT_WEBHOOK is not set to a URL", _FIX_WEBHOOK
+        )
+    from rss_pipeline.features.health.webhook import AlertFailed, send
+
+    try:
+        send(settings, "rss_pipeline: a test alert from `rss-pipeline doctor --alert`; nothing is wrong")
+        check = Finding("test alert", "ok", f"{urlsplit(settings.alert_webhook).hostname} accepted it")
+    except AlertFailed as failed:
+        check = Finding("test alert", "failure", str(failed), _FIX_WEBHOOK)
+    return _without_secrets(check, environ)
+
+
+@contextmanager
+def _noting(findings: list[Finding], name: str) -> Iterator[None]:
+    """An error that ends one check is its finding; the checks after it go on."""
+    try:
+        yield
+    except (RssPipelineError, OSError) as error:
+        # A store that breaks on the way is one finding, not one of each check.
+        if all(each.found != str(error) for each in findings):
+            fix = "See the message; the other checks went on."
+            findings.append(Finding(name, "failure", str(error), fix))
+
+
+def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Finding], set[str]]:
+    """The settings without their mistakes, and the places (of `_PLACES`) that are therefore not known."""
+    try:
+        settings = Settings.from_environ(environ, cwd=cwd)
+    except SettingsError as error:
+        wrong = {name for mistake in error.mistakes for name in mistake.names}
+        unusable = {
+            place for place, names in _PLACES.items() if any(name.startswith(names) for name in wrong)
+        }
+        if "database" in unusable:
+            # A fleet is nothing without its database.
+            unusable.add("broker")
+        # The rest of its variables does not tell which database or bucket is meant.
+        left_out = tuple(name for place in unusable for name in _PLACES[place])
+        usable = {
+            name: text
+            for name, text in environ.items()
+            if name not in wrong and not (left_out and name.startswith(left_out))
+        }
+        checks = [
+            Finding(
+                "settings",
+                "failure",
+                str(mistake),
+                "Set it in the environment or in .env (see .env.example).",
+            )
+            for mistake in error.mistakes
+        ]
+        return Settings.from_environ(usable, cwd=cwd), checks, unusable
+    where = f"{settings.database.title} and {settings.objects.title}"
+    checks = [Finding("settings", "ok", f"complete; state is kept in {where}")]
+    checks += [
+        Finding("settings", "warning", sentence, "Correct the name or take it out.")
+        for sentence in settings.unknown
+    ]
+    return settings, checks, set()
+
+
+def check_registry(
+    settings: Settings, environ: Mapping[str, str]
+) -> tuple[Finding, tuple[FeedSpec, ...] | None]:
+    """Check feeds.yaml; return all its mistakes, or its feeds if there are none."""
+    from rss_pipeline.collector.registry.load import load_registry
+
+    try:
+        registry = load_registry(settings.feeds_file, environ=environ)
+    except RegistryError as error:
+        found = f"{error.path}: {len(error.mistakes)} mistake(s); the feeds stay as they were"
+        return Finding("feeds.yaml", "failure", found, "\n".join(error.mistakes)), None
+    specs = registry.feeds
+    secret = sum(not spec.access.is_open for spec in specs)
+    found = f"{settings.feeds_file}: {len(specs)} feeds, {secret} with headers or a password, all there"
+    if registry.topics:
+        found = f"{found}; {len(registry.topics)} topics"
+    return Finding("feeds.yaml", "ok", found), specs
+
+
+def check_proxies(settings: Settings) -> list[Finding]:
+    """The reverse proxies of a reader that has names: names other than this machine's need one, for https."""
+    if not settings.reader or not settings.reader_hosts or settings.reader_proxies:
+        return []
+    names = ", ".join(map(str, settings.reader_hosts))
+    found = (
+        f"RSS_READER_PROXIES is not set, and the reader is at {names}: behind a proxy all its clients count"
+    )
+    return [
+        Finding(
+            "reader",
+            "warning",
+            f"{found} as one, so that wrong passwords of one lock out all, and cookies are not Secure",
+            "Set it to the address of the reverse proxy, such as 127.0.0.1, or to the network of an Ingress."
+            " Without a proxy it may stay so: browsers then need a VPN, for there is no https.",
+        )
+    ]
+
+
+def check_daemon(
+    overdue: Finding, seen_at: datetime | None, switched_off: Sequence[str], *, now: datetime
+) -> Finding:
+    """The daemon and what a person has switched off in the UI. Whoever polls by a timer of their own needs
+    neither, as long as no feed is overdue."""
+    name = "daemon"
+    if switched_off:
+        state: State = "failure" if overdue.state == "failure" else "warning"
+        found = f"switched off in Dagster's UI: {', '.join(switched_off)}"
+        return Finding(name, state, found, "Switch on in the UI, page Automation, what should run.")
+    if seen_at is None:
+        return Finding(name, "ok", "none has run here so far")
+    silence = now - seen_at
+    if silence <= DAEMON_SILENT:
+        return Finding(name, "ok", "it runs, and every sensor and schedule is on")
+    found = f"it was last seen {rough(silence)} ago"
+    if overdue.state == "ok":
+        return Finding(name, "ok", f"{found}; no feed waits for it")
+    return Finding(name, overdue.state, found, "Start it: `rss-pipeline up`. Its log says why it ended.")
+
+
+def check_alerts(settings: Settings) -> Finding:
+    """The target of alerts. Nothing is sent."""
+    url = settings.alert_webhook
+    if url is None:
+        return Finding("alerts", "ok", "off: RSS_ALERT_WEBHOOK is not set to a URL")
+    from rss_pipeline.features.health.webhook import mistake
+
+    wrong = mistake(url)
+    if wrong is not None:
+        return Finding("alerts", "failure", f"RSS_ALERT_WEBHOOK: {wrong}", _FIX_WEBHOOK)
+    return Finding("alerts", "ok", f"go to {urlsplit(url).hostname}; `rss-pipeline doctor --alert` sends one")
+
+
+def _without_secrets(check: Finding, environ: Mapping[str, str]) -> Finding:
+    """A last guard: no message, of ours or of a library, shows a secret."""
+    of_stores = [name for kind in (*DATABASES, *OBJECTS) for _, name in kind.secrets]
+    of_fleet = ("DAGSTER_DATABASE_URL", "RSS_BROKER_URL")
+    names = (*of_stores, *of_fleet, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "RSS_READER_SECRET")
+    secrets = Secrets.named(environ.get(name, "").strip() for name in names)
+    return replace(check, found=secrets.removed(check.found), fix=secrets.removed(check.fix))

@@ -1,0 +1,139 @@
+"""Lists of feeds from and to other readers, as OPML."""
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.fields import ADDRESS_PATTERN
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.opml.export_list import export_opml, subscribed
+from rss_pipeline.features.opml.import_list import import_list
+from rss_pipeline.features.opml.upload import UPLOAD, OpmlRefused
+from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
+from rss_pipeline.storage.subscriptions.listing import list_names
+
+router = APIRouter(tags=["feeds"])
+
+LARGER_BODIES = {"/api/import/opml": UPLOAD.file_bytes}
+MEDIA_TYPE = "text/x-opml"
+_MOST_MISTAKES = 100
+_FEEDS = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "required": ["xmlUrl"],
+        "properties": {
+            "xmlUrl": {
+                "type": "string",
+                "pattern": ADDRESS_PATTERN,
+                "xml": {"attribute": True},
+            }
+        },
+    },
+}
+_OPML = {
+    "type": "object",
+    "xml": {"name": "opml"},
+    "required": ["body"],
+    "properties": {"body": {"type": "object", "required": ["outline"], "properties": {"outline": _FEEDS}}},
+}
+"""The most that a schema can say of a list: that it has a feed."""
+
+
+class Imported(BaseModel):
+    """The feeds of a list: what became of them."""
+
+    added: int = Field(description="New subscriptions; the next polls visit the feeds that are new.")
+    known: int = Field(description="Subscribed already; they keep their titles and folders.")
+    merged: int = Field(description="Further outlines of a feed that the list has more than once.")
+    waiting: int = Field(
+        default=0,
+        description="New addresses of this user that wait: at most 60 an hour are requested for a user.",
+    )
+    waits_until: str | None = Field(default=None, description="When the last of them is requested.")
+
+
+@router.post(
+    "/import/opml",
+    operation_id="import_opml",
+    response_model=Imported,
+    responses=documented("not_signed_in", "foreign_origin", "body_too_large", "invalid_request"),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "OPML 1.0 or 2.0: at most 1 MB, 10,000 outlines, ten levels, no document type."
+            " Attributes and folders are OPML's; every feed has an `xmlUrl`. Any other type, such as"
+            f" {MEDIA_TYPE}, is read as XML, too; of a form, its file.",
+            "content": {kind: {"schema": _OPML} for kind in ("text/xml", "application/xml")},
+        }
+    },
+)
+async def import_opml(request: Request, caller: SignedIn) -> Imported:
+    """Subscribe to all feeds of a list, or none: `errors` has every mistake with its line."""
+    body = await _list_in(request)
+    settings = caller.stores.settings
+    try:
+        done = await caller.change(lambda own: import_list(own, body, settings=settings))
+    except OpmlRefused as refused:
+        raise _problem(refused) from None
+    return Imported(
+        added=done.added,
+        known=done.known,
+        merged=done.merged,
+        waiting=done.queue.waiting,
+        waits_until=None if done.queue.until is None else instant(done.queue.until),
+    )
+
+
+@router.get(
+    "/export/opml",
+    operation_id="export_opml",
+    response_class=Response,
+    responses={
+        200: {"description": "OPML 2.0.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}},
+        **documented("not_signed_in", "foreign_origin"),
+    },
+)
+async def export(caller: SignedIn) -> Response:
+    """The user's subscriptions as OPML, with titles and folders."""
+    found, folders = await caller.read_long(list_names(caller.user_id), list_folders(caller.user_id))
+    body = await run_in_threadpool(export_opml, subscribed(found), folder_names(folders), now=caller.clock())
+    return Response(
+        body,
+        media_type=MEDIA_TYPE,
+        headers={"Content-Disposition": 'attachment; filename="subscriptions.opml"'},
+    )
+
+
+async def _list_in(request: Request) -> bytes:
+    """The list: the body, or the file of a form, as `curl -F file=@feeds.opml` sends it."""
+    if not request.headers.get("content-type", "").lower().lstrip().startswith("multipart/"):
+        return await request.body()
+    try:
+        async with request.form(max_files=1, max_fields=4, max_part_size=UPLOAD.file_bytes) as fields:
+            parts = [part for _, part in fields.multi_items()]
+            for part in sorted(parts, key=lambda each: isinstance(each, str)):
+                return part.encode() if isinstance(part, str) else await part.read()
+    except HTTPException as error:
+        raise ApiError("malformed_request", "The form cannot be read.") from error
+    raise ApiError("malformed_request", "The form has no file.")
+
+
+def _problem(refused: OpmlRefused) -> ApiError:
+    found = [
+        {"where": f"line {each.line}" if each.line else "file", "message": each.sentence}
+        for each in refused.mistakes[:_MOST_MISTAKES]
+    ]
+    count = len(refused.mistakes)
+    more = f"; the first {_MOST_MISTAKES} are listed" if count > _MOST_MISTAKES else ""
+    return ApiError(
+        "invalid_request",
+        f"The list has {count} mistake{'s' if count > 1 else ''}{more}. Nothing was imported.",
+        what_to_do="Correct the lines that `errors` names, then send the list again.",
+        members={"errors": found},
+    )

@@ -1,0 +1,89 @@
+"""The commands `import` and `export-opml`: the list of feeds from and to other readers.
+
+They read and write feeds.yaml and visit no feed; `add` does, in add.py.
+"""
+
+import os
+from pathlib import Path
+
+import click
+
+from rss_pipeline.atomic_file import replace_file
+from rss_pipeline.cli.arguments import as_json, subscribe_reader
+from rss_pipeline.cli.output import terminal
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.errors import file_error
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+
+_LISTED = 10
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@as_json
+@click.pass_obj
+def import_(settings: Settings, file: Path, as_json: bool) -> None:
+    """Add the feeds of an OPML FILE, as other readers export it, to feeds.yaml.
+
+    All new feeds are added, or none if the file has a mistake: each is listed with its line. A feed that is
+    already in feeds.yaml keeps its entry. Folders become the key `folder`. The next poll visits what is new.
+    """
+    from rss_pipeline.features.opml.registry_list import import_opml
+
+    with open_database(settings) as database:
+        imported = import_opml(
+            file.read_bytes(), path=file, database=database, settings=settings, environ=os.environ
+        )
+        sentence = subscribe_reader(settings, database, imported.ids) if imported.ids else None
+    if as_json:
+        terminal.say_json(
+            {
+                "added": imported.added,
+                "already_listed": imported.known,
+                "doubles": imported.merged,
+                "in_several_folders": [
+                    {"url": url, "folder": kept, "other_folder": other}
+                    for url, kept, other in imported.in_several
+                ],
+            }
+        )
+        return
+    terminal.say(
+        f"{settings.feeds_file}: {imported.added} feeds added, {imported.known} were there already"
+        + (f"; {imported.merged} doubles merged." if imported.merged else ".")
+    )
+    if sentence is not None:
+        terminal.say(sentence)
+    for url, kept, other in imported.in_several[:_LISTED]:
+        terminal.say(f"{url} is in two folders: kept in {kept}, not in {other}.")
+    if len(imported.in_several) > _LISTED:
+        terminal.say(f"... and {len(imported.in_several) - _LISTED} more; --json has them all")
+    if imported.added:
+        terminal.say("The next poll visits them: within two minutes while `up` runs, or `rss-pipeline poll`.")
+
+
+@click.command("export-opml")
+@click.argument("file", required=False, type=click.Path(dir_okay=False, writable=True, path_type=Path))
+@click.pass_obj
+def export_opml(settings: Settings, file: Path | None) -> None:
+    """Write the feeds of feeds.yaml as OPML 2.0 to FILE, or print them: for other readers.
+
+    With titles, web pages and folders. Passwords and headers are left out.
+    """
+    from rss_pipeline.features.opml.registry_list import export_opml as exported
+
+    with open_database(settings) as database:
+        body, feeds, closed = exported(
+            database=database, settings=settings, environ=os.environ, now=utc_now()
+        )
+    if file is None:
+        terminal.say_content(body.decode())
+    else:
+        try:
+            replace_file(file, body)
+        except OSError as error:
+            raise click.ClickException(file_error(f"{file} cannot be written", error, file.parent)) from None
+        terminal.say(f"{file}: {feeds} feeds.")
+    if closed:
+        terminal.complain(f"{closed} feeds need a password or headers, which OPML does not have.")

@@ -1,0 +1,86 @@
+"""The page of lists of feeds: OPML in from another reader, and out to one."""
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.pages.frame import read_frame
+from rss_pipeline.api.pages.render import page, see_other
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.features.opml.import_list import import_list
+from rss_pipeline.features.opml.upload import UPLOAD, OpmlRefused
+from rss_pipeline.storage.refresh.new_addresses import queue_of, read_queue
+
+router = APIRouter(prefix="/settings", include_in_schema=False)
+
+PATH = "/settings/opml"
+_AROUND_THE_FILE = 10_000
+"""Bytes of a form around its file: names, boundaries."""
+LARGER_BODIES = {PATH: UPLOAD.file_bytes + _AROUND_THE_FILE}
+_FORM = "multipart/form-data"
+_MOST_MISTAKES = 100
+
+
+@router.get("/opml")
+async def show(
+    request: Request, caller: SignedIn, added: int = -1, known: int = 0, merged: int = 0
+) -> Response:
+    """Both forms, and what became of the list that was just imported."""
+    done = None if added < 0 else {"added": added, "known": known, "merged": merged}
+    return await _page(request, caller, done=done)
+
+
+@router.post("/opml")
+async def take_in(request: Request, caller: SignedIn) -> Response:
+    """Subscribe to all feeds of a list, or none."""
+    body = await _file(request)
+    if not body:
+        return await _page(request, caller, error="Choose a file first: nothing was sent, or it is empty.")
+    settings = caller.stores.settings
+    try:
+        done = await caller.change(lambda own: import_list(own, body, settings=settings))
+    except OpmlRefused as refused:
+        return await _page(request, caller, refused=refused)
+    return see_other(f"{PATH}?added={done.added}&known={done.known}&merged={done.merged}")
+
+
+async def _file(request: Request) -> bytes:
+    """The file of the form."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _FORM:
+        raise ApiError("unsupported_media_type", "The body is not the form of this page.")
+    try:
+        async with request.form(max_files=1, max_fields=4, max_part_size=_AROUND_THE_FILE) as fields:
+            found = fields.get("file")
+            return await found.read() if isinstance(found, UploadFile) else b""
+    except HTTPException as error:
+        raise ApiError("malformed_request", "The form cannot be read.") from error
+
+
+async def _page(
+    request: Request,
+    caller: AsyncCaller,
+    *,
+    done: dict[str, int] | None = None,
+    refused: OpmlRefused | None = None,
+    error: str | None = None,
+) -> Response:
+    frame, [queued] = await read_frame(caller, read_queue(caller.user_id, now=caller.clock()))
+    mistakes = () if refused is None else refused.mistakes
+    return page(
+        request,
+        "opml.html",
+        frame=frame,
+        title="Lists of feeds (OPML)",
+        status=200 if error is None and refused is None else 422,
+        done=done,
+        queue=queue_of(queued),
+        error=error,
+        mistakes=[(each.line, each.sentence) for each in mistakes[:_MOST_MISTAKES]],
+        mistake_count=len(mistakes),
+        most_bytes=UPLOAD.file_bytes,
+        most_outlines=UPLOAD.outlines,
+    )

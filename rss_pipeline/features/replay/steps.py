@@ -1,0 +1,245 @@
+"""The steps of a replay: parse, store and extract images, for backups.
+
+They close no visit, and write one thing into feeds: that a document which failed can be read now. The parts
+that they share with a poll's steps are pipeline.visits': reading a document, applying a step in threads,
+searching items for images.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.features.replay.backup_visit import (
+    FINDINGS_KEPT,
+    BackupVisit,
+    BackupVisits,
+    Finding,
+    Replayed,
+)
+from rss_pipeline.features.replay.open_backups import open_backups, slices
+from rss_pipeline.features.replay.sql import known_rows, row_of
+from rss_pipeline.features.replay.store_backup import store_backup, with_lost_items
+from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.visits.document_failures import rejected
+from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
+from rss_pipeline.pipeline.visits.in_parallel import in_parallel
+from rss_pipeline.pipeline.visits.parse import parse_documents
+from rss_pipeline.storage.database import item_bytes
+from rss_pipeline.storage.images import tasks
+from rss_pipeline.storage.images.tasks import MovedImage
+from rss_pipeline.storage.items.items import image_source
+
+
+def parse(visits: BackupVisits, *, run: RunContext, pool: ParserPool, spool: Spool) -> BackupVisits:
+    """Open each backup and read it, slice by slice; only the rows of what was read stay in the spool."""
+    done: dict[str, BackupVisit] = {}
+    for some in slices(visits):
+        opened = open_backups(some, objects=run.objects, spool=spool)
+        done |= {visit.key: visit for visit in opened}
+        now = run.clock()
+        jobs = [
+            (
+                visit,
+                ParseTask(
+                    feed=visit.feed,
+                    document=visit.outcome,
+                    now=now,
+                    secrets=visit.secrets,
+                    item_bytes=item_bytes(run.database),
+                ),
+            )
+            for visit in opened
+            if isinstance(visit.outcome, Document)
+        ]
+        for visit, outcome in parse_documents(jobs, pool=pool, progress=run.progress):
+            done[visit.key] = replace(visit, outcome=outcome)
+            if isinstance(visit.outcome, Document):
+                visit.outcome.path.unlink(missing_ok=True)
+    return [done[visit.key] for visit in visits]
+
+
+def store(visits: BackupVisits, *, run: RunContext) -> BackupVisits:
+    """Insert the items that are missing, or, in a dry run, find them."""
+
+    def one(visit: BackupVisit, parsed: Parsed) -> BackupVisit:
+        try:
+            return store_backup(visit, parsed, database=run.database, now=run.clock())
+        except StorageRejected as error:
+            return replace(visit, outcome=rejected(parsed.document, str(error)))
+
+    def unread(visit: BackupVisit, failure: Failure) -> BackupVisit:
+        return with_lost_items(visit, failure, database=run.database)
+
+    visits = in_parallel("store", visits, Parsed, one, progress=run.progress)
+    return in_parallel("store", visits, Failure, unread, progress=run.progress)
+
+
+def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -> BackupVisits:
+    """Write the image tasks of items that a replay inserted or rewrote, and their HTML.
+
+    They are searched in the spool and not in the database: their relative URLs are that document's. In a
+    repair, the images of all its items are reviewed.
+    """
+    visits = review_images(visits, run=run, pool=pool)
+    search = ItemImageSearch(
+        database=run.database,
+        clock=run.clock,
+        pool=pool,
+        images_per_item=run.settings.images_per_item,
+    )
+    written = [visit for visit in visits if not visit.dry_run]
+    leftovers = {
+        visit.feed.id: visit
+        for visit in written
+        if visit.feed.images and visit.feed.unfinished.images_pending
+    }
+    fresh = [
+        (visit, task)
+        for visit in written
+        if isinstance(visit.outcome, Replayed)
+        and (
+            task := spooled_items(
+                visit.feed,
+                visit.outcome.parsed,
+                visit.outcome.new_ids if visit.feed.images else (),
+                keep=visit.outcome.written if search.is_kept else {},
+            )
+        )
+        and (task.ids or task.keep)
+    ]
+    run.progress.begin("extract_images", len(fresh))
+    # A feed has several backups, and its search is finished with the last one of them.
+    left = Counter(visit.feed.id for visit, _ in fresh)
+    searched = {visit.feed.id for visit, task in fresh if task.ids}
+    for visit in search.search(fresh):
+        left[visit.feed.id] -= 1
+        if not left[visit.feed.id] and visit.feed.id in searched - leftovers.keys():
+            search.finish(visit.feed)
+        run.progress.advance("extract_images")
+    if leftovers and fresh:
+        # The images found so far are not to be found again.
+        search.write()
+    for visit in leftovers.values():
+        link = visit.outcome.parsed.header.link if isinstance(visit.outcome, Replayed) else visit.feed.link
+        search.search_stored(visit.feed, link)
+        search.finish(visit.feed)
+    search.write()
+    return visits
+
+
+# The images of stored items that a replay finds otherwise than the run that stored them.
+# The items with images that have no task are searched again by the replay. An image whose URL is resolved
+# against another base now keeps its task, with its place and its object, under its new URL.
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageReview:
+    """The stored items of a backup with its rows in the spool, and the xml:base that each was stored with."""
+
+    feed: Feed
+    feed_link: str | None
+    path: Path
+    bases: Mapping[str, str | None]
+    most: int | None
+    """Images of one item."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedImages:
+    item_id: str
+    urls: tuple[str, ...]
+    former: Mapping[str, str]
+    """By the URLs of now, those that some of them had when the item was stored."""
+
+
+def review(task: ImageReview) -> list[ReviewedImages]:
+    """The images of these items as they are found now; it runs in a parser process."""
+    from rss_pipeline.collector.images.find import image_bases, item_images
+    from rss_pipeline.collector.images.former_urls import former_base, former_url
+    from rss_pipeline.collector.images.urls import usable_base
+
+    found: list[ReviewedImages] = []
+    for id, row in known_rows(read_chunks(task.path)).items():
+        if id not in task.bases:
+            continue
+        item = image_source(row_of(row))
+        base = usable_base(image_bases(item, task.feed_link, task.feed.url))
+        former = former_base((task.bases[id], item.link, task.feed_link, task.feed.url))
+        urls = item_images(item, task.feed_link, task.feed.url)[: task.most]
+        pairs = ((url, former_url(url, base=base, former=former)) for url in urls)
+        known = {url: old for url, old in pairs if old is not None and old not in urls}
+        found.append(ReviewedImages(item_id=id, urls=urls, former=known))
+    return found
+
+
+def review_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -> BackupVisits:
+    """Give the tasks of moved images their new URLs, and add the items with further images to those that are
+    searched; in a dry run, report these items alone."""
+    reviews = dict(_reviews(visits, run.settings.images_per_item))
+    done: dict[str, BackupVisit] = {visit.key: visit for visit in visits}
+    keys = {id(task): key for key, task in reviews.items()}
+    for task, result in pool.map(review, list(reviews.values())) if reviews else ():
+        key = keys[id(task)]
+        if isinstance(result, WorkerFailure):
+            # What cannot be searched has no images, as when it was stored.
+            logger.warning("%s: no review of its images: %s", key, result.message)
+        else:
+            done[key] = _reviewed(done[key], result, run)
+    return [done[visit.key] for visit in visits]
+
+
+def _reviews(visits: BackupVisits, most: int | None) -> Iterator[tuple[str, ImageReview]]:
+    for visit in visits:
+        outcome = visit.outcome
+        if isinstance(outcome, Replayed) and outcome.stored and visit.feed.images:
+            bases = {id: stored.base_url for id, stored in outcome.stored.items()}
+            link, path = outcome.parsed.header.link, outcome.parsed.path
+            yield visit.key, ImageReview(feed=visit.feed, feed_link=link, path=path, bases=bases, most=most)
+
+
+def _reviewed(visit: BackupVisit, found: list[ReviewedImages], run: RunContext) -> BackupVisit:
+    outcome = visit.outcome
+    assert isinstance(outcome, Replayed)
+    known = tasks.known_images(run.database, [each.item_id for each in found])
+    moved: list[MovedImage] = []
+    further: list[str] = []
+    for each in found:
+        if each.item_id not in known:
+            continue
+        urls = known[each.item_id].urls
+        here = [
+            MovedImage(item_id=each.item_id, former=old, url=new)
+            for new, old in each.former.items()
+            if old in urls and new not in urls
+        ]
+        moved += here
+        is_searched = not known[each.item_id].is_pending
+        if is_searched and not urls.issuperset({*each.urls} - {image.url for image in here}):
+            further.append(each.item_id)
+    if not visit.dry_run:
+        tasks.move(run.database, moved, now=run.clock())
+    changed = dict.fromkeys([*(image.item_id for image in moved), *further])
+    others = [id for id in changed if not outcome.stored[id].differs]
+    findings = [
+        Finding(item_id=id, title=outcome.stored[id].title, what="differs", fields=("images",))
+        for id in others
+    ]
+    reviewed = replace(
+        outcome,
+        new_ids=tuple(dict.fromkeys((*outcome.new_ids, *further))),
+        items_differ=outcome.items_differ + len(others),
+        items_repaired=outcome.items_repaired + (0 if visit.dry_run else len(others)),
+        findings=tuple([*outcome.findings, *findings][:FINDINGS_KEPT]),
+    )
+    return replace(visit, outcome=reviewed)

@@ -1,0 +1,7 @@
+"""Retention: what is older than a feed keeps is removed daily, with all that hangs on it."""
+
+from rss_pipeline.features.feature import Feature
+
+FEATURE = Feature(
+    name="retention",
+)

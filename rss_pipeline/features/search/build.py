@@ -1,0 +1,251 @@
+"""The search index brought up to date: new items, rewritten items, items that are gone, and rebuilds.
+
+Each transaction is bounded, and a process may be killed at any moment; the next one goes on behind the last
+transaction. Two rows of the database say whether there is anything to do.
+
+While a generation is built, the one that serves stays current: after each transaction of the new one the
+database is looked at again, and what the serving one lacks is written first.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.sanitize.text import without_markup
+from rss_pipeline.features.search import documents as source
+from rss_pipeline.features.search import writing
+from rss_pipeline.features.search.documents import Ends, Source
+from rss_pipeline.features.search.index_file import IndexFile
+from rss_pipeline.features.search.plain import plain_text
+from rss_pipeline.features.search.words import spaced
+from rss_pipeline.features.search.writing import Document, Generation, scope_of_time
+from rss_pipeline.progress import NoProgress, Progress
+from rss_pipeline.storage.database import Database
+
+TRANSACTION_BYTES = 24_000_000
+"""Size of text. A process that is killed loses no more than this; smaller ones leave FTS5 more to merge."""
+COMPARED_EVERY = timedelta(days=1)
+"""Items that retention or `forget` removed are never shown; at this interval they also leave the index."""
+FIRST_YEAR, LAST_YEAR = 1990, 2050
+_COMPARED_AT_ONCE = 10_000
+
+_COMPARED, _DATABASE = "compared_at", "database"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The work of one call."""
+
+    added: int = 0
+    replaced: int = 0
+    dropped: int = 0
+    rebuilt: bool = False
+    """A generation was completed."""
+
+
+def bring_up_to_date(
+    file: IndexFile,
+    database: Database,
+    *,
+    now: datetime,
+    is_over: Callable[[], bool] = lambda: False,
+    progress: Progress | None = None,
+) -> Done:
+    """Write into the index what has changed in the database since the last time; `is_over` ends it early, and
+    the next call goes on.
+
+    Raises:
+        DatabaseUnavailable: the database or the file does not work now; what was done until then stays.
+        SearchUnavailable: the file was damaged meanwhile.
+    """
+    done = Done()
+    with ThreadPoolExecutor(1) as thread:
+        writer = _Writer(file, database, is_over, progress or NoProgress(), thread)
+        while not is_over():
+            ends = source.ends(database)
+            _check_database(file, ends.identity)
+            while not _is_at(serving := writing.generations(file)[0], ends) and not is_over():
+                done = _added(done, writer.go_on(serving, ends))
+            building = writing.generations(file)[1:]
+            if not building:
+                break
+            done = _added(done, writer.go_on(building[0], ends))
+    if is_over():
+        return done
+    compared = writing.state(file, _COMPARED)
+    if compared is None or now - datetime.fromisoformat(compared) >= COMPARED_EVERY:
+        dropped = compare(file, database)
+        writing.set_state(file, _COMPARED, instant(now))
+        done = _added(done, Done(dropped=dropped))
+    serving, *building = writing.generations(file)
+    if not building and writing.needs_rebuild(serving, documents=writing.count(file, serving)):
+        writing.rebuild(file)
+    return done
+
+
+def is_behind(file: IndexFile, database: Database) -> bool:
+    """True if there is something to do now."""
+    ends = source.ends(database)
+    serving, *building = writing.generations(file)
+    return bool(building) or not _is_at(serving, ends)
+
+
+def compare(file: IndexFile, database: Database) -> int:
+    """Drop what the database has no more, found by the numbers of items of each feed; return how many."""
+    dropped = 0
+    for generation in writing.generations(file):
+        stored = source.counts_by_feed(database, up_to=generation.arrived)
+        indexed = writing.counts_by_feed(file, generation)
+        more = [id for id, count in indexed.items() if count > stored.get(id, 0)]
+        last = -1
+        while more and (
+            numbers := writing.numbers_of_feeds(file, generation, more, behind=last, limit=_COMPARED_AT_ONCE)
+        ):
+            gone = source.gone(database, numbers)
+            if gone:
+                writing.drop(file, generation, gone)
+            dropped += len(gone)
+            last = numbers[-1]
+        indexed = writing.counts_by_feed(file, generation) if more else indexed
+        if any(indexed.get(id, 0) < count for id, count in stored.items()):
+            # It cannot be, unless somebody wrote numbers by hand; but an item that is not found is lost.
+            writing.mark_worn(file, generation)
+    return dropped
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Brings generations on, some transactions at a time.
+
+    While items are written, another thread makes the documents of the next transaction: SQLite works without
+    Python's lock, so two cores are used. The documents of two transactions are in memory.
+    """
+
+    file: IndexFile
+    database: Database
+    is_over: Callable[[], bool]
+    progress: Progress
+    thread: ThreadPoolExecutor
+    ahead: dict[Generation, Future[tuple[list[Document], int]]] = field(default_factory=dict)
+    """The documents that are made already, by the state of the generation in which they are next."""
+
+    def go_on(self, at: Generation, ends: Ends) -> Done:
+        """Write the next items; behind the last item, the next new versions; behind the last version, that it
+        is complete. Nothing more is written where another process was first.
+
+        Versions come after all items, because an item may be rewritten after its document was made.
+        """
+        if at.arrived == 0 and at.version_row == 0 < ends.version_row:
+            writing.start(self.file, at, version_row=ends.version_row, version_at=ends.version_at)
+            return Done()
+        added = replaced = 0
+        if at.arrived < ends.arrived:
+            ready, arrived = self._documents(at, ends)
+            if not writing.add(self.file, at, ready, arrived=arrived):
+                return Done()
+            if ready:
+                self.progress.advance("items", len(ready))
+            added, at = len(ready), replace(at, arrived=arrived)
+        if at.arrived >= ends.arrived and not _has_versions(at, ends):
+            rewritten, version = _rewritten(self.database, at, ends)
+            if not writing.replace(self.file, at, rewritten, version=version):
+                return Done(added=added)
+            replaced, at = len(rewritten), replace(at, version_row=version[0], version_at=version[1])
+        is_new = not at.is_complete and at.arrived >= ends.arrived and _has_versions(at, ends)
+        if is_new:
+            writing.complete(self.file, at)
+        return Done(added=added, replaced=replaced, rebuilt=is_new)
+
+    def _documents(self, at: Generation, ends: Ends) -> tuple[list[Document], int]:
+        made = self.ahead.pop(at, None)
+        ready, arrived = made.result() if made else self._make(at, ends)
+        if arrived < ends.arrived and not self.is_over():
+            following = replace(at, arrived=arrived)
+            self.ahead.clear()
+            self.ahead[following] = self.thread.submit(self._make, following, ends)
+        return ready, arrived
+
+    def _make(self, at: Generation, ends: Ends) -> tuple[list[Document], int]:
+        return _next_documents(self.database, at.arrived, ends, self.is_over)
+
+
+def _next_documents(
+    database: Database, arrived: int, ends: Ends, is_over: Callable[[], bool]
+) -> tuple[list[Document], int]:
+    """The documents of one transaction, and the arrival number up to which they are."""
+    ready: list[Document] = []
+    size = 0
+    while size < TRANSACTION_BYTES:
+        found = source.behind(database, arrived, up_to=ends.arrived)
+        if not found:
+            return ready, ends.arrived
+        ready += map(_document, found)
+        size += sum(len(each.html) for each in found)
+        arrived = found[-1].arrived
+        if is_over():
+            break
+    return ready, arrived
+
+
+def _rewritten(database: Database, at: Generation, ends: Ends) -> tuple[list[Document], tuple[int, str]]:
+    """The next items that were rewritten, and the place of their last version."""
+    place = source.version_place(database, version_row=at.version_row, version_at=at.version_at)
+    found, (row, replaced_at) = source.replaced(
+        database, version_row=place, version_at=ends.version_at, up_to=ends.version_row
+    )
+    if row >= ends.version_row:
+        row, replaced_at = ends.version_row, ends.version_at
+    # Those that are not in the index yet come as they are now.
+    return [_document(each) for each in found if each.arrived <= at.arrived], (row, replaced_at)
+
+
+def _is_at(at: Generation, ends: Ends) -> bool:
+    return at.is_complete and at.arrived >= ends.arrived and _has_versions(at, ends)
+
+
+def _has_versions(at: Generation, ends: Ends) -> bool:
+    return (at.version_row, at.version_at) == (ends.version_row, ends.version_at)
+
+
+def _check_database(file: IndexFile, identity: str) -> None:
+    """An index of another database is of no use: its numbers name other items."""
+    known = writing.state(file, _DATABASE)
+    if known is not None and known != identity:
+        writing.rebuild(file)
+        for generation in writing.generations(file)[:-1]:
+            writing.forget(file, generation)
+    if known != identity:
+        writing.set_state(file, _DATABASE, identity)
+
+
+def _document(item: Source) -> Document:
+    published = item.published_at
+    year = min(max(published.year, FIRST_YEAR), LAST_YEAR)
+    return Document(
+        arrived=item.arrived,
+        feed_id=item.feed_id,
+        published=int(published.timestamp()),
+        title=_spaced(without_markup(item.title)),
+        author=_spaced(" · ".join(item.authors)),
+        content=_spaced(plain_text(item.html)),
+        months=f"{scope_of_time(year)} {scope_of_time(year, published.month)}",
+    )
+
+
+def _spaced(text: str) -> str:
+    text = spaced(text)
+    # SQLite takes a text up to its first U+0000; half of a character is none at all.
+    if "\0" in text:
+        text = text.replace("\0", " ")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _added(one: Done, other: Done) -> Done:
+    return Done(
+        added=one.added + other.added,
+        replaced=one.replaced + other.replaced,
+        dropped=one.dropped + other.dropped,
+        rebuilt=one.rebuilt or other.rebuilt,
+    )

@@ -1,0 +1,123 @@
+"""The command `search-index`: the state of the search index; built anew, brought up to date, kept current."""
+
+import logging
+import os
+import select
+import signal
+
+import click
+
+from rss_pipeline.cli.output import terminal
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.errors import SearchUnavailable
+from rss_pipeline.features.search import documents, writing
+from rss_pipeline.features.search.index_file import IndexFile, check_fts5, open_to_read, open_to_write
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_database_to_read
+from rss_pipeline.storage.database import Database
+
+_NICE = 10
+_LOOK_AT_PARENT_SECONDS = 2.0
+
+
+@click.command("search-index")
+@click.option("--update", is_flag=True, help="Bring the index up to date now.")
+@click.option("--rebuild", is_flag=True, help="Build the index anew; the old one serves meanwhile.")
+@click.option("--follow", is_flag=True, help="Keep the index current until stopped.")
+@click.option("--parent", type=int, hidden=True, help="End with the process that has this id.")
+@click.pass_obj
+def search_index(settings: Settings, update: bool, rebuild: bool, follow: bool, parent: int | None) -> None:
+    """Show the state of the search index of the reader.
+
+    The index is a file in RSS_PIPELINE_HOME. The reader keeps it current by itself, with a process of its own
+    that runs `search-index --follow`. The file may be deleted at any time: it is built again.
+    """
+    if update + rebuild + follow > 1:
+        raise click.UsageError("use one of --update, --rebuild and --follow")
+    if follow:
+        _follow(settings, parent)
+    elif update or rebuild:
+        _update(settings, rebuild=rebuild)
+    _show(settings) if not follow else None
+
+
+def _show(settings: Settings) -> None:
+    check_fts5()
+    path = settings.search_path
+    if not path.exists():
+        terminal.say(
+            f"{path}: there is none yet; the reader makes it, or `rss-pipeline search-index --update`."
+        )
+        return
+    file = open_to_read(path)
+    try:
+        with open_database_to_read(settings) as database:
+            for line in _state(file, database):
+                terminal.say(line)
+    finally:
+        file.close()
+
+
+def _state(file: IndexFile, database: Database) -> list[str]:
+    ends = documents.ends(database)
+    stored = sum(documents.counts_by_feed(database, up_to=ends.arrived).values())
+    serving, *building = writing.generations(file)
+    indexed = writing.count(file, serving)
+    missing = stored - indexed
+    size = sum(each.stat().st_size for each in file.path.parent.glob(f"{file.path.name}*"))
+    lines = [f"{file.path}: {indexed:,} of {stored:,} items, {size / 1e6:,.1f} MB."]
+    if not serving.is_complete:
+        lines.append("It is being built.")
+    elif serving.arrived < ends.arrived:
+        lines.append(f"{max(missing, 1):,} items are not in it yet: the reader adds them within a minute.")
+    else:
+        lines.append("It is up to date.")
+    if building:
+        lines.append(f"It is being built anew: {writing.count(file, building[0]):,} items so far.")
+    return lines
+
+
+def _update(settings: Settings, *, rebuild: bool) -> None:
+    from rss_pipeline.features.search.build import bring_up_to_date, compare, is_behind
+
+    with (
+        open_to_write(settings.search_path) as file,
+        open_database(settings) as database,
+        terminal.Bars() as bars,
+    ):
+        if rebuild:
+            writing.rebuild(file)
+        newest = writing.generations(file)[-1]
+        wanted = sum(documents.counts_by_feed(database, up_to=documents.ends(database).arrived).values())
+        bars.begin("items", max(0, wanted - writing.count(file, newest)))
+        done = bring_up_to_date(file, database, now=utc_now(), progress=bars)
+        dropped = done.dropped + compare(file, database)
+        while is_behind(file, database):
+            bring_up_to_date(file, database, now=utc_now(), progress=bars)
+    terminal.say(f"{done.added:,} items added, {done.replaced:,} rewritten, {dropped:,} removed.")
+
+
+def _follow(settings: Settings, parent: int | None) -> None:
+    # A search that is a second older is better than a request that waits; imports take a second, too.
+    os.nice(_NICE)
+    from rss_pipeline.features.search.follow import keep_current
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s search %(levelname)s %(message)s")
+    # Not an Event: set by a handler in the middle of its own `wait`, it waits for itself for ever.
+    stopped, stop = os.pipe()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os.write(stop, b"."))
+
+    def wait(seconds: float) -> bool:
+        while not select.select([stopped], [], [], max(0.0, min(seconds, _LOOK_AT_PARENT_SECONDS)))[0]:
+            if parent is not None and os.getppid() != parent:
+                return True
+            seconds -= _LOOK_AT_PARENT_SECONDS
+            if seconds <= 0:
+                return False
+        return True
+
+    try:
+        keep_current(settings, clock=utc_now, wait=wait)
+    except SearchUnavailable as error:
+        terminal.complain(f"There is no search: {error}.")

@@ -1,0 +1,70 @@
+"""Search as a page: the box, what was found with the hits marked, and how to search."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.pages.addresses import with_query
+from rss_pipeline.api.pages.frame import read_frame
+from rss_pipeline.api.pages.render import page
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.features.search.query import MOST_CHARACTERS
+from rss_pipeline.features.search.search import KEY_PATTERN, Order, Results
+from rss_pipeline.features.search.searching import searched
+
+router = APIRouter(include_in_schema=False)
+
+_PATH = "/search"
+
+
+@router.get(_PATH)
+async def search(
+    request: Request,
+    caller: SignedIn,
+    q: str = "",
+    order: Order = "date",
+    after: Annotated[str | None, Query(pattern=KEY_PATTERN)] = None,
+) -> Response:
+    """The items that a text finds; without a text, instructions."""
+    frame, _ = await read_frame(caller)
+    limit = frame.preferences.entries_per_page
+    missing = None
+    try:
+        results = await searched(caller, q, order=order, limit=limit, key=after) if q.strip() else Results()
+    except ApiError as error:
+        if error.problem["kind"] != "search_unavailable":
+            raise
+        results, missing = Results(), str(error.problem["detail"])
+    text = q[:MOST_CHARACTERS]
+
+    def address(**query: str) -> str:
+        return with_query(_PATH, {"q": text, **query})
+
+    found = [
+        {
+            "item": each.item,
+            "title": Markup(each.title_html),
+            "words": Markup(each.snippet_html),
+        }
+        for each in results.found
+    ]
+    return await run_in_threadpool(
+        page,
+        request,
+        "search.html",
+        frame=frame,
+        title=f"{text[:60]} - Search" if text.strip() else "Search",
+        text=text,
+        order=order,
+        found=found,
+        left_out=results.left_out,
+        missing=missing,
+        is_first=after is None,
+        by_date=address(),
+        by_rank=address(order="rank"),
+        more=None if results.next_key is None else address(order=order, after=results.next_key),
+    )

@@ -1,0 +1,10 @@
+"""Streams: a feed's items by category, prefix, pattern or XPath; each is listed and published by itself."""
+
+from rss_pipeline.features.feature import Feature, Part
+
+FEATURE = Feature(
+    name="streams",
+    commands={
+        "streams": Part("streams.cli:streams"),
+    },
+)

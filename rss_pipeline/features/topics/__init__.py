@@ -1,0 +1,10 @@
+"""Topics: many feeds and streams become one feed, published as Atom and JSON Feed."""
+
+from rss_pipeline.features.feature import Feature, Part
+
+FEATURE = Feature(
+    name="topics",
+    commands={
+        "publish": Part("topics.cli:publish"),
+    },
+)

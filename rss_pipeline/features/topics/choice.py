@@ -1,0 +1,141 @@
+"""The items that a topic shows, in their order, each once.
+
+Which rows are read is the storage's part: more candidates than needed do not change the choice.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rss_pipeline.features.topics.ids import entry_id, link_key
+from rss_pipeline.features.topics.model import TopicSpec
+from rss_pipeline.features.topics.values import Candidate
+
+FIRST_DOCUMENT_ITEMS = 5
+"""Items that a feed's first document brings: a feed that is added does not fill a topic with old posts."""
+
+DEPTH = 2
+"""Factor: duplicates are searched in DEPTH x the topic's size. Where a copy has a later
+date, the item would else come again as soon as it is too old to be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """An item of a topic."""
+
+    candidate: Candidate
+    """The item as its first member in `of` has it."""
+    also_in: tuple[Candidate, ...] = ()
+    """The same item in further members, one for each, in the order of `of`."""
+
+
+def choose(topic: TopicSpec, candidates: Iterable[Candidate]) -> tuple[Chosen, ...]:
+    """The items of the topic, newest first, at most `topic.items`.
+
+    Items that come after those of which `is_settled` is true do not change it.
+    """
+    first = counted(topic, candidates)
+    if topic.each is not None:
+        found = _distinct(_newest(first, topic.each))
+    else:
+        most = DEPTH * topic.items
+        found = _distinct(first[:most])
+        while len(found) < topic.items and most < len(first):
+            most *= 2
+            found = _distinct(first[:most])
+    return tuple(sorted(found, key=lambda each: _order(each.candidate))[: topic.items])
+
+
+def is_settled(topic: TopicSpec, candidates: Iterable[Candidate]) -> bool:
+    """True if the choice stays the same with any items that come after all of these.
+
+    For a topic that shows the newest of each, every member with items must have that many.
+    """
+    first = counted(topic, candidates)
+    if topic.each is not None:
+        items: defaultdict[int, set[str]] = defaultdict(set)
+        for candidate in first:
+            items[candidate.member].add(candidate.item_id)
+        return all(len(some) >= topic.each for some in items.values())
+    most = DEPTH * topic.items
+    while most <= len(first):
+        if len(_distinct(first[:most])) >= topic.items:
+            return True
+        most *= 2
+    return False
+
+
+def counted(topic: TopicSpec, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates newest first, without those of first documents that are too many."""
+    return _without_flood(topic, sorted(candidates, key=_order))
+
+
+def _order(candidate: Candidate) -> tuple[bool, float, str, int]:
+    """Newest first; items of a first document that have no date are last, since theirs is only ours."""
+    is_undated_start = candidate.is_of_first_document and not candidate.is_dated
+    return is_undated_start, -candidate.sort_date.timestamp(), candidate.item_id, candidate.member
+
+
+def _without_flood(topic: TopicSpec, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """All but the items of first documents beyond five.
+
+    Five for each feed, however many of its streams are members. Where the topic shows the newest of each,
+    five for each member; otherwise most streams of a new feed would be empty.
+    """
+    kept = []
+    started: defaultdict[Hashable, set[str]] = defaultdict(set)
+    for candidate in candidates:
+        if candidate.is_of_first_document:
+            items = started[candidate.feed.id if topic.each is None else candidate.member]
+            if candidate.item_id not in items and len(items) == FIRST_DOCUMENT_ITEMS:
+                continue
+            items.add(candidate.item_id)
+        kept.append(candidate)
+    return kept
+
+
+def _newest(candidates: Sequence[Candidate], each: int) -> list[Candidate]:
+    kept = []
+    items: defaultdict[int, set[str]] = defaultdict(set)
+    for candidate in candidates:
+        seen = items[candidate.member]
+        if candidate.item_id not in seen and len(seen) < each:
+            seen.add(candidate.item_id)
+            kept.append(candidate)
+    return kept
+
+
+def _distinct(candidates: Sequence[Candidate]) -> list[Chosen]:
+    """Each item once: candidates with one id, or with one link in two feeds, are the same item."""
+    links = {each.link: link_key(each.link) for each in candidates}
+    vague = _vague_links(candidates, links)
+    found: dict[str, list[Candidate]] = {}
+    entries_by_id: dict[str, str] = {}
+    entries_by_link: dict[str, str] = {}
+    for candidate in sorted(candidates, key=lambda each: (each.member, _order(each))):
+        own = entry_id(candidate)
+        link = links[candidate.link]
+        if link in vague:
+            link = None
+        entry = entries_by_id.get(own) or (entries_by_link.get(link) if link else None) or own
+        found.setdefault(entry, []).append(candidate)
+        entries_by_id.setdefault(own, entry)
+        if link:
+            entries_by_link.setdefault(link, entry)
+    return [_chosen(*same) for same in found.values()]
+
+
+def _vague_links(candidates: Iterable[Candidate], links: Mapping[str | None, str | None]) -> frozenset[str]:
+    """The links that several items of one feed have, e.g. to a page of changes: they name no item."""
+    items: dict[tuple[str, str], str] = {}
+    vague = set()
+    for candidate in candidates:
+        link = links[candidate.link]
+        if link and items.setdefault((candidate.feed.id, link), candidate.item_id) != candidate.item_id:
+            vague.add(link)
+    return frozenset(vague)
+
+
+def _chosen(first: Candidate, *others: Candidate) -> Chosen:
+    further = {each.member: each for each in reversed(others) if each.member != first.member}
+    return Chosen(candidate=first, also_in=tuple(further[member] for member in sorted(further)))

@@ -1,0 +1,186 @@
+"""One entry of a topic's documents: the values of an item, valid for Atom and JSON Feed alike."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.pictures import is_picture
+from rss_pipeline.collector.sanitize.html import text_of
+from rss_pipeline.collector.sanitize.text import one_line, title_line
+from rss_pipeline.features.topics.choice import Chosen
+from rss_pipeline.features.topics.html_cache import Published, PublishedHtml
+from rss_pipeline.features.topics.ids import entry_id, feed_urn
+from rss_pipeline.features.topics.iri import published_url
+from rss_pipeline.features.topics.model import TopicContent, TopicSpec
+from rss_pipeline.features.topics.values import Candidate, PublicImage, SourceFeed
+
+MOST_TITLE_CHARACTERS = 500
+_TITLE_OF_TEXT_CHARACTERS = 100
+"""Length of a title that is made from the item's text."""
+_SUMMARY_CHARACTERS = 1_000
+_NAME_CHARACTERS = 200
+_MOST_OF_A_KIND = 20
+"""Authors, categories and enclosures of one entry."""
+_MAIL_AND_NAME = re.compile(r"\A[^\s@()]++@[^\s@()]++\s*+\((\s*+[^()\s][^()]*+)\)")
+"""An author of RSS 2.0: `mail (Name)`."""
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_LARGEST_LENGTH = 2**53 - 1
+"""The largest integer that every reader of JSON keeps (RFC 8259, 6)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The feed of an entry."""
+
+    id: str
+    member: str
+    """As the topic names it: `feed` or `feed/stream`."""
+    title: str
+    link: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """The same item in a further member of the topic."""
+
+    member: str
+    title: str
+    """The feed's."""
+    url: str | None
+    """The item's, as this feed has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry. All texts are legal XML, on one line but for `html`; URLs are IRIs; instants end in Z."""
+
+    id: str
+    title: str
+    """Never empty: made from the text where the item has no title."""
+    has_title: bool
+    link: str | None
+    authors: tuple[str, ...]
+    published: datetime | None
+    updated: datetime
+    categories: tuple[str, ...]
+    enclosures: tuple[Enclosure, ...]
+    """Without pictures that `html` shows."""
+    image: str | None
+    """The picture that `html` begins with."""
+    summary: str | None
+    html: str | None
+    source: Source
+    also_in: tuple[Copy, ...]
+
+
+def entry_of(
+    topic: TopicSpec, chosen: Chosen, *, content: TopicContent, image: PublicImage, html: PublishedHtml
+) -> Entry:
+    """The entry of an item, with as much of its content as `content` says."""
+    item = chosen.candidate
+    title = title_line(item.title, limit=MOST_TITLE_CHARACTERS)
+    link = published_url(item.link)
+    shown, summary = _content(item, content, image, html)
+    published, updated = _dates(item)
+    return Entry(
+        id=entry_id(item),
+        title=title or _title_of(item, link),
+        has_title=bool(title),
+        link=link,
+        authors=_names(map(_author, item.authors)),
+        published=published,
+        updated=updated,
+        categories=_names(item.categories),
+        enclosures=_enclosures(item, item.enclosures if shown is None else shown.files, image),
+        image=None if shown is None else published_url(shown.image),
+        summary=summary,
+        html=None if shown is None else shown.html,
+        source=Source(
+            id=feed_urn(item.feed),
+            member=str(topic.of[item.member]),
+            title=_feed_title(item.feed),
+            link=published_url(item.feed.link),
+        ),
+        also_in=tuple(_copy(topic, each) for each in chosen.also_in),
+    )
+
+
+def _content(
+    item: Candidate, content: TopicContent, image: PublicImage, html: PublishedHtml
+) -> tuple[Published | None, str | None]:
+    """HTML and summary. A summary that is all of an item is its content."""
+    if content == "none":
+        return None, None
+    whole = item.content_html or item.summary or ""
+    if content == "full" and (whole or item.enclosures):
+        shown = html(whole, item, image)
+        if shown is not None:
+            is_further = item.content_html and item.summary and item.summary != item.content_html
+            return shown, (text_of(item.summary, limit=_SUMMARY_CHARACTERS) or None) if is_further else None
+    return None, (
+        text_of(item.summary, limit=_SUMMARY_CHARACTERS)
+        or text_of(item.content_html, limit=_SUMMARY_CHARACTERS)
+        or None
+    )
+
+
+def _dates(item: Candidate) -> tuple[datetime | None, datetime]:
+    """Publication and last change, neither later than the first time that the item was seen.
+
+    Readers sort by these dates, and take a document for unchanged if its date is not later than the last: a
+    date of 2099 would be on top, and hide all that comes, until then.
+    """
+    published = item.sort_date
+    updated = published if item.updated_at is None else min(item.updated_at, item.created_at)
+    return published if item.is_dated else None, max(published, updated)
+
+
+def _title_of(item: Candidate, link: str | None) -> str:
+    limit = _TITLE_OF_TEXT_CHARACTERS
+    return (
+        text_of(item.summary, limit=limit)
+        or text_of(item.content_html, limit=limit)
+        or one_line(link, limit=limit)
+        or _feed_title(item.feed)
+    )
+
+
+def _author(author: str) -> str:
+    match = _MAIL_AND_NAME.fullmatch(author.strip()[:1_000])
+    return match[1] if match else author
+
+
+def _names(texts: Iterable[str]) -> tuple[str, ...]:
+    """The distinct texts that are not empty, each once, as they are listed."""
+    found = dict.fromkeys(one_line(text, limit=_NAME_CHARACTERS) for text in texts)
+    found.pop("", None)
+    return tuple(found)[:_MOST_OF_A_KIND]
+
+
+def _enclosures(item: Candidate, files: Iterable[Enclosure], image: PublicImage) -> tuple[Enclosure, ...]:
+    found: dict[str, Enclosure] = {}
+    for each in files:
+        kind = (each.type or "").partition(";")[0].strip().lower()
+        archived = image(item.item_id, each.url) if is_picture(each) else None
+        url = published_url(archived or each.url)
+        if url is None or len(found) == _MOST_OF_A_KIND:
+            continue
+        length = each.length if each.length is not None and 0 <= each.length <= _LARGEST_LENGTH else None
+        known_type = kind if _MEDIA_TYPE.fullmatch(kind) else None
+        found.setdefault(url, Enclosure(url=url, type=known_type, length=length))
+    return tuple(found.values())
+
+
+def _feed_title(feed: SourceFeed) -> str:
+    return one_line(feed.title, limit=MOST_TITLE_CHARACTERS) or feed.id
+
+
+def _copy(topic: TopicSpec, item: Candidate) -> Copy:
+    return Copy(member=str(topic.of[item.member]), title=_feed_title(item.feed), url=published_url(item.link))
+
+
+def rfc3339(at: datetime) -> str:
+    """The instant in UTC as RFC 3339 has it, without fractions."""
+    return f"{at.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()}Z"

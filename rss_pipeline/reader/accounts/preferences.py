@@ -1,0 +1,90 @@
+"""The preferences of a user: how the reader shows things. They are one JSON text in the user's row."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from rss_pipeline.collector.models.whole_number import whole_number
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.storage.accounts import users
+
+
+class Preferences(BaseModel):
+    """Every preference with its default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    theme: Literal["auto", "light", "dark"] = Field(
+        default="auto", description="Colours; auto follows the system."
+    )
+    density: Literal["comfortable", "compact"] = Field(
+        default="comfortable", description="Space between entries."
+    )
+    order: Literal["published", "newest", "oldest"] = Field(
+        default="published",
+        description="Which entries are first: the newest by date of publication, the newest or the oldest by"
+        " arrival.",
+    )
+    dates: Literal["relative", "absolute"] = Field(
+        default="relative", description="Dates as ages or as dates."
+    )
+    entries_per_page: Annotated[int, Field(ge=10, le=200, strict=True), BeforeValidator(whole_number)] = (
+        Field(default=50, description="Entries that are loaded at once.")
+    )
+    show_read: bool = Field(default=False, strict=True, description="Show entries that were read, too.")
+    mark_read_on_open: bool = Field(default=True, strict=True, description="An entry that is opened is read.")
+    show_failing_feed: bool = Field(
+        default=False,
+        strict=True,
+        description="Show a feed of its own with the feeds that fail as entries.",
+    )
+    publisher_images: bool = Field(
+        default=False,
+        strict=True,
+        description="Load images that are not archived from their publishers, who see your address then.",
+    )
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    for field in schema["properties"].values():
+        field.pop("default")
+
+
+class SomePreferences(Preferences):
+    """The preferences to set; those that are left out stay as they are."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+
+def stored_preferences(text: str) -> Preferences:
+    """Preferences from a user's row. What this version does not know, a newer one may have written: it keeps
+    its default."""
+    found = json.loads(text)
+    known = {name: value for name, value in found.items() if name in Preferences.model_fields}
+    while True:
+        try:
+            return Preferences(**known)
+        except ValidationError as error:
+            for mistake in error.errors():
+                known.pop(str(mistake["loc"][0]), None)
+
+
+def read_preferences(caller: Caller) -> Preferences:
+    """The caller's preferences. Raises NoSession where the session has ended."""
+    [found] = caller.read(users.preferences(caller.user_id))
+    return stored_preferences(found.rows[0]["preferences"])
+
+
+def change_preferences(caller: Caller, changes: SomePreferences) -> Preferences:
+    """Set the preferences that are given; return all. Raises NoSession where the session has ended."""
+    given = changes.model_dump_json(exclude_unset=True)
+    _, found = caller.write(
+        users.change_preferences(caller.user_id, given), users.preferences(caller.user_id)
+    )
+    return stored_preferences(found.rows[0]["preferences"])
+
+
+def write_preferences(caller: Caller, preferences: Preferences) -> None:
+    """Replace the caller's preferences. Raises NoSession where the session has ended."""
+    caller.write(users.put_preferences(caller.user_id, preferences.model_dump_json()))

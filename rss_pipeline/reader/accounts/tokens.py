@@ -1,0 +1,136 @@
+"""The tokens by which a client names a session: a JWT for half an hour, or an opaque one as long as it lives.
+
+Both only name a session; whether it is alive is read from the store in every request (callers.py). The key
+that signs is secret.py's.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import jwt
+
+from rss_pipeline.errors import NoSession
+from rss_pipeline.reader.accounts.callers import SessionKey
+from rss_pipeline.storage.accounts.sessions import Kind
+
+TOKEN_LIFETIME = timedelta(minutes=30)
+
+_ALGORITHM = "HS256"
+_TYPE = "rss-session+jwt"
+_ISSUER = "rss-pipeline"
+_AUDIENCE = "rss-pipeline-reader"
+_CLAIMS = ["iss", "aud", "sub", "exp", "iat", "jti"]
+_MOST_CHARACTERS = 1_000
+"""Ours have some 350."""
+_CLOCK_STEP = timedelta(minutes=1)
+"""By so much the clocks of two machines, or of one before and after it was set, may differ."""
+_OPAQUE = re.compile(r"([0-9a-f]{32})/([A-Za-z0-9_-]{43})", re.ASCII)
+_USER_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_SESSION_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A new opaque token, and the id of the session that it opens: a hash, which makes no token."""
+
+    secret: str
+    session_id: str
+
+    def of(self, user_id: str) -> str:
+        """The token's text. It holds no `=`, at which clients would split it."""
+        return f"{user_id}/{self.secret}"
+
+
+def new_opaque() -> Opaque:
+    """A token for a session that is about to begin: 256 random bits."""
+    secret = secrets.token_urlsafe(32)
+    return Opaque(secret, _session_id(secret))
+
+
+def read_opaque(token: str, purpose: Kind) -> SessionKey:
+    """The session that an opaque token names.
+
+    Raises:
+        NoSession: no token of ours looks like this.
+    """
+    match = _OPAQUE.fullmatch(token)
+    if match is None:
+        raise NoSession
+    return SessionKey(_session_id(match[2]), match[1], purpose)
+
+
+def sign_jwt(secret: bytes, *, user_id: str, session_id: str, now: datetime) -> tuple[str, datetime]:
+    """A JWT of a session of kind `login`, and when it expires."""
+    issued = now.replace(microsecond=0)
+    expires_at = issued + TOKEN_LIFETIME
+    claims = {
+        "iss": _ISSUER,
+        "aud": _AUDIENCE,
+        "sub": user_id,
+        "exp": int(expires_at.timestamp()),
+        "iat": int(issued.timestamp()),
+        "jti": session_id,
+    }
+    return jwt.encode(claims, secret, _ALGORITHM, headers={"typ": _TYPE}), expires_at
+
+
+def read_jwt(secret: bytes, token: str, *, now: datetime) -> SessionKey:
+    """The session that a JWT of ours names, as only `sign_jwt` makes it.
+
+    Raises:
+        NoSession: it is signed by another key or algorithm or not at all, it is of another type, issuer or
+            audience, it lacks a claim, or it has expired.
+    """
+    if len(token) > _MOST_CHARACTERS:
+        raise NoSession
+    try:
+        claims = _signed_claims(secret, token)
+    except (jwt.PyJWTError, ValueError):
+        # ValueError: a lone surrogate in the text.
+        raise NoSession from None
+    expires, issued, user_id, session_id = (claims[name] for name in ("exp", "iat", "sub", "jti"))
+    if not (type(expires) is int and type(issued) is int):
+        raise NoSession
+    at = now.timestamp()
+    # One that expires late comes from a clock that was ahead, and would live on for as long.
+    if not at < expires <= at + (TOKEN_LIFETIME + _CLOCK_STEP).total_seconds():
+        raise NoSession
+    if not (_is_of(_USER_ID, user_id) and _is_of(_SESSION_ID, session_id)):
+        raise NoSession
+    return SessionKey(session_id, user_id, "login")
+
+
+@lru_cache(maxsize=1_000)
+def _signed_claims(secret: bytes, token: str) -> Mapping[str, Any]:
+    """The claims of a token of ours, whenever it expires: a client sends the same one for half an hour.
+
+    Raises:
+        jwt.PyJWTError, ValueError: the token is invalid (failures are not cached).
+    """
+    decoded = jwt.decode_complete(
+        token,
+        secret,
+        algorithms=[_ALGORITHM],
+        audience=_AUDIENCE,
+        issuer=_ISSUER,
+        # The instants are checked by the clock that is passed in.
+        options={"require": _CLAIMS, "verify_exp": False, "verify_iat": False},
+    )
+    if decoded["header"].get("typ") != _TYPE:
+        raise jwt.InvalidTokenError("a token of another type")
+    return MappingProxyType(decoded["payload"])
+
+
+def _session_id(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _is_of(form: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and form.fullmatch(value) is not None

@@ -1,0 +1,148 @@
+"""GET /api/search: what a client gets. What is found is tested in pipeline/search."""
+
+import logging
+import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from rss_pipeline.api.app import create_app
+from rss_pipeline.features.search.build import bring_up_to_date
+from rss_pipeline.features.search.index_file import open_to_write, throw_away
+from rss_pipeline_tests.api.reading import ann
+from rss_pipeline_tests.storage.values import item, register, spec, visit
+from rss_pipeline_tests.support.reader import HOST, Reader, User, served
+from rss_pipeline_tests.support.waiting import PATIENCE
+
+
+def index(reader: Reader) -> None:
+    with open_to_write(reader.settings.search_path) as file:
+        bring_up_to_date(file, reader.database, now=reader.clock())
+
+
+def titles(answer: Any) -> list[str]:
+    return [each["title"] for each in answer.json()["items"]]
+
+
+def read_all(user: User, **query: str | int) -> list[str]:
+    found: list[str] = []
+    cursor = None
+    while True:
+        params = query if cursor is None else {**query, "cursor": cursor}
+        answer = user.client.get("/api/search", params=params)
+        assert answer.status_code == 200
+        found += titles(answer)
+        cursor = answer.json()["next_cursor"]
+        if cursor is None:
+            return found
+
+
+def test_items_are_found_with_their_states_and_snippets(reader: Reader) -> None:
+    user = ann(reader, a=2)
+    visit(reader.database, [item("x", title="A & <b>", content_html="<p>東京 & <i>x</i></p>")], id="a")
+    index(reader)
+    answer = user.client.get("/api/search", params={"q": "東京"})
+    assert answer.status_code == 200
+    [found] = answer.json()["items"]
+    of_list = user.client.get("/api/items").json()["items"][0]
+    assert found.pop("title_html") == "A &amp; &lt;b&gt;"
+    assert found.pop("snippet_html") == "<mark>東京</mark> &amp; x"
+    assert found == {name: value for name, value in of_list.items() if name != "html"}
+    assert (answer.json()["next_cursor"], answer.json()["left_out"]) == (None, [])
+
+
+def test_all_pages_together_are_everything_in_both_orders(reader: Reader) -> None:
+    user = ann(reader, a=7, b=4)
+    index(reader)
+    by_date = read_all(user, q="title", limit=100)
+    assert len(by_date) == 11
+    for limit in (1, 3, 11):
+        assert read_all(user, q="title", limit=limit) == by_date
+        assert sorted(read_all(user, q="title", limit=limit, order="rank")) == sorted(by_date)
+
+
+def test_a_cursor_that_is_none_is_an_invalid_request(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    index(reader)
+    for cursor in ("", "x", "1_2_3", "٣"):
+        answer = user.client.get("/api/search", params={"q": "title", "cursor": cursor})
+        assert (answer.status_code, answer.json()["kind"]) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"' * 10_000, "word " * 2_000, "東京" * 1_700, "author:", "\0\ud7ff\x1f", "()*^{}:", "-" * 10_000],
+)
+def test_no_text_is_an_error_and_what_was_left_out_is_said(reader: Reader, text: str) -> None:
+    user = ann(reader, a=1)
+    index(reader)
+    with reader.served() as client:
+        client.headers["Authorization"] = f"Bearer {user.token}"
+        answer = client.get("/api/search", params={"q": text})
+    assert answer.status_code == 200
+    assert answer.json()["items"] == []
+    assert len(text) < 100 or answer.json()["left_out"]
+
+
+def test_nobody_sees_what_only_another_subscribes(reader: Reader) -> None:
+    user = ann(reader, a=2)
+    register(reader.database, spec("a"), spec("hidden"))
+    visit(reader.database, [item("s", title="Title of hidden")], id="hidden")
+    index(reader)
+    assert len(read_all(user, q="title")) == 2
+    for query in ("hidden", "feed:hidden", "-nothing hidden", "author:hidden"):
+        assert read_all(user, q=query) == []
+        assert read_all(user, q=query, order="rank") == []
+
+
+def test_without_an_index_a_problem_says_so(reader: Reader, caplog: pytest.LogCaptureFixture) -> None:
+    user = ann(reader, a=1)
+    with caplog.at_level(logging.ERROR):
+        answer = user.client.get("/api/search", params={"q": "title"})
+    assert (answer.status_code, answer.json()["kind"]) == (503, "search_unavailable")
+    assert answer.headers["Retry-After"]
+    assert str(reader.settings.home) not in answer.text
+    index(reader)
+    assert len(read_all(user, q="title")) == 1
+    throw_away(reader.settings.search_path)
+    index(reader)
+    assert len(read_all(user, q="title")) == 1
+    assert caplog.records == []
+
+
+def test_a_search_right_after_the_start_waits_for_the_first_index_and_only_a_few_do(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    app = create_app(replace(reader.stores, first_index_until=time.monotonic() + PATIENCE))
+    with served(app) as found, ThreadPoolExecutor(5) as threads:
+        headers = {"Authorization": f"Bearer {user.token}", "Host": HOST}
+        url = f"http://127.0.0.1:{found.port}/api/search?q=title"
+        searches = [threads.submit(httpx.get, url, headers=headers, timeout=2 * PATIENCE) for _ in range(5)]
+        # Four wait; for the fifth there is no place.
+        [refused] = wait(searches, PATIENCE, FIRST_COMPLETED).done
+        assert refused.result().status_code == 503
+        index(reader)
+        assert [search.result().status_code for search in searches if search is not refused] == [200] * 4
+
+
+def test_an_index_that_is_damaged_while_it_is_used_is_a_problem(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    index(reader)
+    assert len(read_all(user, q="title")) == 1
+    path = reader.settings.search_path
+    throw_away(path)
+    path.write_bytes(b"no database" * 1_000)
+    answer = user.client.get("/api/search", params={"q": "title"})
+    assert (answer.status_code, answer.json()["kind"]) == (503, "search_unavailable")
+
+
+def test_a_client_that_has_the_answer_gets_304(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    index(reader)
+    first = user.client.get("/api/search", params={"q": "title"})
+    again = user.client.get(
+        "/api/search", params={"q": "title"}, headers={"If-None-Match": first.headers["ETag"]}
+    )
+    assert again.status_code == 304

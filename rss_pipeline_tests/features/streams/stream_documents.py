@@ -1,0 +1,100 @@
+"""Documents whose items belong to streams, stored by the statements of a visit, and what the tables say then.
+
+No test is in here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.item import FeedHeader, Item, item_id
+from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.features.streams import sql as streams
+from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
+from rss_pipeline.features.topics import topics
+from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.storage.database import Database
+from rss_pipeline_tests.storage.values import NOW, claim_one, closing, inserts, response
+
+JANE = FieldSelector(author=("Jane",))
+
+
+def by(author: str) -> FieldSelector:
+    return FieldSelector(author=(author,))
+
+
+def stream_specs(**selectors: FieldSelector | str) -> tuple[StreamSpec, ...]:
+    return tuple(StreamSpec(name=name, selector=selector) for name, selector in selectors.items())
+
+
+def parsed(
+    some: Sequence[Item], members: Mapping[str, Iterable[str]], *, at: datetime = NOW, **fields: Any
+) -> Parsed:
+    """A document of the feed `a` with these items; `members` are guids by the name of the stream."""
+    return Parsed(
+        document=Document(response=response(at=at), path=Path("body"), body_bytes=9, content_hash="hash"),
+        path=Path("rows"),
+        header=FeedHeader(format="rss20", title=None, link=None, charset="utf-8", charset_rule="utf-8"),
+        items_seen=len(some),
+        duplicate_guids=0,
+        dropped_items=0,
+        bad_dates=(),
+        **{
+            "stream_members": {
+                name: tuple(item_id("a", guid) for guid in guids) for name, guids in members.items()
+            },
+            **fields,
+        },
+    )
+
+
+def store(
+    database: Database,
+    some: Sequence[Item],
+    members: Mapping[str, Iterable[str]],
+    *,
+    at: datetime = NOW,
+    claimed: tuple[Feed, str] | None = None,
+    **fields: Any,
+) -> None:
+    """Visit the feed `a`: the statements of the op store, in one batch."""
+    feed, token = claimed or claim_one(database, now=at)
+    document = parsed(some, members, at=at, **fields)
+    judgement = streams.judgement_of(feed, document, token=token)
+    ids = [item_id("a", each.guid) for each in some]
+    groups = [statement for group in judgement.groups(ids) for statement in group]
+    note = streams.note_document(feed, token, document)
+    database.batch([*inserts(feed, token, some, at=at), *groups, *note, closing(feed, token, some, at=at)])
+
+
+def rows(database: Database) -> dict[str, list[str]]:
+    """The guids of the members of each stream."""
+    found: dict[str, list[str]] = {}
+    for row in database.query(
+        """SELECT stream, guid FROM item_streams JOIN items ON items.id = item_id
+        AND items.feed_id = item_streams.feed_id ORDER BY stream, guid"""
+    ).rows:
+        found.setdefault(row["stream"], []).append(row["guid"])
+    return found
+
+
+def state(database: Database, name: str = "jane") -> streams.StreamState:
+    return {each.name: each for each in streams.stream_states(database, "a")}[name]
+
+
+def with_topic(database: Database, *of: str) -> None:
+    topic = TopicSpec(id="t", of=tuple(map(Member.of, of)))
+    topics.apply(database, topics.topic_changes([topic], database.batch([topics.STORED_TOPICS])[0].rows))
+    published(database)
+
+
+def published(database: Database) -> None:
+    database.query("UPDATE topics SET stale = 0")
+
+
+def is_stale(database: Database) -> bool:
+    [row] = database.query("SELECT stale FROM topics").rows
+    published(database)
+    return bool(row["stale"])
