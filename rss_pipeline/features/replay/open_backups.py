@@ -12,7 +12,7 @@ from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.outcome import Document, Pending, Response
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable, file_error
 from rss_pipeline.features.replay.backup_visit import BackupVisit, BackupVisits, Unreadable
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import Spool
 from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.objects import ObjectStore
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from rss_pipeline.features.replay.replay import ReplayProblem, replay_feeds
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.storage.feeds.feeds import feed_ids
 from rss_pipeline.storage.items import tombstones
 

@@ -27,12 +27,11 @@ from rss_pipeline.features.replay.sql import known_rows, row_of
 from rss_pipeline.features.replay.store_backup import store_backup, with_lost_items
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
-from rss_pipeline.pipeline.visits.document_failures import rejected
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents
+from rss_pipeline.pipeline.visits.visit import rejected
 from rss_pipeline.storage.database import item_bytes
 from rss_pipeline.storage.images import tasks
 from rss_pipeline.storage.images.tasks import MovedImage

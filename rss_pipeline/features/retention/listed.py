@@ -17,8 +17,7 @@ from rss_pipeline.features.replay.backup_visit import BackupVisit
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.backups import newest_same_backup

@@ -16,8 +16,7 @@ from dagster._core.events import DagsterEventType
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.streams.stream_changes import Known, StreamChange, stream_changes
 from rss_pipeline.orchestration.partitions import KEYS_AT_ONCE, STREAMS
-from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS
-from rss_pipeline.orchestration.reporting.versions import version_tags
+from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS, version_tags
 from rss_pipeline.storage.database import Database
 
 _EVENTS_AT_ONCE = 100

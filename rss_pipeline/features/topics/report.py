@@ -7,9 +7,7 @@ import dagster as dg
 
 from rss_pipeline.features.topics.publications import keys
 from rss_pipeline.features.topics.publish import Publication, Stores
-from rss_pipeline.orchestration.reporting.asset_keys import TOPICS
-from rss_pipeline.orchestration.reporting.places import place
-from rss_pipeline.orchestration.reporting.versions import version_tags
+from rss_pipeline.orchestration.reporting.asset_keys import TOPICS, place, version_tags
 
 
 def topic_events(

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.features.retention.result import Allowance
-from rss_pipeline.orchestration.instance.nothing_to_purge import nothing_to_purge
+from rss_pipeline.orchestration.instance.history_tables import nothing_to_purge
 from rss_pipeline.orchestration.instance.run_history import History
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
