@@ -34,7 +34,6 @@ _COMMANDS = {
     "forget": "upkeep.forget",
     "migrate": "upkeep.migrate",
     "schema": "upkeep.schema",
-    "doctor": "upkeep.doctor",
     "copy": "upkeep.copy",
     "move-images": "upkeep.move_images",
     "user": "user.user",

@@ -1,4 +1,4 @@
-"""The commands that keep the stores in order: `clean`, `purge`, `forget`, `migrate`, `schema`, `doctor`,
+"""The commands that keep the stores in order: `clean`, `purge`, `forget`, `migrate`, `schema`,
 `copy`, `move-images`.
 
 The daemon does the clean and the purge by itself each day.
@@ -291,28 +291,6 @@ def _without_up(settings: Settings) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-@click.command()
-@click.option("--alert", is_flag=True, help="Send a test alert to RSS_ALERT_WEBHOOK as well.")
-@as_json
-def doctor(alert: bool, as_json: bool) -> None:
-    """Check everything this installation needs, and show how to fix what is wrong.
-
-    Changes nothing, except that it writes and deletes one small object. Exit code 1 if a check fails.
-    """
-    from rss_pipeline.features.health.doctor import examine, try_alert
-    from rss_pipeline.orchestration.instance.run_times import daemon_state
-
-    checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now, daemon=daemon_state)
-    if alert:
-        checks.append(try_alert(os.environ, cwd=Path.cwd()))
-    if as_json:
-        say_json([check.as_json() for check in checks])
-    else:
-        output.show_checks(checks)
-    if any(check.state == "failure" for check in checks):
-        sys.exit(1)
 
 
 @click.command()

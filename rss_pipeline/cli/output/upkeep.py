@@ -1,22 +1,18 @@
-"""The output of `doctor`, `copy`, `clean` and `purge`, as text and as JSON.
+"""The output of `copy`, `clean` and `purge`, as text and as JSON.
 
-The work itself is in pipeline/health, storage/copy, pipeline/retention and orchestration/upkeep/purge_job.py.
+The work itself is in storage/copy, pipeline/retention and orchestration/upkeep/purge_job.py.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
-
-from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import (
     ROWS_SHOWN,
     complain,
     new_console,
     new_table,
-    plain,
     say,
     show_table,
 )
@@ -25,24 +21,9 @@ from rss_pipeline.features.copy.tables import Fingerprint
 from rss_pipeline.storage.database import Room, Row
 
 if TYPE_CHECKING:
-    from rss_pipeline.features.health.model import Finding
     from rss_pipeline.features.retention.result import CleanResult
 
 _FEEDS_SHOWN = 20
-_STATE_STYLES: Mapping[str, str] = {"ok": "green", "warning": "yellow", "failure": "bold red"}
-
-
-def show_checks(checks: "Sequence[Finding]") -> None:
-    """One line for each check, the fix below it, and the number of each state."""
-    console = new_console()
-    for check in checks:
-        style = _STATE_STYLES[check.state]
-        text = Text.assemble((f"{check.state:<8}", style), (f"{check.name:<18}", "bold"), plain(check.found))
-        console.print(text, soft_wrap=True)
-        for line in check.fix.splitlines():
-            console.print(Text(f"{'':<26}{plain(line)}", style=style), soft_wrap=True)
-    counts = Counter(check.state for check in checks)
-    console.print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures")
 
 
 def show_unlisted(rows: Sequence[Row]) -> None:
