@@ -23,7 +23,7 @@ from rss_pipeline.features.replay.backup_visit import (
     Replayed,
 )
 from rss_pipeline.features.replay.open_backups import open_backups, slices
-from rss_pipeline.features.replay.sql import known_rows, row_of
+from rss_pipeline.features.replay.sql import row_of
 from rss_pipeline.features.replay.store_backup import store_backup, with_lost_items
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
@@ -36,7 +36,7 @@ from rss_pipeline.pipeline.visits.parse import parse_documents
 from rss_pipeline.storage.database import item_bytes
 from rss_pipeline.storage.images import tasks
 from rss_pipeline.storage.images.tasks import MovedImage
-from rss_pipeline.storage.items.items import image_source
+from rss_pipeline.storage.items.items import image_source, known_rows
 
 
 def parse(visits: BackupVisits, *, run: RunContext, pool: ParserPool, spool: Spool) -> BackupVisits:

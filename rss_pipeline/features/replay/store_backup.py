@@ -25,7 +25,7 @@ from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import forget_failed_document
 from rss_pipeline.storage.items.aliases import add_aliases
-from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows
+from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, known_rows, not_stored
 from rss_pipeline.storage.items.members import Judgement
 
 _TITLE = COLUMNS.index("title")
@@ -64,7 +64,7 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
             # The next visit reads this document again, and stores its validators.
             forget_failed_document(database, feed.id, parsed.document.content_hash)
     visit.handled.update(id for chunk in fresh for id in chunk.ids)
-    known = replays.known_rows(chunks) if new or visit.dry_run or visit.repair else {}
+    known = known_rows(chunks) if new or visit.dry_run or visit.repair else {}
     findings = [Finding(item_id=id, title=known[id][_TITLE], what="new") for id in new]
     gone: list[Finding] = []
     differing: list[Finding] = []
@@ -156,7 +156,7 @@ def _not_handled(chunks: Sequence[RowChunk], handled: set[str]) -> list[RowChunk
         if len(fresh) == len(chunk.ids):
             some.append(chunk)
         elif fresh:
-            known = replays.known_rows([chunk])
+            known = known_rows([chunk])
             imageless = set(chunk.imageless)
             some += (
                 replace(each, imageless=tuple(id for id in each.ids if id in imageless))
@@ -168,8 +168,8 @@ def _not_handled(chunks: Sequence[RowChunk], handled: set[str]) -> list[RowChunk
 def _would_be_new(database: Database, feed_id: str, fresh: Sequence[RowChunk]) -> tuple[str, ...]:
     new: list[str] = []
     for chunk in fresh:
-        pairs = [(id, row[_GUID]) for id, row in replays.known_rows([chunk]).items()]
-        missing = replays.not_stored(database, feed_id, pairs)
+        pairs = [(id, row[_GUID]) for id, row in known_rows([chunk]).items()]
+        missing = not_stored(database, feed_id, pairs)
         new += [id for id in chunk.ids if id in missing]
     return tuple(new)
 

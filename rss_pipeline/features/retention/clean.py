@@ -26,10 +26,11 @@ from rss_pipeline.errors import (
 )
 from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.features.retention.refusal import DAY, FEW, MOST_AT_ONCE, Extent, ahead, jump, refusal
-from rss_pipeline.features.retention.result import Allowance, CleanResult
-from rss_pipeline.features.retention.user_backups import back_up_all
+from rss_pipeline.features.retention.result import CleanResult
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
+from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline.progress import NoProgress, Progress
+from rss_pipeline.reader.user_backups import back_up_all
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups import expiry
 from rss_pipeline.storage.database import Database, HasReserve, InFile, shrink

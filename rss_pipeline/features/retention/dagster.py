@@ -14,11 +14,11 @@ from pydantic import Field
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import CleanRefused
 from rss_pipeline.features.retention.clean import clean
-from rss_pipeline.features.retention.result import Allowance, CleanResult, Removed
+from rss_pipeline.features.retention.result import CleanResult, Removed
 from rss_pipeline.orchestration.cause_first import cause_first
 from rss_pipeline.orchestration.run_config import NOTHING, plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
-from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG
+from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG, Allowance
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore

@@ -16,7 +16,7 @@ from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.features.replay.kept_users import (
+from rss_pipeline_tests.reader.kept_users import (
     FEEDS,
     MANY,
     USERS,

@@ -24,7 +24,7 @@ from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
-from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
+from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, known_rows, with_guid
 from rss_pipeline_tests.storage.values import register, spec
 from rss_pipeline_tests.support.examples import examples
 
@@ -116,7 +116,7 @@ class Feed:
         parsed = self.read(number)
         assert parsed.document.backup_key is not None
         firsts: dict[str, list[object]] = {}
-        for row in replays.known_rows(read_chunks(parsed.path)).values():
+        for row in known_rows(read_chunks(parsed.path)).values():
             link = str(row[COLUMNS.index("link")])
             firsts.setdefault(link, with_guid(row, "a", link, "link", item_bytes=MAX_VALUE_BYTES))
         replays.insert(
