@@ -18,6 +18,11 @@ from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import FeedServer
 
 
+@pytest.fixture
+def pipeline(dagster_pipeline: DagsterPipeline) -> DagsterPipeline:
+    return dagster_pipeline
+
+
 def run_replay_job(pipeline: DagsterPipeline, id: str, **config: bool) -> dg.ExecuteInProcessResult:
     """A run of the job for one partition."""
     job = pipeline.definitions().resolve_job_def(REPLAY_BACKUPS)
