@@ -6,14 +6,19 @@ the project asks `FEATURES` and names no feature. To remove a feature, remove it
 `FEATURES`, and the features that name it in `needs`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     import click
+    import dagster as dg
+
+    from rss_pipeline.orchestration.parts import Building, DagsterParts
+    from rss_pipeline.storage.database import Database
 
 T = TypeVar("T")
 
@@ -37,6 +42,18 @@ def _load(name: str) -> Any:
 
 
 @dataclass(frozen=True)
+class AfterPoll:
+    """A last step of each poll, such as the publication of what changed."""
+
+    op: "Part[dg.OpDefinition]"
+    """The op after `report`. Its configuration has `later`: leave it to the job."""
+    job: "Part[dg.JobDefinition]"
+    """The same work by itself: `rss-pipeline poll` runs it after its last round, if it is due."""
+    is_due: "Part[Callable[[Database, datetime], bool]]"
+    """True if the job has work at this instant; a small query."""
+
+
+@dataclass(frozen=True)
 class Feature:
     """The list of what one feature adds. Each field is a point of extension; most features use a few."""
 
@@ -44,5 +61,9 @@ class Feature:
     """The name of its package."""
     needs: tuple[str, ...] = ()
     """The features that it uses: they cannot be removed without it. There are no circles."""
+    after_poll: AfterPoll | None = None
+    """A step at the end of each poll."""
     commands: Mapping[str, "Part[click.Command]"] = field(default_factory=dict)
     """Commands of `rss-pipeline`, by name."""
+    dagster: "Part[Callable[[Building], DagsterParts]] | None" = None
+    """Assets, checks, jobs, schedules, sensors and resources, for all definitions."""

@@ -1,5 +1,5 @@
-"""The jobs of feeds, topics and images: `poll_feeds`, `refresh_feeds`, `publish_topics`, `download_images`,
-`replay_backups`, `replay_all`.
+"""The jobs of feeds and images: `poll_feeds`, `refresh_feeds`, `download_images`, `replay_backups`,
+`replay_all`.
 
 One run claims everything that is due; a feed or image that fails does not fail the run. The assets that a
 person materializes are in assets.py, with the same ops; the clean and the purge are in features/retention and
@@ -11,23 +11,19 @@ import dagster as dg
 
 from rss_pipeline.features.replay import dagster as replay_ops
 from rss_pipeline.features.replay.parts import parts
-from rss_pipeline.features.topics import dagster as topic_ops
-from rss_pipeline.orchestration.assets import item_images
+from rss_pipeline.orchestration.assets import end_poll, item_images
 from rss_pipeline.orchestration.ops import poll as ops
 from rss_pipeline.orchestration.ops import refresh as refresh_ops
 from rss_pipeline.orchestration.ops.claim import claim
 from rss_pipeline.orchestration.partitions import feeds_partitions
-from rss_pipeline.orchestration.queueing import REPLAY_TAG
+from rss_pipeline.orchestration.queueing import MINUTES_TAGS, REPLAY_TAG
 from rss_pipeline.orchestration.ui_labels import OWNERS
 
 POLL_FEEDS = "poll_feeds"
 REFRESH_FEEDS = "refresh_feeds"
-PUBLISH_TOPICS = "publish_topics"
 DOWNLOAD_IMAGES = "download_images"
 REPLAY_BACKUPS = "replay_backups"
 REPLAY_ALL = "replay_all"
-MINUTES_TAGS = {"dagster/max_runtime": "1800"}
-"""For runs that take minutes: Dagster ends a run that hangs after half an hour; in seconds."""
 REPLAY_TAGS = {"dagster/priority": "-2", REPLAY_TAG: "1"}
 """After polls, which have -1."""
 
@@ -46,7 +42,7 @@ def poll_feeds() -> None:
     visits = claim()
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images, ops.visit_more):
         visits = step(visits)
-    topic_ops.publish(ops.report(visits))
+    end_poll(visits)
 
 
 @dg.job(
@@ -66,22 +62,7 @@ def refresh_feeds() -> None:
     for step in (ops.backup, ops.parse, ops.store):
         visits = step(visits)
     visits = ops.extract_images(refresh_ops.answer(visits, requests))
-    topic_ops.publish(ops.report(refresh_ops.visit_the_rest(visits, requests)))
-
-
-@dg.job(
-    name=PUBLISH_TOPICS,
-    description=(
-        "Publishes every topic that changed, once its `every` has passed. Polls do the same as their last"
-        " step; the sensor `publish_when_changed` starts this job for other changes: by replays, repairs,"
-        " cleans, images archived later, feeds.yaml, another machine. The run fails if a topic could not be"
-        " published; it stays due."
-    ),
-    tags=MINUTES_TAGS,
-    owners=OWNERS,
-)
-def publish_topics() -> None:
-    topic_ops.publish_due()
+    end_poll(refresh_ops.visit_the_rest(visits, requests))
 
 
 download_images = dg.define_asset_job(

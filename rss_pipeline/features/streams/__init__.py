@@ -7,4 +7,5 @@ FEATURE = Feature(
     commands={
         "streams": Part("streams.cli:streams"),
     },
+    dagster=Part("streams.dagster:parts"),
 )
