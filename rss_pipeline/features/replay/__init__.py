@@ -8,4 +8,5 @@ FEATURE = Feature(
         "replay": Part("replay.cli:replay"),
         "restore": Part("replay.cli:restore"),
     },
+    dagster=Part("replay.dagster:dagster_parts"),
 )

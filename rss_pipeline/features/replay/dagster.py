@@ -1,7 +1,6 @@
-"""The ops of replays: from `open_backups` to `report_replay` for the job `replay_backups`; `replay_part` for
-the job `replay_all`.
+"""The jobs `replay_backups` and `replay_all` with their ops, and what they report.
 
-Each body calls pipeline/replay. The value between two ops is the list of backups.
+The value between two ops is the list of backups.
 https://docs.dagster.io/guides/build/ops
 """
 
@@ -19,10 +18,18 @@ from rss_pipeline.features.streams.report import report_judged
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.visits import SessionResource, visits_in, visits_out
+from rss_pipeline.orchestration.partitions import feeds_partitions
+from rss_pipeline.orchestration.parts import Building, DagsterParts
+from rss_pipeline.orchestration.queueing import REPLAY_TAG
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.run_config import plain
-from rss_pipeline.orchestration.ui_labels import kind
+from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.registry.sync import registered_accesses
+
+REPLAY_BACKUPS = "replay_backups"
+REPLAY_ALL = "replay_all"
+REPLAY_TAGS = {"dagster/priority": "-2", REPLAY_TAG: "1"}
+"""After polls, which have -1."""
 
 _FEEDS_AT_ONCE = 100
 """Their events are one transaction."""
@@ -156,3 +163,52 @@ def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Ite
                 allow_retries=False,
             )
         yield dg.Output(None, metadata=metadata)
+
+
+@dg.job(
+    name=REPLAY_BACKUPS,
+    partitions_def=feeds_partitions,
+    tags=REPLAY_TAGS,
+    owners=OWNERS,
+    description=(
+        "Reads all backups of a feed again, oldest first, and stores the items that are missing, with the"
+        " ids and dates that they would have had. No request is made to the publisher; validators, counts and"
+        " schedule stay as they are. With `dry_run` it writes nothing and lists the items that would be new"
+        " and the items that the parser now reads differently; with `repair` it rewrites those. One run for"
+        " each feed; start a backfill for several feeds, and `replay_all` for all. A run fails only if a"
+        " backup could not be read or a store fails."
+    ),
+)
+def replay_backups() -> None:
+    visits = parse_backups.alias("parse")(open_backups())
+    visits = store_backups.alias("store")(visits)
+    visits = extract_backup_images.alias("extract_images")(visits)
+    report_replay(visits)
+
+
+def build_replay_all(shards: int) -> dg.JobDefinition:
+    """The job `replay_all`, with 16 partitions for each of RSS_SHARDS."""
+
+    @dg.job(
+        name=REPLAY_ALL,
+        partitions_def=dg.StaticPartitionsDefinition([str(part) for part in parts.parts(shards)]),
+        tags=REPLAY_TAGS,
+        owners=OWNERS,
+        description=(
+            "Reads all backups of all feeds again, as `replay_backups` does for one feed. Each partition is a"
+            " part of the feeds, by their ids, and its runs read each backup of these feeds once: start a"
+            " backfill of all partitions. Several of its runs work at once, on all workers of a fleet, after"
+            " polls. A run that was ended may be started again, with the partitions that are missing or"
+            " failed. `rss-pipeline replay --all --queue` starts the same, with `dry_run` or `repair` for all"
+            " runs. A run fails only if a backup could not be read, after all others were, or a store fails."
+        ),
+    )
+    def replay_all() -> None:
+        replay_part()
+
+    return replay_all
+
+
+def dagster_parts(of: Building) -> DagsterParts:
+    """Both jobs."""
+    return DagsterParts(jobs=[replay_backups, build_replay_all(of.settings.shards)])

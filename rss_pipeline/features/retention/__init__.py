@@ -5,4 +5,5 @@ from rss_pipeline.features.feature import Feature, Part
 FEATURE = Feature(
     name="retention",
     commands={"clean": Part("retention.cli:clean")},
+    dagster=Part("retention.dagster:parts"),
 )
