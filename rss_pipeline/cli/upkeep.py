@@ -279,9 +279,7 @@ def move_images(settings: Settings, as_json: bool) -> None:
         )
 
 
-# The output of `copy`, `clean` and `purge`, as text and as JSON.
-#
-# The work itself is in storage/copy, pipeline/retention and orchestration/upkeep/purge_job.py.
+# What the commands print, and that of `clean` about the room in the file.
 
 _FEEDS_SHOWN = 20
 

@@ -16,7 +16,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 
 if TYPE_CHECKING:
-    from rss_pipeline.features.retention.result import CleanResult
+    from rss_pipeline.features.retention.model import CleanResult
 
 _FEEDS_SHOWN = 20
 
@@ -38,7 +38,7 @@ def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
     --yes; `restore --retired` brings items back. Exit code 1 if it refused, or something could not be
     removed.
     """
-    from rss_pipeline.features.retention.clean import clean as clean_stores
+    from rss_pipeline.features.retention.service import clean as clean_stores
 
     with (
         reserve_released(settings.home),

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import CleanRefused
-from rss_pipeline.features.retention.clean import clean
-from rss_pipeline.features.retention.result import CleanResult, Removed
+from rss_pipeline.features.retention.model import CleanResult, Removed
+from rss_pipeline.features.retention.service import clean
 from rss_pipeline.orchestration.cause_first import cause_first
 from rss_pipeline.orchestration.parts import Building, DagsterParts
 from rss_pipeline.orchestration.run_config import NOTHING, plain

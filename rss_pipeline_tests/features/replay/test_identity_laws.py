@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.features.replay import sql as replays
-from rss_pipeline.features.replay.backup_visit import BackupVisit, Replayed
-from rss_pipeline.features.replay.replay import one_feed
-from rss_pipeline.features.replay.store_backup import store_backup
+from rss_pipeline.features.replay.model import BackupVisit, Replayed
+from rss_pipeline.features.replay.service import one_feed
+from rss_pipeline.features.replay.steps import store_backup
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase

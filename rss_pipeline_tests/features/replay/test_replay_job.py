@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.features.replay.dagster import REPLAY_BACKUPS, replay_backups
-from rss_pipeline.features.replay.parts import parts
+from rss_pipeline.features.replay.service import parts
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline_tests.features.replay.replays import all_rows, collected, poll_over_time, serve
 from rss_pipeline_tests.features.replay.yesterdays_parser import poll_with_worse_parser

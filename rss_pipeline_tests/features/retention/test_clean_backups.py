@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.features.retention.clean import clean
+from rss_pipeline.features.retention.service import clean
 from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline.reader.user_backups import RENEWED_AFTER
 from rss_pipeline.storage.backups.user_states import user_key
