@@ -8,6 +8,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import dagster as dg
+import pytest
 from dagster._utils.schedules import schedule_execution_time_iterator
 
 from rss_pipeline.collector.models.clock import utc_now
@@ -21,6 +22,11 @@ from rss_pipeline.pipeline.triggers.daily import (
 )
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import NOON
+
+
+@pytest.fixture
+def pipeline(dagster_pipeline: DagsterPipeline) -> DagsterPipeline:
+    return dagster_pipeline
 
 
 def run(state: str, minutes: float = 60, *, unfinished: bool = False) -> DailyRun:

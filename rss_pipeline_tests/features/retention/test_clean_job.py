@@ -20,6 +20,11 @@ from rss_pipeline_tests.support.server import FeedServer
 
 
 @pytest.fixture
+def pipeline(dagster_pipeline: DagsterPipeline) -> DagsterPipeline:
+    return dagster_pipeline
+
+
+@pytest.fixture
 def stocked(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
     stock(pipeline, server)
     return pipeline

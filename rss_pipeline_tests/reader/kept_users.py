@@ -9,9 +9,9 @@ from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
-from rss_pipeline.features.retention.user_backups import UserBackups, back_up_users
 from rss_pipeline.pipeline.session.kept_html import renew
 from rss_pipeline.reader.bodies import Bodies, Body
+from rss_pipeline.reader.user_backups import UserBackups, back_up_users
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds

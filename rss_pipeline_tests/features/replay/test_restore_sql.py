@@ -1,10 +1,10 @@
 """The state of a feed that a restore writes. Whole restores are in features/replay/test_restore.py."""
 
 from rss_pipeline.collector.models.item import item_id
+from rss_pipeline.features.replay.restore_sql import FeedState, adopt, restore_state
 from rss_pipeline.features.topics import topics
 from rss_pipeline.features.topics.model import Member, TopicSpec
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
-from rss_pipeline.storage.backups.restore import FeedState, adopt, restore_state
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.objects import ObjectInfo

@@ -1,26 +1,12 @@
-"""The values of a clean: its result and its time limit."""
+"""The result of a clean."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 
 from rss_pipeline.storage.database import Room
 
 REFUSALS_KEPT = 100
-
-
-class Allowance:
-    """The time limit of a clean in seconds; None is no limit."""
-
-    def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds = seconds
-        self._clock = clock
-        self._began = clock()
-
-    def is_spent(self, share: float = 1.0) -> bool:
-        """True once this share of the time is over."""
-        return self._seconds is not None and self._clock() - self._began >= share * self._seconds
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""The values of a replay: a backup that is read again, and its outcome.
-
-What is done with them is open_backups.py's and store_backup.py's.
-"""
+"""The values of a replay: a backup that is read again, and its outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -16,7 +16,7 @@ from typing import Any
 
 from rss_pipeline.errors import CopyRefused
 from rss_pipeline.features.copy.sides import Side
-from rss_pipeline.features.copy.tables import (
+from rss_pipeline.features.copy.sql import (
     TABLES,
     Fingerprint,
     copy_table,

@@ -1,6 +1,6 @@
 """Tables from one database into another, page by page, and fingerprints to compare them.
 
-Whether a copy may be made, and in which order, is stores.py's.
+Whether a copy may be made, and in which order, is service.py's.
 """
 
 import hashlib

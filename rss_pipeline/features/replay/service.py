@@ -1,12 +1,13 @@
-"""Replays: a feed's backups in time order, and the result for each feed.
-
-The steps of a backup are steps.py's; which feeds there are after a loss is restore.py's.
+"""Replays: a feed's backups in time order with the result for each feed, retired items brought back, and the
+parts of a replay of all feeds.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
+from zlib import crc32
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.http.redaction import Secrets
@@ -15,7 +16,7 @@ from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.replay import steps
-from rss_pipeline.features.replay.backup_visit import (
+from rss_pipeline.features.replay.model import (
     FINDINGS_KEPT,
     BackupVisit,
     BackupVisits,
@@ -24,14 +25,15 @@ from rss_pipeline.features.replay.backup_visit import (
     Replayed,
     Unreadable,
 )
-from rss_pipeline.features.replay.open_backups import slices
+from rss_pipeline.features.replay.steps import slices
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.identify import Planned
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.feeds.feeds import feed_ids, feeds_by_id
+from rss_pipeline.storage.items import tombstones
 from rss_pipeline.storage.items.unjudged import end_judgement, note_errors
 from rss_pipeline.storage.objects import ObjectStore
 
@@ -271,3 +273,92 @@ def summed(replays: Iterable[FeedReplay]) -> dict[str, int]:
         for name, count in replay.counts.items():
             total[name] = total.get(name, 0) + count
     return total
+
+
+# Retired items brought back from the backups: what a clean removed under a wrong clock or setting.
+# It may be ended at any moment and started again: a tombstone goes in the batch that brings its item back.
+
+
+@dataclass(slots=True, kw_only=True)
+class Revived:
+    """The result; grows while the feeds are read."""
+
+    feeds: int = 0
+    items_retired: int = 0
+    """Since the instant."""
+    items_revived: int = 0
+    items_lost: int = 0
+    """In no backup any more. Those that their feed still lists come back with its next document."""
+    problems: list[ReplayProblem] = field(default_factory=list)
+    """Backups that could not be read."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The result for programs."""
+        return asdict(self)
+
+
+def revive(run: RunContext, *, pool: ParserPool, spool: Spool, since: datetime) -> Revived:
+    """Store the items again that were retired since then, by the database's clock, and drop their tombstones.
+
+    They are as new as their arrival, so that the next clean does not retire them again.
+    """
+    known = set(feed_ids(run.database))
+    retired = {
+        each.feed_id: each.items
+        for each in tombstones.retired_since(run.database, since)
+        if each.feed_id in known
+    }
+    revived = Revived(feeds=len(retired), items_retired=sum(retired.values()))
+    for replay in replay_feeds(list(retired), run=run, pool=pool, spool=spool, retired_since=since):
+        lost = tombstones.drop_since(run.database, replay.feed.id, since=since)
+        revived.items_lost += lost
+        revived.items_revived += retired[replay.feed.id] - lost
+        revived.problems += replay.unread
+    return revived
+
+
+# The parts of a replay of all feeds: several runs at once, each of which reads the backups of its own feeds.
+# By the feed's id, and not by its host as the shards of polls: a replay requests nothing, one host may have a
+# tenth of all feeds, and a feed that moves to another host meanwhile would change its shard.
+
+PARTS_A_SHARD = 16
+"""With a shard for each 3,000 feeds a part has some 200 of them: a run that is killed loses minutes."""
+MOST_PARTS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One of `of` parts of all feeds; the first has number 1."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number} of {self.of}"
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The inverse of `str`.
+
+        Raises:
+            ValueError: it is no part.
+        """
+        found = re.fullmatch(r"(\d{1,4}) of (\d{1,4})", text)
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            raise ValueError(f"{text!r} is no part; a part is `1 of 16`")
+        return cls(number=int(found[1]), of=int(found[2]))
+
+    def has(self, feed_id: str) -> bool:
+        """True for the feeds of this part: the same on each machine, and at any time."""
+        return crc32(feed_id.encode()) % self.of == self.number - 1
+
+
+def parts(shards: int) -> list[Part]:
+    """The parts of a replay where polls have so many shards."""
+    count = min(PARTS_A_SHARD * shards, MOST_PARTS)
+    return [Part(number=number, of=count) for number in range(1, count + 1)]
+
+
+def feeds_of(database: Database, part: Part) -> list[str]:
+    """The ids of the feeds of a part, in their order. In memory is no more than those and a page."""
+    return list(filter(part.has, feed_ids(database)))

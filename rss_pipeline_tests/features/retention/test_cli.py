@@ -82,7 +82,7 @@ def test_the_command_exits_with_1_where_something_could_not_be_removed(
 ) -> None:
     monkeypatch.chdir(stocked.settings.home)
     refusing = Refusing(stocked.objects, lambda key: "/0." in key)
-    monkeypatch.setattr("rss_pipeline.cli.upkeep.open_objects", lambda _: refusing)
+    monkeypatch.setattr("rss_pipeline.features.retention.cli.open_objects", lambda _: refusing)
     stocked.database.query("UPDATE items SET created_at = ? WHERE guid LIKE 'new%'", [_now()])
     let_visited(stocked, datetime.now(UTC))
     done = CliRunner().invoke(main, ["clean"], env={"RSS_PIPELINE_HOME": str(stocked.settings.home)})

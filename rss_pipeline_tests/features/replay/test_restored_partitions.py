@@ -2,12 +2,19 @@
 
 from functools import partial
 
+import pytest
+
 from rss_pipeline.features.replay.restore import restore
 from rss_pipeline.orchestration.registry_partitions import register, register_keys
 from rss_pipeline_tests.features.replay.replays import drop_database
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+
+
+@pytest.fixture
+def pipeline(dagster_pipeline: DagsterPipeline) -> DagsterPipeline:
+    return dagster_pipeline
 
 
 def test_a_restored_feed_has_its_key_and_is_reported_at_its_next_visit(

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from rss_pipeline_tests.features.replay.kept_users import back_up
 from rss_pipeline_tests.features.replay.replays import collected, drop_database
 from rss_pipeline_tests.features.replay.test_restore import changing
+from rss_pipeline_tests.reader.kept_users import back_up
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import FeedServer

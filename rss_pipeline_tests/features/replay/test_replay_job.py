@@ -8,14 +8,20 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rss_pipeline.features.replay.parts import parts
-from rss_pipeline.orchestration.jobs import REPLAY_BACKUPS
+from rss_pipeline.features.replay.dagster import REPLAY_BACKUPS, replay_backups
+from rss_pipeline.features.replay.service import parts
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline_tests.features.replay.replays import all_rows, collected, poll_over_time, serve
 from rss_pipeline_tests.features.replay.yesterdays_parser import poll_with_worse_parser
+from rss_pipeline_tests.orchestration.runs.test_poll_job import check_types
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import FeedServer
+
+
+@pytest.fixture
+def pipeline(dagster_pipeline: DagsterPipeline) -> DagsterPipeline:
+    return dagster_pipeline
 
 
 def run_replay_job(pipeline: DagsterPipeline, id: str, **config: bool) -> dg.ExecuteInProcessResult:
@@ -152,3 +158,7 @@ def test_a_part_with_a_backup_that_cannot_be_read_fails_after_all_others_were(
     data: Any = failure.event_specific_data
     assert "1 of 2 backups could not be read" in data.user_failure_data.description
     assert (pipeline.guids("one"), pipeline.guids("two")) == (["a"], ["b"])
+
+
+def test_dagster_checks_the_type_of_a_list_of_backups_and_of_none_of_them() -> None:
+    check_types(replay_backups)

@@ -1,8 +1,7 @@
 """One clean: items past their time with their images, old backups, unused feeds, what killed processes left;
 and HTML of items that other rules made.
 
-Order and faults are decided here; the statements are storage.items.retention's and storage.backups.expiry's.
-The command and the job `clean_store` run it.
+Order and faults are decided here. Which backups expire is storage.backups.expiry's.
 """
 
 import logging
@@ -24,19 +23,20 @@ from rss_pipeline.errors import (
     StorageRejected,
     disk_is_full,
 )
+from rss_pipeline.features.retention import sql as removals
 from rss_pipeline.features.retention import sql as retention
+from rss_pipeline.features.retention.model import CleanResult
 from rss_pipeline.features.retention.refusal import DAY, FEW, MOST_AT_ONCE, Extent, ahead, jump, refusal
-from rss_pipeline.features.retention.result import Allowance, CleanResult
-from rss_pipeline.features.retention.user_backups import back_up_all
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
+from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline.progress import NoProgress, Progress
+from rss_pipeline.reader.user_backups import back_up_all
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups import expiry
 from rss_pipeline.storage.database import Database, HasReserve, InFile, shrink
 from rss_pipeline.storage.feeds import forget, unused
 from rss_pipeline.storage.images.places import move_private
 from rss_pipeline.storage.installation import far_dates
-from rss_pipeline.storage.items import removals
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore, Sweeps
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def clean(
     backups_after: str = "",
     progress: Progress | None = None,
 ) -> CleanResult:
-    """Remove what is past its time at `now`; see storage.items.retention. Two at once are harmless.
+    """Remove what is past its time at `now`; see sql.py. Two at once are harmless.
 
     It may be ended at any moment; the next one completes it. Memory does not grow with what there is to
     remove. `confirmed`: a person wants it although a refusal (refusal.py) advises against it.

@@ -1,14 +1,11 @@
 """Whose state is backed up and when; that a kill, a removal or a clean at any moment does no harm."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.retention.clean import clean
-from rss_pipeline.features.retention.user_backups import (
-    RENEWED_AFTER,
+from rss_pipeline.reader.user_backups import (
     back_up_all,
     back_up_user,
     back_up_users,
@@ -29,7 +26,6 @@ from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, st
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.storage.values import NOW, register, spec
 from rss_pipeline_tests.support.databases import migrated
-from rss_pipeline_tests.support.pipeline import Pipeline
 
 USERS = ("ann", "bob")
 
@@ -128,27 +124,6 @@ def test_a_user_whose_restore_is_not_done_does_not_replace_the_backup(
     assert back_up_all(database, objects, now=NOW, is_over=never).written == 1
     assert not back_up_user(database, objects, "ann", now=NOW)
     assert keys(objects) == [user_key("bob")]
-
-
-def test_the_clean_backs_up_what_is_missing_or_old_and_deletes_no_backup(pipeline: Pipeline) -> None:
-    database, objects = pipeline.database, pipeline.objects
-    for user in USERS:
-        readers.add_user(database, user)
-    objects.put(user_key("of-a-lost-database"), b"", content_type="application/gzip")
-
-    def cleaned(after: timedelta) -> int:
-        written = {info.modified for info in objects.list(user_key("bob"))} or {pipeline.clock()}
-        now = max(written) + after
-        return clean(database, objects, pipeline.settings, now=now, confirmed=True).users_backed_up
-
-    assert cleaned(timedelta()) == 2
-    assert cleaned(timedelta(days=1)) == 0
-    objects.delete_many([user_key("ann")])
-    assert cleaned(timedelta(days=1)) == 1
-    assert cleaned(RENEWED_AFTER + timedelta(days=400)) == 2
-    assert [info.key for info in objects.list("state/")] == sorted(
-        [*map(user_key, USERS), user_key("of-a-lost-database")]
-    )
 
 
 @pytest.mark.slow
