@@ -6,7 +6,7 @@ the project asks `FEATURES` and names no feature. To remove a feature, remove it
 `FEATURES`, and the features that name it in `needs`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     import click
+
+    from rss_pipeline.cli.output.status import StatusLook, StatusSection
 
 T = TypeVar("T")
 
@@ -46,3 +48,5 @@ class Feature:
     """The features that it uses: they cannot be removed without it. There are no circles."""
     commands: Mapping[str, "Part[click.Command]"] = field(default_factory=dict)
     """Commands of `rss-pipeline`, by name."""
+    status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
+    """Sections of `status`, each read once in its database; None for one with nothing to say."""

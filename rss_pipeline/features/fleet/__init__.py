@@ -7,4 +7,5 @@ FEATURE = Feature(
     commands={
         "worker": Part("fleet.cli:worker"),
     },
+    status=(Part("fleet.output:status_section"),),
 )

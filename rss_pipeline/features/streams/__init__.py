@@ -7,4 +7,5 @@ FEATURE = Feature(
     commands={
         "streams": Part("streams.cli:streams"),
     },
+    status=(Part("streams.output:status_section"),),
 )

@@ -7,4 +7,5 @@ FEATURE = Feature(
     commands={
         "publish": Part("topics.cli:publish"),
     },
+    status=(Part("topics.output:status_section"),),
 )
