@@ -9,9 +9,13 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
-from rss_pipeline.features.fleet.watch import build_watch
 from rss_pipeline.features.health.alert_sensor import build_alerts
-from rss_pipeline.features.health.asset_checks import build_check_schedule, build_checks, check_health
+from rss_pipeline.features.health.asset_checks import (
+    build_check_schedule,
+    build_checks,
+    build_watches,
+    check_health,
+)
 from rss_pipeline.features.retention.dagster import clean_store, cleaning_resource
 from rss_pipeline.features.topics import dagster as topic_ops
 from rss_pipeline.orchestration.assets import PARTITIONS_A_RUN, feed_items, item_images
@@ -77,7 +81,7 @@ def build_definitions(
         sensors=[
             *build_sensors(settings, clock=clock, looks=looks),
             *build_alerts(settings, clock=clock),
-            *([] if settings.fleet is None else [build_watch(settings, clock=clock)]),
+            *build_watches(settings, clock=clock),
         ],
         resources={**resources, **(resource_overrides or {})},
         # One process for each run: values between ops stay in memory, and a process start costs 3 s and more.

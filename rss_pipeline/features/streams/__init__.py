@@ -4,6 +4,7 @@ from rss_pipeline.features.feature import Feature, Part
 
 FEATURE = Feature(
     name="streams",
+    checks=(Part("streams.checks:CHECKS"),),
     commands={
         "streams": Part("streams.cli:streams"),
     },
