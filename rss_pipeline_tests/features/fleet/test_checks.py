@@ -5,8 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from rss_pipeline.features.fleet import checks
 from rss_pipeline.features.fleet.checks import what_to_add, workers_alive
 from rss_pipeline.features.fleet.machines import Seen, WorkerRun
+from rss_pipeline.features.health import asset_checks
+from rss_pipeline.orchestration import jobs
 from rss_pipeline_tests.features.fleet.machines import MINUTE, NOW, a_run, fleet, machine, main, seen
 
 MAIN = seen(main())
@@ -119,3 +122,11 @@ def test_a_database_with_too_few_connections_for_the_workers_is_a_warning() -> N
     assert check.state == "warning"
     assert check.found.endswith("gives 31 connections, and the main machine and 2 workers need up to some 32")
     assert "max_connections" in check.fix
+
+
+def test_the_checks_know_the_jobs_by_their_names() -> None:
+    """They are loaded without Dagster."""
+    assert (checks.POLL_FEEDS, checks.CHECK_HEALTH) == (
+        jobs.POLL_FEEDS,
+        asset_checks.CHECK_HEALTH,
+    )
