@@ -15,7 +15,7 @@ from rss_pipeline.cli.output.items import open_page, show_item, show_items
 from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.features.fleet.workers import fleet
-from rss_pipeline.features.streams.sql import stream_states, warned_streams
+from rss_pipeline.features.streams.states import stream_states, warned_streams
 from rss_pipeline.features.topics import output as topic_output
 from rss_pipeline.features.topics.states import topic_states
 from rss_pipeline.settings import Settings

@@ -27,7 +27,7 @@ from rss_pipeline.features.health.model import (
     listed,
 )
 from rss_pipeline.features.health.public_objects import public_objects
-from rss_pipeline.features.streams.sql import count_streams, warned_streams
+from rss_pipeline.features.streams.states import count_streams, warned_streams
 from rss_pipeline.features.topics.states import topic_states
 from rss_pipeline.pipeline.registry.sync import unconfirmed
 from rss_pipeline.settings import Settings

@@ -25,6 +25,7 @@ from rss_pipeline.features.replay.backup_visit import (
     Unreadable,
 )
 from rss_pipeline.features.replay.open_backups import slices
+from rss_pipeline.features.streams.sql import end_judgement, note_errors
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext
@@ -33,7 +34,6 @@ from rss_pipeline.pipeline.visits.identify import Planned
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
-from rss_pipeline.storage.items.unjudged import end_judgement, note_errors
 from rss_pipeline.storage.objects import ObjectStore
 
 NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})

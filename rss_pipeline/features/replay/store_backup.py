@@ -19,14 +19,13 @@ from rss_pipeline.features.replay.backup_visit import (
     Replayed,
     StoredItem,
 )
-from rss_pipeline.features.streams.sql import judgement_of
+from rss_pipeline.features.streams.sql import Judgement, judgement_of
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import forget_failed_document
 from rss_pipeline.storage.items.aliases import add_aliases
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows
-from rss_pipeline.storage.items.members import Judgement
 
 _TITLE = COLUMNS.index("title")
 _OMITTED = COLUMNS.index("content_omitted")

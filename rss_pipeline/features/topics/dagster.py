@@ -12,8 +12,8 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.streams.refresh import judge_streams, refresh
 from rss_pipeline.features.streams.report import report_judged, report_state
+from rss_pipeline.features.streams.service import judge_streams, refresh
 from rss_pipeline.features.topics.publications import due
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
