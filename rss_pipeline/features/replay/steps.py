@@ -28,7 +28,7 @@ from rss_pipeline.features.replay.model import (
     Unreadable,
 )
 from rss_pipeline.features.replay.sql import row_of
-from rss_pipeline.features.streams.sql import judgement_of
+from rss_pipeline.features.streams.sql import Judgement, judgement_of
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
@@ -51,7 +51,6 @@ from rss_pipeline.storage.items.items import (
     known_rows,
     not_stored,
 )
-from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.objects import ObjectStore
 
 

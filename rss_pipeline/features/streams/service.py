@@ -1,21 +1,18 @@
 """Stored items judged anew by streams with a changed selector, and the end of streams that left feeds.yaml.
 
 For selectors by field, which need no document. Items are judged by XPath where a document is read: the
-members of such a stream stay as they are until then, or until a replay. The statements are
-storage.items.unjudged's.
+members of such a stream stay as they are until then, or until a replay.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from rss_pipeline.features.streams.fields import FieldMatcher
-from rss_pipeline.features.streams.model import StreamSpec
-from rss_pipeline.features.streams.sql import stream_states
+from rss_pipeline.features.streams.model import FieldMatcher, StreamSpec
+from rss_pipeline.features.streams.sql import Judgement, drop_streams, end_judgement, stored_items, unjudged
+from rss_pipeline.features.streams.states import stream_states
 from rss_pipeline.features.topics.model import Member
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items.members import Judgement
-from rss_pipeline.storage.items.unjudged import drop_streams, end_judgement, stored_items, unjudged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
