@@ -52,7 +52,7 @@ from rss_pipeline.features.opml import api as opml
 from rss_pipeline.features.opml import pages as lists_of_feeds
 from rss_pipeline.features.search import api as search
 from rss_pipeline.features.statistics import pages as statistics
-from rss_pipeline.features.statistics.ttl_cache import Timed
+from rss_pipeline.features.statistics.pages import Timed
 from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.web.headers import headers_named
 

@@ -4,6 +4,7 @@ The zone of days and hours is the browser's, which the script of the pages leave
 `?zone=`; without both it is UTC.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from datetime import date
 from typing import Any, TypeVar, cast
@@ -19,19 +20,47 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.routers.answered import no_feed
-from rss_pipeline.features.statistics import figures
-from rss_pipeline.features.statistics.activity import SHOWN_SPANS, Activity, read_activity
-from rss_pipeline.features.statistics.figures import Step, busiest_hour
+from rss_pipeline.features.statistics import service
 from rss_pipeline.features.statistics.plots import DAY_NAMES, Bar, bars, heat
-from rss_pipeline.features.statistics.storage_size import Objects, backups_of, whole
-from rss_pipeline.features.statistics.ttl_cache import Timed
-from rss_pipeline.features.statistics.zones import zone_named
+from rss_pipeline.features.statistics.service import (
+    SHOWN_SPANS,
+    Activity,
+    Objects,
+    Step,
+    backups_of,
+    read_activity,
+    whole,
+    zone_named,
+)
+from rss_pipeline.features.statistics.sql import FeedRoom, VisitDay, feed_room, room_of
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.accounts.users import look_for_owner
-from rss_pipeline.storage.subscriptions.activity import VisitDay
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
-from rss_pipeline.storage.subscriptions.storage_size import FeedRoom, feed_room, room_of
+
+# Values that are kept for a time, so that what a remote store has read is not read for every view.
+
+MOST_KEPT = 200
+
+
+class Timed:
+    """Values by key, each for so many seconds, the latest ones alone."""
+
+    def __init__(self, *, lifetime: float, seconds: Callable[[], float], most: int = MOST_KEPT) -> None:
+        self._lifetime, self._seconds, self._most = lifetime, seconds, most
+        self._values: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()
+
+    def get(self, key: Hashable) -> Any:
+        """The value, or None for one that is too old or was never put."""
+        until, value = self._values.get(key, (0.0, None))
+        return value if self._seconds() < until else None
+
+    def put(self, key: Hashable, value: object) -> None:
+        self._values[key] = (self._seconds() + self._lifetime, value)
+        self._values.move_to_end(key)
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
+
 
 router = APIRouter(include_in_schema=False)
 
@@ -58,7 +87,7 @@ async def of_all_feeds(
             request, "whole", lambda: whole(stores.settings, stores.database, stores.objects)
         )
     feed_ids = [feed.feed_id for feed in frame.feeds]
-    ranking = figures.ranking(activity.came, feed_ids, steps=len(activity.steps))
+    ranking = service.ranking(activity.came, feed_ids, steps=len(activity.steps))
     counts = [found.items for found in activity.stored.values()]
     return page(
         request,
@@ -66,7 +95,7 @@ async def of_all_feeds(
         title="Statistics",
         frame=frame,
         ranking=ranking,
-        silent=ranking.silent[: figures.SILENT_LISTED],
+        silent=ranking.silent[: service.SILENT_LISTED],
         feeds={feed.feed_id: feed for feed in frame.feeds},
         stored_items=None if None in counts else sum(count or 0 for count in counts),
         everything=everything,
@@ -134,7 +163,7 @@ async def _activity(
 
 def _values(request: Request, activity: Activity, *, wanted: int) -> dict[str, Any]:
     """The values of an activity that both templates show."""
-    since, average = figures.average_since(activity.steps, today=activity.today)
+    since, average = service.average_since(activity.steps, today=activity.today)
     keep_days = request.app.state.stores.settings.keep_days
     return {
         "activity": activity,
@@ -153,8 +182,8 @@ def _values(request: Request, activity: Activity, *, wanted: int) -> dict[str, A
             "unchanged": sum(day.unchanged for day in activity.visits),
             "failed": sum(day.failed for day in activity.visits),
         },
-        "busiest": figures.busiest_hour(activity.published),
-        "by_day": figures.share_by_day(activity.published),
+        "busiest": service.busiest_hour(activity.published),
+        "by_day": service.share_by_day(activity.published),
     }
 
 
@@ -221,7 +250,7 @@ def items_plot(activity: Activity) -> Markup:
 
 def hours_plot(activity: Activity) -> Markup:
     """Items by day of the week and hour."""
-    busiest = busiest_hour(activity.published)
+    busiest = service.busiest_hour(activity.published)
     said = "None has a date with a time."
     if busiest is not None:
         day, hour, items = busiest

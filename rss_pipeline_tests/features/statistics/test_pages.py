@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.features.statistics.ttl_cache import Timed
+from rss_pipeline.features.statistics.pages import Timed
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import item, register, spec, visit
