@@ -4,9 +4,13 @@ A feature is a package in this folder. Its docstring is its front page, and its 
 what it adds. A part is named, not imported: nothing of a feature is loaded before it is used, and the rest of
 the project asks `FEATURES` and names no feature. To remove a feature, remove its folder, its line in
 `FEATURES`, and the features that name it in `needs`.
+
+Two things need no field: a feature's templates (`search/search.html`), and its style sheets and scripts
+(`static_url("plots.css")`), are found in its folder.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -14,6 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     import click
+    from fastapi import APIRouter
+
+    from rss_pipeline.api.google_reader.call import FeatureCall
+    from rss_pipeline.cli.reader import ChildProcess
+    from rss_pipeline.settings import Settings
 
 T = TypeVar("T")
 
@@ -46,3 +55,25 @@ class Feature:
     """The features that it uses: they cannot be removed without it. There are no circles."""
     commands: Mapping[str, "Part[click.Command]"] = field(default_factory=dict)
     """Commands of `rss-pipeline`, by name."""
+    reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
+    """Calls of the Google Reader API, by name: `subscription/export`."""
+    reader_larger_bodies: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of a body by path, for addresses that take more than others."""
+    reader_longer_addresses: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of an address by path, likewise."""
+    reader_objects: tuple["Part[Callable[[Settings, bool], AbstractContextManager[object]]]", ...] = ()
+    """An object each that the reader keeps while it runs (`Stores.of`). Called with True where the reader's
+    processes start just now."""
+    reader_page_parts: str | None = None
+    """A template with parts of the reader's own pages, each a macro named by its place: `header()`,
+    `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_edit(feed)`."""
+    reader_pages: tuple["Part[APIRouter]", ...] = ()
+    """Pages; api/pages/render.py says how one is made."""
+    reader_problems: Mapping[str, tuple[int, str, str]] = field(default_factory=dict)
+    """Kinds of errors of the JSON API: the status, what it is, and what to do."""
+    reader_processes: tuple["Part[Callable[[Settings], ChildProcess]]", ...] = ()
+    """Processes that run as long as the reader does."""
+    reader_routers: tuple["Part[APIRouter]", ...] = ()
+    """Routers of the JSON API, below /api."""
+    reader_settings: Mapping[str, str] = field(default_factory=dict)
+    """Pages among the settings: their names by address."""
