@@ -1,15 +1,14 @@
-"""The calls on subscriptions and folders: lists of both, edits, counts of unread items, OPML."""
+"""The calls on subscriptions and folders: lists of both, edits, counts of unread items."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import PRIVATE, Refused, as_json, not_understood, ok
+from rss_pipeline.api.google_reader.answers import Refused, as_json, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.streams import (
     READING_LIST,
@@ -28,9 +27,6 @@ from rss_pipeline.api.google_reader.subscriptions.edits import (
 )
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.opml.export_list import export_opml, subscribed
-from rss_pipeline.features.opml.import_list import import_list
-from rss_pipeline.features.opml.upload import UPLOAD, OpmlRefused
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task_of
 from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
@@ -48,9 +44,6 @@ from rss_pipeline.storage.subscriptions.folders import (
 )
 from rss_pipeline.storage.subscriptions.listing import FeedName, feed_names, list_names
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, UNCHANGED
-
-MOST_IMPORTED_BYTES = UPLOAD.file_bytes
-_MOST_MISTAKES = 20
 
 
 async def subscription_list(call: Call) -> Response:
@@ -169,44 +162,6 @@ async def disable_tag(call: Call) -> Response:
     statements = [one for label in labels for one in remove_folder(session.user_id, label.name)]
     await session.write(*statements)
     return ok()
-
-
-async def export(call: Call) -> Response:
-    """GET subscription/export: the subscriptions as OPML."""
-    session = signed_in(call)
-    found, folders = await session.run(
-        lambda caller: caller.read(list_names(caller.user_id), list_folders(caller.user_id))
-    )
-    body = await run_in_threadpool(
-        export_opml, subscribed(found), folder_names(folders), now=call.service.clock()
-    )
-    headers = {**PRIVATE, "Content-Disposition": 'attachment; filename="subscriptions.opml"'}
-    return Response(body, media_type="text/x-opml", headers=headers)
-
-
-async def import_opml(call: Call) -> Response:
-    """POST subscription/import: OPML as the body, of any content type (NetNewsWire, RSS Guard), or as a file
-    in a form. All of it is imported, or nothing."""
-    session = signed_in(call)
-    settings = call.service.stores.settings
-    body = _list_in(call)
-    try:
-        await session.change(lambda caller: import_list(caller, body, settings=settings))
-    except OpmlRefused as refused:
-        lines = str(refused).splitlines()
-        more = [] if len(lines) <= _MOST_MISTAKES else [f"... and {len(lines) - _MOST_MISTAKES} more"]
-        raise not_understood("\n".join(lines[:_MOST_MISTAKES] + more)) from None
-    return ok()
-
-
-def _list_in(call: Call) -> bytes:
-    kind = call.request.headers.get("content-type", "")
-    if not kind.lower().startswith("multipart/"):
-        return call.body
-    texts = [text for name in call.form.names for text in call.form.all(name) if "<" in text]
-    if not texts:
-        raise not_understood("The form has no file with a list of feeds.")
-    return texts[0].encode()
 
 
 def _subscription(row: FeedName) -> dict[str, object]:
