@@ -38,7 +38,7 @@ def _load(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Feature:
-    """What one feature adds. Each field is a point of extension; most features use a few."""
+    """The list of what one feature adds. Each field is a point of extension; most features use a few."""
 
     name: str
     """The name of its package."""

@@ -87,7 +87,7 @@ def build_definitions(
 
 # The computed assets `stream_items` and `topics`, with one partition for each stream and topic.
 #
-# A person materializes them. Polls and the job `publish_topics` update them, with the ops of ops/topics.py.
+# A person materializes them. Polls and the job `publish_topics` update them, with the ops of features/topics.
 # https://docs.dagster.io/guides/build/assets
 
 _FEED_ITEMS = dg.AssetIn(FEED_ITEMS, partition_mapping=dg.AllPartitionMapping(), dagster_type=dg.Nothing)

@@ -2,7 +2,7 @@
 `replay_backups`, `replay_all`.
 
 One run claims everything that is due; a feed or image that fails does not fail the run. The assets that a
-person materializes are in assets.py, with the same ops; the clean and the purge are in clean_job.py and
+person materializes are in assets.py, with the same ops; the clean and the purge are in features/retention and
 purge_job.py.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """

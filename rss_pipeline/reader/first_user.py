@@ -1,6 +1,6 @@
 """The first user, who adds themselves: while there is none, no one could let them in.
 
-Who has to know the code is decided in api/; other users are added by pipeline/accounts.
+Who has to know the code is decided in api/; other users are added by reader/accounts.
 """
 
 import secrets

@@ -10,7 +10,7 @@ from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.identity import Identities
 
 # A document as a tree of elements, with the element of each item, for streams that are selected by XPath.
-# Only a parser makes one, and only collector.streams reads it: it leaves no process and is never stored.
+# Only a parser makes one, and only features.streams reads it: it leaves no process and is never stored.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """The sensor that evaluates the check `workers_alive` on the main machine, as soon as its result changes.
 
 The job of the other checks is executed by a worker: it could never say that there is none. What the check
-means is pipeline/health/fleet_checks.py's.
+means is features/fleet/checks.py's.
 """
 
 import dagster as dg

@@ -1,6 +1,6 @@
 """The health checks, as asset checks, and the job and the schedule that evaluate them.
 
-They are those of the table in pipeline/health/checks.py that name an asset. Each passes, warns or is an
+They are those of the table in features/health/checks.py that name an asset. Each passes, warns or is an
 error, with a sentence on what to do and a table of the feeds concerned. No check blocks a materialization.
 https://docs.dagster.io/guides/test/asset-checks
 """

@@ -1,8 +1,8 @@
 """The table of all health checks, and those of feeds, images, streams and topics.
 
 A check is a function from what was read to a `Finding`: pure, so that a test passes values and a clock. Its
-entry in `CHECKS` says how it is read and who shows it. Queries are in storage/reports/health.py; the checks
-of stores are in stores.py, those of several machines in fleet_checks.py.
+entry in `CHECKS` says how it is read and who shows it. Queries are in health_rows.py; the checks
+of stores are in stores.py, those of several machines in ../fleet/checks.py.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The checks of the places that hold state: the database, the object store, Dagster's folder, their disk.
 
 `doctor` looks at them before it asks the table of checks.py, for most of those need a database. The facts
-come from storage/backends/backend.py and storage/reports/diagnostics.py.
+come from storage/backends/backend.py and features/health/diagnostics.py.
 """
 
 import shlex

@@ -1,6 +1,6 @@
 """A list of feeds into a user's subscriptions: all of it in one transaction, or nothing.
 
-How a list is read is opml_in.py's. Nothing is fetched: new feeds are due, and the polls that follow visit
+How a list is read is upload.py's. Nothing is fetched: new feeds are due, and the polls that follow visit
 them as any other, paced and with back-off.
 """
 

@@ -1,6 +1,6 @@
 """A backfill of the job `replay_all`, as the UI's button starts it, but with a config for its runs.
 
-Dagster's daemon makes the runs, and continues where it was interrupted. What a run does is ops/replay.py's.
+Dagster's daemon makes the runs, and continues where it was interrupted. What a run does is dagster.py's.
 https://docs.dagster.io/guides/build/partitions-and-backfills/backfilling-data
 """
 

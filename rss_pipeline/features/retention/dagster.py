@@ -1,6 +1,6 @@
 """The job `clean_store`: it removes old items, images and backups, and reports what it removed.
 
-The clean itself is in pipeline/retention/clean.py; schedules.py starts it.
+The clean itself is in features/retention/clean.py; schedules.py starts it.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """
 

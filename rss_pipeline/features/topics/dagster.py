@@ -1,6 +1,6 @@
 """The ops that judge streams and publish topics: after a poll, by the job `publish_topics`, and by hand.
 
-The judgement is in pipeline/streams, the publication in pipeline/topics/publish.py, their events are in
+The judgement is in features/streams, the publication in features/topics/publish.py, their events are in
 reporting/. The ops of a poll are in poll.py.
 https://docs.dagster.io/guides/build/ops
 """

@@ -1,6 +1,6 @@
 """The publication of topics in the database: which are due, the lease on one, and its end.
 
-What a topic shows is read by storage.items.newest, its documents are built in pipeline.topics. Leases live by
+What a topic shows is read by storage.items.newest, its documents are built in features.topics. Leases live by
 the database's clock.
 """
 

@@ -1,7 +1,7 @@
 """The decision whether a publication of topics starts now.
 
 Pure functions that return their reason; the sensor `publish_when_changed` calls them. Which topics are due is
-storage/topics/publications.py's.
+features/topics/publications.py's.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,6 +1,6 @@
 """The table `users`: accounts by name, their passwords' hashes and their preferences.
 
-Who may log in as one is decided in pipeline/accounts. Sessions are in sessions.py.
+Who may log in as one is decided in reader/accounts. Sessions are in sessions.py.
 """
 
 import re

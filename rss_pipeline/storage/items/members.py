@@ -1,6 +1,6 @@
 """The members of streams: statements that judge items again, for the batch that writes the items.
 
-Which items a stream matches is decided in collector.streams. The state of streams is streams.py's.
+Which items a stream matches is decided in features.streams. The state of streams is streams.py's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

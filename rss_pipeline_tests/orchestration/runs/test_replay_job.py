@@ -1,6 +1,6 @@
 """The jobs `replay_backups` and `replay_all`: a run of a partition, its observations, and what fails it.
 
-What a replay does to the rows is in pipeline/replay/test_replay.py.
+What a replay does to the rows is in features/replay/test_replay.py.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The job `clean_store`: what it reports, and the tag and the failure of a run that left something.
 
-What a clean removes is in pipeline/retention/test_clean.py.
+What a clean removes is in features/retention/test_clean.py.
 """
 
 from typing import Any

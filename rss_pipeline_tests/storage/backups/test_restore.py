@@ -1,4 +1,4 @@
-"""The state of a feed that a restore writes. Whole restores are in pipeline/replay/test_restore.py."""
+"""The state of a feed that a restore writes. Whole restores are in features/replay/test_restore.py."""
 
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.features.topics import topics
