@@ -91,7 +91,7 @@ _CHANGED_MEANWHILE = NotTheirs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressRights:
-    """What a user may do with the address of a feed."""
+    """The rights of a user to the address of a feed."""
 
     fixed: NotTheirs | None
     """The reason why it stays; None for who may change it."""

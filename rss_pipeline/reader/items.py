@@ -156,7 +156,7 @@ def items_by_number(user_id: str, numbers: Sequence[int]) -> Query[Mapping[int, 
 
 
 def named_items_with_texts(user_id: str, ids: Sequence[str]) -> Query[tuple[Sequence[ItemRow], Texts]]:
-    """Those of these items that are the user's feeds', newest first, and the starts of their texts."""
+    """The items of these ids that are the user's feeds', newest first, and the starts of their texts."""
     return Query.of(
         item_lists.items_by(user_id, Chosen.by_ids(ids), text_characters=READ_CHARACTERS),
         lambda found: (item_lists.named_items(found), item_lists.texts_of(found)),

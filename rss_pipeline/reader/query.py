@@ -1,4 +1,4 @@
-"""What a person is shown, as a query: the statements that read it, and its value from their results.
+"""Queries: the statements that read what a person is shown, and its value from their results.
 
 A page shows several things at once. Their queries are put together, so that all are of one moment and of one
 request to the database; `Caller.ask` sends them, with the look at the session.
