@@ -21,6 +21,7 @@ from rss_pipeline.errors import NoSession
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
 from rss_pipeline.reader.accounts.tokens import read_opaque
 from rss_pipeline.reader.bodies import Bodies
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.database import Result, Statement
 
 # The items that each session has been shown, so that mark-all-as-read without a time marks nothing newer.
@@ -167,6 +168,16 @@ class SignedIn:
     @property
     def session_id(self) -> str:
         return self.caller.key.session_id
+
+    async def ask(self, query: Query[T]) -> T:
+        """The value of a query that reads within a millisecond."""
+        with self._or_refused():
+            return await self.caller.ask(query)
+
+    async def ask_long(self, query: Query[T]) -> T:
+        """The value of a query that may take its time, in a thread."""
+        with self._or_refused():
+            return await self.caller.ask_long(query)
 
     async def read(self, *statements: Statement) -> list[Result]:
         """The results of statements that only read, within a millisecond."""

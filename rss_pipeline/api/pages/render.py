@@ -4,7 +4,8 @@ How a page is added:
 
 1. A module here with `router = APIRouter(include_in_schema=False)`. A page that needs a login has the
    parameter `caller: SignedIn` of api/auth.py: a request without a session goes to /login. It reads by
-   `frame, [found] = await read_frame(caller, statement)` (frame.py), in one batch, and answers
+   `frame, found = await read_frame(caller, query)` (frame.py), in one batch, where the query is a function of
+   rss_pipeline/reader/, and answers
    `page(request, "name.html", frame=frame, title="...", found=found)`.
 2. A form sends POST to a route that reads `await form_fields(request)` (forms.py), writes by
    `caller.write(...)`, and answers `see_other(local(fields.get("back")))`. That it comes from a page of ours
@@ -40,7 +41,7 @@ from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.reader.accounts.preferences import Preferences
-from rss_pipeline.storage.objects import public_url
+from rss_pipeline.reader.images import public_images
 
 NAME = "rss_pipeline"
 STATE_COOKIE = "state"
@@ -222,5 +223,5 @@ def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
 
 
 def _public_images(stores: Stores) -> list[str]:
-    url = public_url(stores.objects, "images/x")
-    return [] if url is None else [url.removesuffix("x")]
+    url = public_images(stores.objects)
+    return [] if url is None else [url]
