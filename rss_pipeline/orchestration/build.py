@@ -10,9 +10,13 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.features import FEATURES
-from rss_pipeline.features.fleet.watch import build_watch
 from rss_pipeline.features.health.alert_sensor import build_alerts
-from rss_pipeline.features.health.asset_checks import build_check_schedule, build_checks, check_health
+from rss_pipeline.features.health.asset_checks import (
+    build_check_schedule,
+    build_checks,
+    build_watches,
+    check_health,
+)
 from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.build_polls import run_resources
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
@@ -78,8 +82,8 @@ def build_definitions(
         sensors=[
             *build_sensors(building),
             *build_alerts(settings, clock=clock),
-            *([] if settings.fleet is None else [build_watch(settings, clock=clock)]),
             *(sensor for each in parts for sensor in each.sensors),
+            *build_watches(settings, clock=clock),
         ],
         resources={**resources, **(resource_overrides or {})},
         # One process for each run: values between ops stay in memory, and a process start costs 3 s and more.

@@ -29,8 +29,7 @@ from rss_pipeline.storage.images.closings import Archived
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import counts, folders, item_lists, listing
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Page, Scope
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
 from rss_pipeline_tests.features.topics.stored import add_feeds, add_items
 from rss_pipeline_tests.features.topics.stored import item as row_of

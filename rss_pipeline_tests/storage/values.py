@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.ending import Ending, IfGap
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, FeedSpec, NextVisit
-from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
-from rss_pipeline.collector.models.item import FeedHeader, Item
-from rss_pipeline.collector.models.outcome import Document, NotModified, Parsed, Response
+from rss_pipeline.collector.models.item import FeedHeader, Item, PublisherHints
+from rss_pipeline.collector.models.outcome import Document, Ending, IfGap, NotModified, Parsed, Response
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Database, Row, Statement, item_bytes
 from rss_pipeline.storage.feeds import claims, closings, leases, registered

@@ -15,7 +15,6 @@ doctor.py        all of it for a person: what the table has, and what must be ri
 alerts.py        the one `alert` with its cursor and back-off, and the looks that find what to report
 webhook.py       a message as Slack and Discord take it
 metrics.py       figures for Prometheus
-feed_notes.py    sentences of `status`
 
 Queries are in health_rows.py and storage/reports; asset_checks.py and alert_sensor.py are Dagster's.
 """

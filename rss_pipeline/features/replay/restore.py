@@ -25,8 +25,7 @@ from rss_pipeline.features.replay.restore_sql import (
 from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem, replay_feeds
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
 from rss_pipeline.storage.backups.user_states import (

@@ -26,16 +26,15 @@ from rss_pipeline.features.replay.model import (
     Unreadable,
 )
 from rss_pipeline.features.replay.steps import slices
+from rss_pipeline.features.streams.sql import end_judgement, note_errors
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.identify import Planned
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import feed_ids, feeds_by_id
 from rss_pipeline.storage.items import tombstones
-from rss_pipeline.storage.items.unjudged import end_judgement, note_errors
 from rss_pipeline.storage.objects import ObjectStore
 
 NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})

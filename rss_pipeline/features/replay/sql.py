@@ -10,14 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.streams.sql import Judgement, judge_again
 from rss_pipeline.features.topics.stale import mark_stale, mark_stale_if
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids, stored_authors
-from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.tombstones import revive
-from rss_pipeline.storage.items.unjudged import judge_again
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import compact, number
 

@@ -15,8 +15,7 @@ from rss_pipeline.errors import BackupUnreadable, InfrastructureError
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.backup import open_backup
 from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.pipeline.visits.parse import parse_documents

@@ -10,8 +10,11 @@ FEATURE = Feature(
         job=Part("topics.ops:publish_topics"),
         is_due=Part("topics.publications:is_due"),
     ),
+    checks=(Part("topics.checks:CHECKS"),),
     commands={
         "publish": Part("topics.cli:publish"),
     },
     dagster=Part("topics.dagster:parts"),
+    metrics=(Part("topics.checks:metrics"),),
+    status=(Part("topics.output:status_section"),),
 )
