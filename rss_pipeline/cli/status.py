@@ -17,7 +17,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.features.fleet.workers import fleet
 from rss_pipeline.features.streams.sql import stream_states, warned_streams
 from rss_pipeline.features.topics import output as topic_output
-from rss_pipeline.features.topics.states import topic_states
+from rss_pipeline.features.topics.sql import topic_states
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
 from rss_pipeline.storage.feeds import due

@@ -6,7 +6,7 @@ the project asks `FEATURES` and names no feature. To remove a feature, remove it
 `FEATURES`, and the features that name it in `needs`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     import click
     import dagster as dg
 
+    from rss_pipeline.collector.models.registry import KnownFeeds
+    from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
     from rss_pipeline.orchestration.parts import Building, DagsterParts
-    from rss_pipeline.storage.database import Database
+    from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
+    from rss_pipeline.storage.database import Database, Row, Statement
 
 T = TypeVar("T")
 
@@ -54,6 +57,22 @@ class AfterPoll:
 
 
 @dataclass(frozen=True)
+class RegistryKey:
+    """A key of feeds.yaml besides `feeds`, such as `topics`, with values of its own."""
+
+    name: str
+    read: "Part[Callable[[Node | None, KnownFeeds, Mapping[str, str], list[Mistake]], tuple[Any, ...]]]"
+    """The values, from the key's node, the feeds that they may name, and the environment; mistakes are added
+    to the list."""
+    stored: "Part[Statement]"
+    """The query of what the database has of them: each sync reads it, with the feeds, in one batch."""
+    write: "Part[Callable[[Database, tuple[Any, ...], Sequence[Row]], KeyChanges]]"
+    """Write the values, as far as they are others than the rows of `stored`."""
+    refuses_url: "Part[Callable[[str, Mapping[str, str]], str | None]] | None" = None
+    """The sentence about a feed that may not be in feeds.yaml, by its URL and the environment."""
+
+
+@dataclass(frozen=True)
 class Feature:
     """The list of what one feature adds. Each field is a point of extension; most features use a few."""
 
@@ -67,3 +86,10 @@ class Feature:
     """Commands of `rss-pipeline`, by name."""
     dagster: "Part[Callable[[Building], DagsterParts]] | None" = None
     """Assets, checks, jobs, schedules, sensors and resources, for all definitions."""
+    partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
+    """Partition keys of its own, brought up to date after each sync of feeds.yaml."""
+    registry_key: RegistryKey | None = None
+    """A key of feeds.yaml."""
+    stale: "Part[Statement] | None" = None
+    """A statement for each batch that changes what items of some feeds show. `{feeds}` in it becomes the
+    condition on a feed's id, such as `= ?` (storage/stale.py)."""

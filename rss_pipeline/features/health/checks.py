@@ -28,7 +28,7 @@ from rss_pipeline.features.health.model import (
 )
 from rss_pipeline.features.health.public_objects import public_objects
 from rss_pipeline.features.streams.sql import count_streams, warned_streams
-from rss_pipeline.features.topics.states import topic_states
+from rss_pipeline.features.topics.sql import topic_states
 from rss_pipeline.pipeline.registry.sync import unconfirmed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row

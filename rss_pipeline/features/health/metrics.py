@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.features.health.checks import health_checks
 from rss_pipeline.features.health.model import OFTEN, STATES, Look, evaluate
-from rss_pipeline.features.topics.states import TopicState, topic_states
+from rss_pipeline.features.topics.sql import TopicState, topic_states
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.database import Database

@@ -8,4 +8,5 @@ FEATURE = Feature(
         "streams": Part("streams.cli:streams"),
     },
     dagster=Part("streams.dagster:parts"),
+    partition_keys=Part("streams.report:register_streams"),
 )

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.streams.fields import FieldMatcher
 from rss_pipeline.features.streams.model import StreamSpec
 from rss_pipeline.features.streams.sql import stream_states
-from rss_pipeline.features.topics.model import Member
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.unjudged import drop_streams, end_judgement, stored_items, unjudged

@@ -9,7 +9,7 @@ from rich.text import Text
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.features.streams.sql import StreamState
-from rss_pipeline.features.topics.states import TopicState
+from rss_pipeline.features.topics.sql import TopicState
 
 TOPICS_LISTED = 20
 _WARNINGS_LISTED = 8

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rss_pipeline.features.streams.model import StreamSpec
-from rss_pipeline.features.topics.stale import mark_stale_if
 from rss_pipeline.storage.database import Statement, Value
 from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.stale import mark_stale_if
 
 _PIECE_BYTES = 400_000
 """Size of the items of one group: its statements have them three times beside up to a megabyte of rows."""
@@ -60,7 +60,7 @@ class Judgement:
         for piece in chunked(pairs, most=_PIECE_BYTES):
             params: list[Value] = [self.feed_id, judged, self.token, self.token, piece]
             yield [
-                mark_stale_if(
+                *mark_stale_if(
                     self.feed_id,
                     f"(EXISTS ({_LEAVING}) OR EXISTS ({_JOINING}))",
                     [],
