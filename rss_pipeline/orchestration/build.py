@@ -10,19 +10,20 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.features import FEATURES
-from rss_pipeline.features.fleet.watch import build_watch
 from rss_pipeline.features.health.alert_sensor import build_alerts
-from rss_pipeline.features.health.asset_checks import build_check_schedule, build_checks, check_health
-from rss_pipeline.features.retention.dagster import clean_store, cleaning_resource
+from rss_pipeline.features.health.asset_checks import (
+    build_check_schedule,
+    build_checks,
+    build_watches,
+    check_health,
+)
 from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.build_polls import run_resources
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
 from rss_pipeline.orchestration.jobs import (
-    build_replay_all,
     download_images,
     poll_feeds,
     refresh_feeds,
-    replay_backups,
 )
 from rss_pipeline.orchestration.looks import Looks
 from rss_pipeline.orchestration.parts import Building
@@ -51,10 +52,7 @@ def build_definitions(
     looks = Looks(settings)
     building = Building(settings=settings, clock=clock, looks=looks)
     parts = [feature.dagster.load()(building) for feature in FEATURES if feature.dagster is not None]
-    resources = {
-        **run_resources(settings, clock=clock, progress=progress, synced=synced),
-        "cleaning": cleaning_resource(settings, clock=clock),
-    }
+    resources = run_resources(settings, clock=clock, progress=progress, synced=synced)
     for each in parts:
         resources |= each.resources
     return dg.Definitions(
@@ -72,23 +70,20 @@ def build_definitions(
             poll_feeds,
             refresh_feeds,
             download_images,
-            clean_store,
             purge_history,
-            replay_backups,
-            build_replay_all(settings.shards),
             check_health,
             *(job for each in parts for job in each.jobs),
         ],
         schedules=[
-            *build_schedules(settings, clock=clock, looks=looks),
+            *build_schedules(building),
             build_check_schedule(),
             *(schedule for each in parts for schedule in each.schedules),
         ],
         sensors=[
             *build_sensors(building),
             *build_alerts(settings, clock=clock),
-            *([] if settings.fleet is None else [build_watch(settings, clock=clock)]),
             *(sensor for each in parts for sensor in each.sensors),
+            *build_watches(settings, clock=clock),
         ],
         resources={**resources, **(resource_overrides or {})},
         # One process for each run: values between ops stay in memory, and a process start costs 3 s and more.

@@ -18,8 +18,6 @@ from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.features.fleet.dead_workers import end_lost_runs
-from rss_pipeline.features.retention.result import Allowance
-from rss_pipeline.features.retention.user_backups import back_up_users
 from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.jobs import (
@@ -37,11 +35,13 @@ from rss_pipeline.orchestration.recent_runs import recent_runs, recent_runs_of_s
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.triggers import Decision
 from rss_pipeline.pipeline.registry.sync import sync_registry
+from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline.pipeline.triggers.images import decide_fresh, most_at_once
 from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
 from rss_pipeline.pipeline.triggers.refresh import decide_refresh
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.pipeline.triggers.shards import decide_by_shard, look_seconds, polls_of_all
+from rss_pipeline.reader.user_backups import back_up_users
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backends.connect import open_database, open_objects

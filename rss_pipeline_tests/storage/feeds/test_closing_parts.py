@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHistory, NextVisit
 from rss_pipeline.collector.models.item import Item
-from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.collector.models.outcome import IfGap, NotModified
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
