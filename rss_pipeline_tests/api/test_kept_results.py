@@ -31,8 +31,6 @@ from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import counts, folders, item_lists, listing
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Page, Scope
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
-from rss_pipeline_tests.features.topics.stored import add_feeds, add_items
-from rss_pipeline_tests.features.topics.stored import item as row_of
 from rss_pipeline_tests.orchestration.test_looks import counting
 from rss_pipeline_tests.reader.accounts.signed_in import begin
 from rss_pipeline_tests.storage.values import (
@@ -49,6 +47,8 @@ from rss_pipeline_tests.storage.values import (
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.reader import Reader, reader_settings
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.stored import add_feeds, add_items
+from rss_pipeline_tests.support.stored import item as row_of
 
 STATE = "user/-/state/com.google/"
 ALL, READ, STARRED = (f"{STATE}{name}" for name in ("reading-list", "read", "starred"))
