@@ -12,8 +12,8 @@ from rss_pipeline.api.google_reader.ids import long_id
 from rss_pipeline.api.google_reader.streams import READ, READING_LIST, STARRED, FeedStream, Label, Stream
 from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.iri import published_url
 from rss_pipeline.collector.sanitize.body import Pieces
-from rss_pipeline.features.topics.iri import published_url
 
 _WEB = ("http://", "https://")
 _SCHEME = len("https://")

@@ -26,8 +26,8 @@ from rss_pipeline.api.google_reader.pages import Page, Place, read_page
 from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, State, Stream, read_stream
 from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
 from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.collector.models.clock import rfc3339
 from rss_pipeline.collector.sanitize.text import legal
-from rss_pipeline.features.topics.entry import rfc3339
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import read_failures
 from rss_pipeline.reader.feeds import FeedName, feed_name, folders
