@@ -1,4 +1,5 @@
-"""Refresh now, as a user has it: the request for a visit, its answer, and the task that follows it.
+"""Refresh now, as a user has it: the request for a visit of a feed, of many, or for the images of an item;
+its answer, and the task that follows it.
 
 The visits themselves are refresh_run.py's. The reader makes no request to a publisher.
 """
@@ -13,9 +14,11 @@ from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import shown_error, what_to_do
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one
+from rss_pipeline.storage.images.wanted import request_images
 from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, Queue, queue_of
 from rss_pipeline.storage.refresh.refresh_requests import (
     FEED_SPAN,
@@ -26,7 +29,11 @@ from rss_pipeline.storage.refresh.refresh_requests import (
     SearchRequest,
     Wishes,
     has_too_many,
+    request_statements,
 )
+from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.item_lists import known_ids
+from rss_pipeline.storage.subscriptions.refreshes import Requested, request_many, requested_of
 
 _HERE_SECONDS = 2
 _ELSEWHERE_SECONDS = 30
@@ -132,6 +139,34 @@ def new_search(user_id: str, address: str, *, now: datetime, wishes: Wishes | No
     """A request for the feed of an address, likewise."""
     id = secrets.token_hex(16)
     return SearchRequest(id=id, user_id=user_id, address=address, now=now, wishes=wishes or Wishes())
+
+
+def refresh_feed(caller: Caller, settings: Settings, feed_id: str) -> RefreshAnswer:
+    """Request a visit of a feed now, or join the request that is open for it.
+
+    Raises:
+        NoSession, DatabaseUnavailable: as Caller's methods.
+    """
+    request = new_request(caller.user_id, feed_id, now=caller.clock())
+    return answer_to(request, caller.write(*request_statements(request)), settings)
+
+
+def refresh_feeds(caller: Caller, settings: Settings, *, folder: str | None = None) -> Requested:
+    """Request a visit of each feed of a folder, or of all."""
+    *_, found = caller.write(*request_many(caller.user_id, Scope(folder=folder), now=caller.clock()))
+    requested = requested_of(found)
+    if requested.requested:
+        set_mark(settings)
+    return requested
+
+
+def load_images(caller: Caller, item_id: str) -> bool:
+    """Request the images of an item that are not archived; False where the user's feeds have no such item."""
+    user_id = caller.user_id
+    *_, found = caller.write(
+        request_images(user_id, item_id, now=caller.clock()), known_ids(user_id, [item_id])
+    )
+    return bool(found.rows)
 
 
 def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Settings) -> RefreshAnswer:

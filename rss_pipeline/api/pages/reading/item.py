@@ -28,9 +28,10 @@ from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import Preferences, stored_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
 from rss_pipeline.reader.mark import Marks, mark_items
+from rss_pipeline.reader.refresh import load_images
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result
-from rss_pipeline.storage.images.wanted import missing_images, missing_of, request_images
+from rss_pipeline.storage.images.wanted import missing_images, missing_of
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.item_lists import (
     Key,
@@ -38,7 +39,6 @@ from rss_pipeline.storage.subscriptions.item_lists import (
     items_by,
     items_of,
     keys_of,
-    known_ids,
     list_items,
     named_items,
 )
@@ -125,13 +125,10 @@ async def item(
 
 
 @router.post("/items/{id}/images")
-async def load_images(request: Request, caller: SignedIn, id: str) -> Response:
+async def load_missing(request: Request, caller: SignedIn, id: str) -> Response:
     """Request the images of an item that are not archived yet."""
     fields = await form_fields(request)
-    *_, found = await caller.write(
-        request_images(caller.user_id, id, now=caller.clock()), known_ids(caller.user_id, [id])
-    )
-    if not found.rows:
+    if not await caller.change(lambda own: load_images(own, id)):
         raise ApiError("not_found", "Your feeds have no such item.")
     return see_other(local(fields.get("back"), item_url(id)))
 
