@@ -19,6 +19,7 @@ from rss_pipeline.reader.addresses import (
     known_feeds,
     read_address,
 )
+from rss_pipeline.reader.query import Query
 from rss_pipeline.reader.refresh import (
     NotSubscribed,
     RefreshAnswer,
@@ -103,6 +104,28 @@ _OF_OTHERS = NotTheirs(
 _CHANGED_MEANWHILE = NotTheirs(
     message="The feed was changed at the same moment.", what_to_do="Look at it again, then try again."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressRights:
+    """The rights of a user to the address of a feed."""
+
+    fixed: NotTheirs | None
+    """The reason why it stays; None for who may change it."""
+    is_owner: bool
+    """The user is the owner of the installation."""
+
+
+def address_rights(user_id: str, feed_id: str) -> Query[AddressRights]:
+    """The rights of a user; none for one who does not subscribe to the feed."""
+
+    def read(found: Result) -> AddressRights:
+        feed = one(found)
+        if feed is None:
+            return AddressRights(fixed=_OF_OPERATOR, is_owner=False)
+        return AddressRights(fixed=fixed_address(feed, feed_id), is_owner=bool(feed["is_owner"]))
+
+    return Query.of(stored_address.look_at_address(user_id, feed_id), read)
 
 
 def fixed_address(feed: Row, feed_id: str) -> NotTheirs | None:

@@ -22,14 +22,21 @@ from rss_pipeline.api.fields import (
     Title,
 )
 from rss_pipeline.api.problems import ApiError, documented
-from rss_pipeline.api.routers.answered import CHANGE_KINDS, CHANGES, NOT_CHANGED, READS, json_of, no_feed
+from rss_pipeline.api.routers.answered import (
+    CHANGE_KINDS,
+    CHANGES,
+    NOT_CHANGED,
+    READS,
+    json_of,
+    no_feed,
+)
 from rss_pipeline.reader import edit
+from rss_pipeline.reader.accounts.preferences import state_version
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed
+from rss_pipeline.reader.feeds import feeds, folders, visits, with_visits
+from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed
-from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds, list_visits, with_visits
 
 router = APIRouter(prefix="/feeds", tags=["feeds"])
 
@@ -143,19 +150,20 @@ async def _feeds(caller: AsyncCaller, *, since: int | None = None) -> dict[str, 
     """The feeds with an item behind `since`. Where results are kept, the list is one of them, and only the
     visits of its feeds are read."""
     is_kept = caller.stores.kept is not None
-    user, folders, listed = await caller.read(
-        users.preferences(caller.user_id),
-        list_folders(caller.user_id),
-        list_feeds(caller.user_id, newer_than=None if is_kept else since, has_visits=not is_kept),
+    state, names, rows = await caller.ask(
+        together(
+            state_version(caller.user_id),
+            folders(caller.user_id),
+            feeds(caller.user_id, newer_than=None if is_kept else since, has_visits=not is_kept),
+        )
     )
-    rows = feed_rows(listed)
     if is_kept:
         rows = [row for row in rows if since is None or row.version > since]
-        rows = with_visits(rows, await caller.read(*list_visits([row.feed_id for row in rows])))
+        rows = with_visits(rows, await caller.ask(visits([row.feed_id for row in rows])))
     since = since or 0
     return {
-        "state_version": int(user.rows[0]["state_version"]),
+        "state_version": state,
         "version": max((row.version for row in rows), default=since),
-        "folders": folder_names(folders),
+        "folders": names,
         "feeds": [feed_json(row) for row in rows],
     }

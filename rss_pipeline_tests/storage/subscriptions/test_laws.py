@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rss_pipeline.features.retention.sql import retire
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page, list_numbers, numbers_of
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Filter, Page, Scope, Shown
+from rss_pipeline.storage.subscriptions.item_lists import list_numbers, numbers_of
 from rss_pipeline.storage.subscriptions.states import (
     mark_items,
     mark_shown,

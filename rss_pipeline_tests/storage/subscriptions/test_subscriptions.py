@@ -7,8 +7,7 @@ import pytest
 from rss_pipeline.features.retention.sql import due_slices, retire
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import listing
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Filter, Scope, Shown
 from rss_pipeline.storage.subscriptions.states import mark_shown, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import (
     Wanted,

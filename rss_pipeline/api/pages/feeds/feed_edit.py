@@ -25,14 +25,13 @@ from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.reader import edit as editing
 from rss_pipeline.reader.addresses import AddressRefused
-from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed, fixed_address
+from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed, address_rights
 from rss_pipeline.reader.failures import failing_feeds
+from rss_pipeline.reader.feeds import FeedRow, star_count_of_feed, visits, with_visits
+from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.refresh.refresh_requests import Wishes
-from rss_pipeline.storage.subscriptions.address import look_at_address
-from rss_pipeline.storage.subscriptions.counts import count_starred
-from rss_pipeline.storage.subscriptions.listing import FeedRow, list_visits, with_visits
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(include_in_schema=False)
@@ -84,7 +83,7 @@ async def edit(request: Request, caller: SignedIn, id: str) -> Response:
 @router.get("/feeds/{id}/unsubscribe")
 async def confirm(request: Request, caller: SignedIn, id: str) -> Response:
     """The question before a feed is unsubscribed: what goes with it."""
-    frame, [starred] = await read_frame(caller, count_starred(caller.user_id, id))
+    frame, starred = await read_frame(caller, star_count_of_feed(caller.user_id, id))
     feed = _feed(frame.feeds, id)
     return page(
         request,
@@ -92,7 +91,7 @@ async def confirm(request: Request, caller: SignedIn, id: str) -> Response:
         frame=frame,
         title="Unsubscribe",
         feed=feed,
-        starred=int(starred.rows[0]["n"]),
+        starred=starred,
     )
 
 
@@ -114,13 +113,11 @@ async def _form(
     error: str | None = None,
     given_url: str | None = None,
 ) -> Response:
-    frame, [looked, *visit] = await read_frame(
-        caller, look_at_address(caller.user_id, id), *list_visits([id])
+    frame, (rights, visit) = await read_frame(
+        caller, together(address_rights(caller.user_id, id), visits([id]))
     )
     feed = _feed(with_visits(frame.feeds, visit), id)
     now: datetime = request.app.state.clock()
-    [stored] = looked.rows
-    is_owner = bool(stored["is_owner"])
     return page(
         request,
         "feed_edit.html",
@@ -131,12 +128,12 @@ async def _form(
         failure=next(iter(failing_feeds([feed])), None),
         error=error,
         given_url=given_url or feed.url,
-        fixed=fixed_address(stored, id),
+        fixed=rights.fixed,
         has_added=has_added,
         is_new=now - feed.added_at < _NEW,
         intervals=offered_intervals(feed.wished_interval),
-        is_owner=is_owner,
-        partition=partition_url(caller.stores.settings, request.scope, id) if is_owner else None,
+        is_owner=rights.is_owner,
+        partition=partition_url(caller.stores.settings, request.scope, id) if rights.is_owner else None,
         edit_url=edit_url(id),
     )
 
