@@ -54,7 +54,7 @@ from rss_pipeline.features.search import api as search
 from rss_pipeline.features.statistics import pages as statistics
 from rss_pipeline.features.statistics.ttl_cache import Timed
 from rss_pipeline.reader.bodies import Bodies
-from rss_pipeline.web.headers import headers_named
+from rss_pipeline.web.authority import headers_named
 
 ROUTERS: tuple[APIRouter, ...] = (
     feeds.router,

@@ -34,7 +34,7 @@ from rss_pipeline.reader.mark import Marks, mark_items, undoable
 from rss_pipeline.reader.query import together
 from rss_pipeline.storage.images.wanted import request_images
 from rss_pipeline.storage.subscriptions.item_lists import known_ids
-from rss_pipeline.web.headers import headers_named
+from rss_pipeline.web.authority import headers_named
 
 router = APIRouter(include_in_schema=False)
 
