@@ -47,7 +47,7 @@ class MarkedRead:
     feed: FeedRow | None
     """The feed afterwards, where one was marked; None also for one that the user does not subscribe to."""
     read_failures: frozenset[int] | None = None
-    """The failures that the user has read (failures.py), where all feeds were marked and they are wanted."""
+    """The numbers of read failures, where all feeds were marked and the user wants to see them."""
 
 
 def mark_items(caller: Caller, ids: Sequence[str], marks: Marks) -> frozenset[str]:

@@ -2,13 +2,14 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.google_reader.answers import Refused
@@ -134,6 +135,20 @@ class Call:
     def fields(self) -> Fields:
         """The fields of query and form."""
         return self.form.over(self.query)
+
+
+Answer = Callable[[Call], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureCall:
+    """A call that a feature adds, by its name in `Feature.reader_calls`."""
+
+    by_method: Mapping[str, Answer]
+    body_bytes: int | None = None
+    """The most of a body, where that is more than others take."""
+    takes_any_body: bool = False
+    """The body is the value itself, unless it is a multipart form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from rss_pipeline.api.google_reader.subscriptions.edits import folder_name
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.api.google_reader.times import in_microseconds, microseconds
 from rss_pipeline.reader import mark
+from rss_pipeline.reader.edit import add_folders
 from rss_pipeline.reader.feeds import FeedName
 from rss_pipeline.reader.items import ALL, MAX_CHOSEN, Scope, Shown
 from rss_pipeline.reader.mark import Marks
 from rss_pipeline.reader.query import NOTHING
-from rss_pipeline.storage.subscriptions.folders import add_folders
 
 _JUST_STORED = timedelta(seconds=1)
 """Without a time, and without a listing of this session, items that are younger are spared."""
@@ -43,7 +43,7 @@ async def edit_tag(call: Call) -> Response:
     session, fields = signed_in(call), call.fields
     edit = read_edit(fields.all("a"), fields.all("r"), has_items="i" in fields)
     if edit.new_folders:
-        await session.write(add_folders(session.user_id, edit.new_folders))
+        await session.change(lambda caller: add_folders(caller, edit.new_folders))
         return ok()
     numbers = item_numbers(fields.all("i"))
     if len(numbers) > MAX_CHOSEN:

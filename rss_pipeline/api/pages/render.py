@@ -14,14 +14,15 @@ How a page is added:
    publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
    `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,
    `.button`, `.notice`. No style and no script is in a template: the policy of pages refuses both.
-4. The router in `ROUTERS` of routes.py. An address with a variable comes behind those without.
+4. The router in `ROUTERS` of routes.py, an address with a variable behind those without; of a feature, in
+   its `reader_pages`, with its templates in its folder: `page(request, "search/search.html", ...)`.
 
 An error is an `ApiError`, as in the JSON API: errors.py makes a page of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from fastapi import Request
@@ -30,6 +31,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.responses import Response
 
+from rss_pipeline import features
 from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url, requested
 from rss_pipeline.api.pages.frame import Frame
@@ -38,7 +40,6 @@ from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
-from rss_pipeline.features.statistics.plots import small_bars
 from rss_pipeline.reader.accounts.preferences import Preferences
 from rss_pipeline.reader.images import public_images
 
@@ -135,9 +136,24 @@ def age(at: datetime, now: datetime) -> str:
     return f"{at:%-d %b}" if at.year == now.year else f"{at:%-d %b %Y}"
 
 
+def _of_features(place: str, *values: object) -> Markup:
+    """The parts of features at this place of a page (`Feature.reader_page_parts`)."""
+    return Markup("").join(macro(*values) for macro in _macros(place))
+
+
+@cache
+def _macros(place: str) -> list[Callable[..., Markup]]:
+    modules = [
+        _TEMPLATES.get_template(feature.reader_page_parts).module
+        for feature in features.FEATURES
+        if feature.reader_page_parts is not None
+    ]
+    return [macro for module in modules if (macro := getattr(module, place, None)) is not None]
+
+
 def _environment() -> Environment:
     found = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader([Path(__file__).parent / "templates", Path(features.__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -149,7 +165,10 @@ def _environment() -> Environment:
         "feed_url": feed_url,
         "folder_url": folder_url,
         "item_url": item_url,
-        "small_bars": small_bars,
+        "of_features": _of_features,
+        "settings_of_features": [
+            entry for feature in features.FEATURES for entry in feature.reader_settings.items()
+        ],
         "static_url": static_url,
     }
     found.filters["when"] = _when

@@ -3,11 +3,11 @@
 from contextlib import nullcontext
 from pathlib import Path
 
-from rss_pipeline.features.search import documents
+from rss_pipeline.features.search import sql
 from rss_pipeline.features.search.build import Done, bring_up_to_date
 from rss_pipeline.features.search.index_file import IndexFile, open_to_write
 from rss_pipeline.features.search.query import parse
-from rss_pipeline.features.search.search import Search
+from rss_pipeline.features.search.service import Search
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
 from rss_pipeline_tests.storage.values import NOW, change, item, register, spec, visit
@@ -36,18 +36,18 @@ def test_an_index_follows_either_store(database: Database, tmp_path: Path) -> No
         visit(database, [item("5", content_html="word")], id="a")
         assert bring_up_to_date(file, database, now=NOW) == Done(added=1)
         assert found(database, file, "word") == ["Title 5", "Title 2", "Title 1"]
-        ends = documents.ends(database)
-        assert documents.counts_by_feed(database, up_to=ends.arrived) == {"a": 3, "b": 1}
+        ends = sql.ends(database)
+        assert sql.counts_by_feed(database, up_to=ends.arrived) == {"a": 3, "b": 1}
 
 
 def test_a_page_of_items_ends_with_its_bytes(database: Database) -> None:
     register(database, spec("a"))
     for guid, size in (("1", 900_000), ("2", 10), ("3", 900_000)):
         visit(database, [item(guid, content_html="x" * size)], id="a")
-    documents_of = documents.behind(database, 0, up_to=2**52)
+    documents_of = sql.behind(database, 0, up_to=2**52)
     assert [len(each.html) for each in documents_of] == [
-        documents.MOST_CHARACTERS,
+        sql.MOST_CHARACTERS,
         10,
-        documents.MOST_CHARACTERS,
+        sql.MOST_CHARACTERS,
     ]
-    assert documents.behind(database, documents_of[-1].arrived, up_to=2**52) == []
+    assert sql.behind(database, documents_of[-1].arrived, up_to=2**52) == []

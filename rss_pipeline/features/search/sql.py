@@ -1,7 +1,7 @@
 """Items as the search index takes them: read from the database in the order of their arrival.
 
 Both stores are read alike, by the number that every insert gives (items/cursor.py) and the index on it, so
-nothing is met twice and nothing is left out. What becomes of the texts is pipeline.search's.
+nothing is met twice and nothing is left out. What becomes of the texts is build.py's.
 """
 
 from collections.abc import Sequence

@@ -10,13 +10,19 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NoSession
-from rss_pipeline.features.opml import import_list as opml_import
-from rss_pipeline.features.opml.export_list import export_opml, subscribed
-from rss_pipeline.features.opml.import_list import ImportedList, import_list, plan_import
-from rss_pipeline.features.opml.upload import ListedFeed, OpmlRefused, UploadedList
+from rss_pipeline.features.opml import service
+from rss_pipeline.features.opml.service import (
+    ImportedList,
+    ListedFeed,
+    OpmlRefused,
+    export_subscriptions,
+    import_list,
+    subscribed,
+)
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.refresh import Queued
 from rss_pipeline.reader.subscribe import subscribe_address
+from rss_pipeline.reader.subscribe_many import plan_subscriptions
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import claims
@@ -126,7 +132,7 @@ def test_a_folder_without_feeds_is_made_and_comes_out_again(ann: Caller, setting
         assert import_list(ann, body, settings=settings).added == added
         names, folders = ann.read(list_names(ann.user_id), list_folders(ann.user_id))
         assert folder_names(folders) == ["AC\u2215DC", "Empty"]
-    exported = export_opml(subscribed(names), folder_names(folders), now=NOW)
+    exported = export_subscriptions(subscribed(names), folder_names(folders), now=NOW)
     assert b'<outline text="Empty" title="Empty" />' in exported
     assert b'<outline text="AC/DC" title="AC/DC" />' in exported
 
@@ -198,7 +204,7 @@ def test_a_list_with_one_mistake_writes_nothing(ann: Caller, settings: Settings)
 def test_a_list_beyond_the_most_subscriptions_writes_nothing(
     ann: Caller, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opml_import, "MAX_SUBSCRIPTIONS", 3)
+    monkeypatch.setattr(service, "MAX_SUBSCRIPTIONS", 3)
     import_list(ann, opml(outline("https://a.example/1"), outline("https://a.example/2")), settings=settings)
     body = opml(*(outline(f"https://a.example/{number}") for number in (2, 3, 4)))
     with pytest.raises(OpmlRefused, match="more than 3 subscriptions"):
@@ -238,10 +244,10 @@ def test_a_feed_whose_address_another_one_has_had_since_is_not_taken_for_it() ->
     url = "https://a.example/feed"
     former = {"id": "former", "url": f"{url}#former", "title": None, "open": 1, "subscribed": 0}
     listed = ListedFeed(url=url, host="a.example", same_as="https://a.example:443/feed", line=1)
-    plan = plan_import(UploadedList(feeds=(listed,), merged=0), [former], {})
+    plan = plan_subscriptions([listed], [former], {})
     assert [feed.url for feed in plan.new] == [url]
     now = {**former, "id": "now", "url": url}
-    plan = plan_import(UploadedList(feeds=(listed,), merged=0), [former, now], {})
+    plan = plan_subscriptions([listed], [former, now], {})
     assert [each.feed_id for each in plan.wanted] == ["now"]
 
 

@@ -1,14 +1,19 @@
-"""The feeds of an OPML file (OPML 1.0 and 2.0), or every mistake in it with its line.
+"""OPML 1.0 and 2.0: the feeds of a file, or every mistake in it with its line; and a list written.
 
 A file comes from another program: no entity may be declared, nothing is loaded, and texts are cut to what
-feeds.yaml takes. What is merged and written is pipeline.registry.opml's.
+feeds.yaml takes. A folder is the names of the outlines around a feed, joined by `/`; a slash in a name, as in
+"AC/DC", is kept as U+2215, which looks the same. http://opml.org/spec2.opml
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import format_datetime
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
 from xml.parsers import expat
 
 from rss_pipeline.collector.parse.characters.decode import decode
@@ -18,7 +23,34 @@ from rss_pipeline.collector.registry.feed_url import completed, literal, read_ur
 from rss_pipeline.collector.registry.values import MAX_TITLE_CHARACTERS, printable
 from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES, Mistake
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.opml.outline import OpmlFeed, as_folder
+
+_SLASH = "\u2215"
+
+
+def as_folder(name: str) -> str:
+    """The name of one outline as a part of a folder."""
+    return name.replace("/", _SLASH)
+
+
+def as_name(part: str) -> str:
+    """The inverse of `as_folder`."""
+    return part.replace(_SLASH, "/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpmlFeed:
+    """One outline with an `xmlUrl`."""
+
+    url: str
+    same_as: str = ""
+    """The same for two forms of one URL, as in feeds.yaml; set where it was read."""
+    title: str | None = None
+    folder: str | None = None
+    """The texts of the outlines around it, joined by `/`."""
+    html_url: str | None = None
+    line: int = 0
+    """In the file that it was read from, from 1."""
+
 
 _FEED_TYPES = frozenset({"rss", "atom", "rdf", "feed", "json", "jsonfeed", "rss1", "atom1"})
 _OF_A_FOLDER = frozenset({"text", "title", "type", "isopen", "expanded", "description", "created"})
@@ -222,3 +254,38 @@ class _Reader:
 
     def _wrong(self, sentence: str) -> None:
         self.mistakes.append(Mistake(self._line(), "", sentence))
+
+
+def write_opml(
+    feeds: Iterable[OpmlFeed], *, title: str, created: datetime, empty_folders: Iterable[str] = ()
+) -> bytes:
+    """The feeds in their order, each folder at the place of its first feed, then folders without feeds, as
+    UTF-8."""
+    root = Element("opml", version="2.0")
+    head = SubElement(root, "head")
+    SubElement(head, "title").text = title
+    SubElement(head, "dateCreated").text = format_datetime(created)
+    body = SubElement(root, "body")
+    folders: dict[tuple[str, ...], Element] = {(): body}
+    for feed in feeds:
+        outline = SubElement(
+            _folder(folders, tuple(feed.folder.split("/")) if feed.folder else ()), "outline"
+        )
+        # XML cannot hold some characters that a JSON feed may have in its title.
+        name = printable(feed.title or "") or feed.url
+        # `text` is required and is what programs show; `title` is what most readers take (OPML 2.0).
+        outline.attrib |= {"type": "rss", "text": name, "title": name, "xmlUrl": feed.url}
+        if feed.html_url and (page := printable(feed.html_url)):
+            outline.set("htmlUrl", page)
+    for each in empty_folders:
+        _folder(folders, tuple(each.split("/")))
+    ElementTree.indent(root)
+    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def _folder(folders: dict[tuple[str, ...], Element], path: tuple[str, ...]) -> Element:
+    if path not in folders:
+        name = printable(as_name(path[-1]))
+        folders[path] = SubElement(_folder(folders, path[:-1]), "outline", text=name, title=name)
+    return folders[path]

@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.statistics.zones import days_until_today, midnight, shifts_of, weeks_until_today
+from rss_pipeline.features.statistics import sql
+from rss_pipeline.features.statistics.service import days_until_today, midnight, shifts_of, weeks_until_today
+from rss_pipeline.features.statistics.sql import feed_room, room_of
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.subscriptions import activity
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.storage_size import feed_room, room_of
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
 from rss_pipeline_tests.storage.values import change, claim_one, failed, register, spec, unchanged
 
@@ -87,8 +87,8 @@ def counted_at(item: Stored) -> datetime:
     return item.fetched
 
 
-def came(database: Database, window: activity.Window, scope: Scope = ALL) -> list[activity.Came]:
-    return activity.came(*database.batch(activity.came_in("ann", window, scope=scope)))
+def came(database: Database, window: sql.Window, scope: Scope = ALL) -> list[sql.Came]:
+    return sql.came(*database.batch(sql.came_in("ann", window, scope=scope)))
 
 
 def by_feed_and_step(
@@ -125,9 +125,9 @@ def test_items_of_these_days_are_those_that_were_fetched_in_them_but_for_first_d
     database: Database, items: list[Stored]
 ) -> None:
     since = NOW - timedelta(days=12)
-    [result] = database.batch([activity.came_since("ann", since)])
+    [result] = database.batch([sql.came_since("ann", since)])
     expected = [item for item in items if item.feed in MINE and counted_at(item) == item.fetched >= since]
-    assert activity.items_since(result) == len(expected) > 50
+    assert sql.items_since(result) == len(expected) > 50
 
 
 def test_hours_are_those_of_the_items_own_dates_where_these_have_a_time(
@@ -137,8 +137,8 @@ def test_hours_are_those_of_the_items_own_dates_where_these_have_a_time(
         today = NOW.astimezone(zone).date()
         since, until = midnight(today - timedelta(weeks=4), zone), midnight(today, zone)
         shifts = shifts_of(zone, since, until)
-        [result] = database.batch([activity.hours_of("ann", since=since, until=until, shifts=shifts)])
-        found = activity.published(result)
+        [result] = database.batch([sql.hours_of("ann", since=since, until=until, shifts=shifts)])
+        found = sql.published(result)
         expected: Counter[object] = Counter()
         for item in items:
             if item.feed in MINE and since <= min(item.published, item.fetched) < until:
@@ -157,15 +157,15 @@ def test_hours_are_those_of_the_items_own_dates_where_these_have_a_time(
 
 def test_stored_items_are_counted_only_where_that_is_wanted(database: Database, items: list[Stored]) -> None:
     counted, uncounted = database.batch(
-        [activity.stored_items("ann", are_counted=True), activity.stored_items("ann", are_counted=False)]
+        [sql.stored_items("ann", are_counted=True), sql.stored_items("ann", are_counted=False)]
     )
-    found = activity.stored(counted)
+    found = sql.stored(counted)
     for feed in MINE:
         mine = [item.fetched for item in items if item.feed == feed]
         assert found[feed].items == len(mine)
         assert found[feed].last_came_at == max((at.replace(microsecond=0) for at in mine), default=None)
     assert set(found) == set(MINE)
-    assert {each.items for each in activity.stored(uncounted).values()} == {None}
+    assert {each.items for each in sql.stored(uncounted).values()} == {None}
 
 
 def test_visits_are_added_up_over_the_user_s_feeds(database: Database) -> None:
@@ -179,10 +179,9 @@ def test_visits_are_added_up_over_the_user_s_feeds(database: Database) -> None:
         for feed in ("a", "b", OTHERS):
             unchanged(database, *claim_one(database, feed, now=at), now=at)
         failed(database, *claim_one(database, "b", now=at), now=at)
-    [result] = database.batch([activity.visits_of("ann")])
-    assert activity.visit_days(result, since=NOW.date() - timedelta(days=27)) == [
-        activity.VisitDay(day=NOW.date() - timedelta(days=back), news=0, unchanged=2, failed=1)
-        for back in (2, 1)
+    [result] = database.batch([sql.visits_of("ann")])
+    assert sql.visit_days(result, since=NOW.date() - timedelta(days=27)) == [
+        sql.VisitDay(day=NOW.date() - timedelta(days=back), news=0, unchanged=2, failed=1) for back in (2, 1)
     ]
 
 

@@ -14,13 +14,12 @@ from html import escape
 from typing import Literal
 
 from rss_pipeline.collector.sanitize.text import without_markup
-from rss_pipeline.features.search import documents, finding
+from rss_pipeline.features.search import finding, sql
 from rss_pipeline.features.search.build import FIRST_YEAR, LAST_YEAR
 from rss_pipeline.features.search.finding import Match, RankKey
 from rss_pipeline.features.search.index_file import IndexFile
-from rss_pipeline.features.search.plain import plain_text
 from rss_pipeline.features.search.query import Query, months
-from rss_pipeline.features.search.words import folded, normal, pattern
+from rss_pipeline.features.search.words import folded, normal, pattern, plain_text
 from rss_pipeline.features.search.writing import Generation, generations, scope_of_time
 from rss_pipeline.storage.database import Result, Row
 from rss_pipeline.storage.subscriptions import item_lists
@@ -30,7 +29,7 @@ from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 Order = Literal["date", "rank"]
 OpenIndex = Callable[[], AbstractContextManager[IndexFile]]
 Read = Callable[..., list[Result]]
-"""The results of statements, read for the user in one batch (pipeline.accounts.callers.Caller.read)."""
+"""The results of statements, read for the user in one batch (Caller.read)."""
 
 _ROUNDS = 2
 """Looks into the index for one page: what it finds may be gone from the database."""
@@ -85,7 +84,7 @@ class Search:
         self._left_out = list(self.query.left_out)
         key = _read_key(self.key)
         # First of all, for this shows whether anybody is logged in.
-        [found] = self.read(documents.subscribed_feeds(self.user_id))
+        [found] = self.read(sql.subscribed_feeds(self.user_id))
         if self.query.is_empty:
             return Results(left_out=tuple(self._left_out))
         feeds = self._feeds(found.rows)
@@ -132,7 +131,7 @@ class Search:
         if not numbers:
             return []
         items, texts = self.read(
-            item_lists.items_by(self.user_id, Chosen.by_numbers(numbers)), documents.shown_texts(numbers)
+            item_lists.items_by(self.user_id, Chosen.by_numbers(numbers)), sql.shown_texts(numbers)
         )
         rows = {row.arrived: row for row in item_lists.named_items(items)}
         html = {int(row["arrived"]): row["html"] or "" for row in texts.rows}
