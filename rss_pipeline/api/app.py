@@ -50,6 +50,7 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
+from rss_pipeline.reader.query import NOTHING
 from rss_pipeline.web.authority import headers_named
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -134,7 +135,7 @@ async def _sender(stores: Stores, clock: Clock, scope: Scope) -> str | None:
     """The id of the user who has sent a request, by the session that its headers name; None for nobody."""
     try:
         key = session_of(header(scope, b"authorization")) or session_key(scope, stores.secret, now=clock())
-        await AsyncCaller(stores, key, clock).read()
+        await AsyncCaller(stores, key, clock).ask(NOTHING)
     except NoSession:
         return None
     return key.user_id

@@ -32,7 +32,6 @@ from rss_pipeline.reader.items import (
     page_version,
 )
 from rss_pipeline.reader.query import together
-from rss_pipeline.storage.database import Database
 
 MOST_PAGES_BYTES = 16_000_000
 MOST_BODIES_BYTES = 32_000_000
@@ -115,7 +114,7 @@ class ItemPages:
         read = await caller.run(lambda one: self._read(one, filter, page, has=has, takes_gzip=takes_gzip))
         if isinstance(read, _Listed):
             listed = read
-            read = await caller.make(lambda one: self._made(one.database, listed, takes_gzip=takes_gzip))
+            read = await caller.make(lambda one: self._made(one, listed, takes_gzip=takes_gzip))
         return read
 
     def item(self, caller: Caller, item_id: str) -> dict[str, Any] | None:
@@ -158,9 +157,9 @@ class ItemPages:
             return listed
         return self._sent(key, ReadPage(tag=tag, json=_json(listed, bodies)), takes_gzip=takes_gzip)
 
-    def _made(self, database: Database, listed: _Listed, *, takes_gzip: bool) -> ReadPage:
+    def _made(self, caller: Caller, listed: _Listed, *, takes_gzip: bool) -> ReadPage:
         keys = [row.body_key for row in listed.items.items]
-        bodies, left = self._bodies.page(database, keys)
+        bodies, left = self._bodies.page(caller.database, keys)
         read = ReadPage(tag=listed.tag, json=_json(listed, bodies, left=len(left)))
         return self._sent(listed.key, read, takes_gzip=takes_gzip)
 

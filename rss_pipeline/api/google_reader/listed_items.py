@@ -4,24 +4,24 @@ from collections.abc import Hashable, Sequence
 
 from rss_pipeline.api.google_reader.entries import Entry, Origin, own_part, shared_part
 from rss_pipeline.api.gzip_member import Packed, PackedParts
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.bodies import Bodies, Body
 from rss_pipeline.reader.items import ItemRow
-from rss_pipeline.storage.database import Database
 
 _AT_ONCE_BYTES = 2_000_000
 """Bytes of kept HTML that one thread has in memory; so many threads may do so as there are."""
 
 
-def entries_of(rows: Sequence[ItemRow], bodies: Bodies, database: Database) -> list[Entry]:
+def entries_of(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller) -> list[Entry]:
     """The entries of these rows, with their bodies; it belongs into a thread.
 
     An app shows HTML without our cookie, so an archived image without a public URL stays at its publisher.
     """
-    found = bodies.all_of(database, [row.body_key for row in rows], shown="public")
+    found = bodies.all_of(caller.database, [row.body_key for row in rows], shown="public")
     return [_entry(row, found.get(row.id)) for row in rows]
 
 
-def kept_entries(rows: Sequence[ItemRow], bodies: Bodies, database: Database) -> list[Entry] | None:
+def kept_entries(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller) -> list[Entry] | None:
     """The entries of these rows, if none has to be sanitized."""
     known = bodies.known({row.id: row.body_version for row in rows}, shown="public")
     if len(known) == len(rows):
@@ -29,7 +29,7 @@ def kept_entries(rows: Sequence[ItemRow], bodies: Bodies, database: Database) ->
     entries: list[Entry] = []
     while left := rows[len(entries) :]:
         found, further = bodies.page(
-            database, [row.body_key for row in left], shown="public", sanitizes=False
+            caller.database, [row.body_key for row in left], shown="public", sanitizes=False
         )
         if len(further) == len(left):
             return None
@@ -41,7 +41,7 @@ def packed_items(
     rows: Sequence[ItemRow],
     bodies: Bodies,
     parts: PackedParts,
-    database: Database,
+    caller: Caller,
     *,
     as_gzip: bool,
     sanitizes: bool,
@@ -52,7 +52,9 @@ def packed_items(
     known = parts.known([(row.id, row.body_version) for row in rows])
     shared = {row.id: part for row, part in zip(rows, known, strict=True) if part is not None}
     keys = [row.body_key for row in rows if row.id not in shared]
-    found, left = bodies.page(database, keys, shown="public", sanitizes=sanitizes, most_bytes=_AT_ONCE_BYTES)
+    found, left = bodies.page(
+        caller.database, keys, shown="public", sanitizes=sanitizes, most_bytes=_AT_ONCE_BYTES
+    )
     done = len(rows) if not left else next(n for n, row in enumerate(rows) if row.id == left[0].id)
     for row in rows[:done]:
         part = shared.get(row.id)

@@ -186,11 +186,11 @@ async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], s
 
     def shown(caller: Caller) -> tuple[list[Entry] | None, _Listed]:
         found = caller.ask(query)
-        return kept_entries(found[0].items, bodies, caller.database), found
+        return kept_entries(found[0].items, bodies, caller), found
 
     entries, (listed, head, top, read) = await session.run(shown)
     if entries is None:
-        entries = await session.make(lambda caller: entries_of(listed.items, bodies, caller.database))
+        entries = await session.make(lambda caller: entries_of(listed.items, bodies, caller))
     extra = await _failing(session, listing, read)
     if isinstance(head, Refused):
         raise head

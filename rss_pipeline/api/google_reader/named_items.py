@@ -126,6 +126,4 @@ _Made = tuple[dict[int, tuple[Packed, Packed]], Sequence[ItemRow]]
 def _made(
     service: Service, rows: Sequence[ItemRow], caller: Caller, *, as_gzip: bool, sanitizes: bool
 ) -> _Made:
-    return packed_items(
-        rows, service.bodies, service.parts, caller.database, as_gzip=as_gzip, sanitizes=sanitizes
-    )
+    return packed_items(rows, service.bodies, service.parts, caller, as_gzip=as_gzip, sanitizes=sanitizes)
