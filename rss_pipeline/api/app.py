@@ -45,12 +45,12 @@ from rss_pipeline.api.routers import (
     subscribing,
     tasks,
 )
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.reader.query import NOTHING
+from rss_pipeline.reader.stores import Stores
 from rss_pipeline.web.authority import headers_named
 
 ROUTERS: tuple[APIRouter, ...] = (

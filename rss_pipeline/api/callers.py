@@ -12,12 +12,11 @@ from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, NoSession
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
+from rss_pipeline.reader.stores import REQUEST_SECONDS, Stores
 from rss_pipeline.storage.database import Result, Statement
 
 T = TypeVar("T")

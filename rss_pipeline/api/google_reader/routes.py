@@ -20,10 +20,10 @@ from rss_pipeline.api.google_reader.call import Answer, Call, FeatureCall, Seen,
 from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
 from rss_pipeline.api.google_reader.subscriptions import calls as subscriptions
 from rss_pipeline.api.gzip_member import PackedParts
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
+from rss_pipeline.reader.stores import Stores
 
 _API = "reader/api/0/"
 _OF_FEATURES: Mapping[str, FeatureCall] = {
