@@ -28,7 +28,6 @@ from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.google_reader.call import session_of
 from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, StrictTransport, own_hosts
-from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.pages.errors import PageErrors, failed
 from rss_pipeline.api.problems import ApiError
@@ -45,6 +44,7 @@ from rss_pipeline.api.routers import (
     subscribing,
     tasks,
 )
+from rss_pipeline.api.routers.items import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
 from rss_pipeline.features import FEATURES
