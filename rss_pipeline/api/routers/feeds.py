@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -23,6 +23,7 @@ from rss_pipeline.api.fields import (
 )
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import CHANGE_KINDS, CHANGES, NOT_CHANGED, READS, changed_feed, no_feed
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.change_address import NotTheirs, OtherFeed, change_address
 from rss_pipeline.reader.refresh import NotSubscribed
@@ -31,7 +32,7 @@ from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
 from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds, list_visits, with_visits
 
-router = APIRouter(prefix="/feeds", tags=["feeds"])
+router = api_router("feeds", "/feeds")
 
 
 class Feeds(BaseModel):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -17,11 +17,12 @@ from rss_pipeline.api.item_json import EXAMPLE, Item
 from rss_pipeline.api.item_pages import ItemPages
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.storage.subscriptions.chosen import Scope
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
 from rss_pipeline.storage.subscriptions.item_lists import Order as ItemOrder
 
-router = APIRouter(tags=["items"])
+router = api_router("items")
 
 MOST = 200
 _READS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "not_found")

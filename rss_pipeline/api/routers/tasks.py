@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -10,6 +10,7 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, json_of, no_feed
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.refresh import (
     Held,
@@ -28,7 +29,7 @@ from rss_pipeline.reader.refresh import (
 from rss_pipeline.storage.database import one
 from rss_pipeline.storage.refresh.refresh_requests import request_statements, task_statement
 
-router = APIRouter(tags=["tasks"])
+router = api_router("tasks")
 
 
 class Refresh(BaseModel):

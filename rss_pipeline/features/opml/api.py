@@ -1,6 +1,6 @@
 """Lists of feeds from and to other readers, as OPML."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -9,6 +9,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.fields import ADDRESS_PATTERN
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.opml.export_list import export_opml, subscribed
 from rss_pipeline.features.opml.import_list import import_list
@@ -16,7 +17,7 @@ from rss_pipeline.features.opml.upload import UPLOAD, OpmlRefused
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
 from rss_pipeline.storage.subscriptions.listing import list_names
 
-router = APIRouter(tags=["feeds"])
+router = api_router("feeds")
 
 LARGER_BODIES = {"/api/import/opml": UPLOAD.file_bytes}
 MEDIA_TYPE = "text/x-opml"

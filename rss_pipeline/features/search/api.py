@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -12,11 +12,12 @@ from rss_pipeline.api.fields import NeverNull
 from rss_pipeline.api.item_json import EXAMPLE, ItemHead, head_json
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.features.search.search import KEY_PATTERN, Found
 from rss_pipeline.features.search.searching import searched
 
-router = APIRouter(tags=["search"])
+router = api_router("search")
 
 MOST = 200
 _ANSWERS = NOT_CHANGED | documented(
