@@ -62,11 +62,14 @@ SEEN_OTHERWISE = {
     "rss_pipeline.collector.parse.loose_fields": (1, "a dict"),
     "rss_pipeline.collector.parse.sections": (1, "the objects that modules have"),
     "rss_pipeline.collector.sanitize.embeds": (3, "tuples"),
-    "rss_pipeline.features.search.search": (1, "alternatives, each a word of a search"),
+    "rss_pipeline.features.search.service": (1, "alternatives, each a word of a search"),
     "rss_pipeline.storage.backends.postgres.errors": (1, "words of our own"),
 }
 """Modules with patterns whose text is not in a call of `re`: how many, and where it is, or what it is."""
-LONGEST = {"rss_pipeline.collector.parse.dates.read.": 100, "rss_pipeline.features.streams.prefixes.": 2_000}
+LONGEST = {
+    "rss_pipeline.collector.parse.dates.read.": 100,
+    "rss_pipeline.features.streams.expression.": 2_000,
+}
 """Characters that the code before some patterns lets through: dates, and selectors of feeds.yaml."""
 MATCHED_WHOLE = ("h11._events.", "h11._headers.", "h11._readers.")
 """Modules that give their patterns to a function, which matches the whole of a text."""
