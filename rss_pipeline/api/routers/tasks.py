@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -10,6 +10,7 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, begun, json_of
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.refresh import (
     Held,
@@ -21,7 +22,7 @@ from rss_pipeline.reader.refresh import (
     task,
 )
 
-router = APIRouter(tags=["tasks"])
+router = api_router("tasks")
 
 
 class Refresh(BaseModel):
