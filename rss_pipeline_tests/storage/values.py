@@ -1,4 +1,4 @@
-"""What the tests of this room store: feeds, items, answers, and visits taken through the real statements."""
+"""Rows that the tests of this room store: feeds, items, answers, and visits through the real statements."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a replay writes: items that are missing, once; repairs, with the old version kept; nothing else."""
+"""The rows that a replay writes: missing items, once; repairs, with the old version kept; nothing else."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What closing a visit writes of a feed's address, and how it finds that items were probably missed."""
+"""The address that closing a visit writes, and how it finds that items were probably missed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

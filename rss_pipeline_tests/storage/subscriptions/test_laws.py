@@ -192,7 +192,7 @@ class Reading(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 5), by_another=st.booleans())
     def undo(self, pick: int, by_another: bool) -> None:
-        """What was marked is unread again, and nothing else; another's mark cannot be undone."""
+        """Marked items are unread again, and nothing else; another's mark cannot be undone."""
         if not self.undoable:
             return
         user, id = list(self.undoable)[-1 - pick % len(self.undoable)]
@@ -206,7 +206,7 @@ class Reading(RuleBasedStateMachine):
 
     @rule(picks=picks)
     def items_retire(self, picks: set[int]) -> None:
-        """Those that are starred stay."""
+        """Starred items stay."""
         picked = self.picked(picks)
         starred = {guid for mine in self.mine.values() for guid in mine.starred}
         gone = [one for one in picked if one.guid not in starred]

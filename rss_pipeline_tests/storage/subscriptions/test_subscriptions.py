@@ -26,7 +26,7 @@ UNREAD = Filter(is_read=False)
 
 
 def test_of_a_known_feed_the_newest_fifty_items_are_unread(two: Database) -> None:
-    """Those of the document that has the fifty-first are chosen by their dates: its newest came in first."""
+    """Items of the document that has the fifty-first are chosen by their dates: its newest came in first."""
     dated = [item(f"old{n}", pub_date=NOW - n * DAY) for n in range(70)]
     visit(two, dated, id="a")
     arrive(two, "a", "new1", "new2")
