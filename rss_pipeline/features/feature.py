@@ -162,7 +162,7 @@ class Feature:
     reader_processes: tuple["Part[Callable[[Settings], ChildProcess]]", ...] = ()
     """Processes that run as long as the reader does."""
     reader_routers: tuple["Part[APIRouter]", ...] = ()
-    """Routers of the JSON API, below /api."""
+    """Routers of the JSON API, made by `api.routing.api_router`."""
     reader_settings: Mapping[str, str] = field(default_factory=dict)
     """Pages among the settings: their names by address."""
     registry_key: RegistryKey | None = None

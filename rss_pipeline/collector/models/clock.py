@@ -29,6 +29,11 @@ def from_instant(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
+def milliseconds(at: datetime) -> int:
+    """Milliseconds since 1970."""
+    return round(at.timestamp() * 1000)
+
+
 LONGEST = timedelta(hours=24)
 
 
