@@ -9,13 +9,13 @@ Two things need no field: a feature's templates (`search/search.html`), and its 
 (`static_url("plots.css")`), are found in its folder.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     import click
@@ -26,13 +26,17 @@ if TYPE_CHECKING:
     from rss_pipeline.api.google_reader.call import FeatureCall
     from rss_pipeline.cli.output.status import StatusLook, StatusSection
     from rss_pipeline.cli.reader import ChildProcess
+    from rss_pipeline.collector.models.feed import Feed
+    from rss_pipeline.collector.models.outcome import Parsed
     from rss_pipeline.collector.models.registry import KnownFeeds
     from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
     from rss_pipeline.settings import Settings
-    from rss_pipeline.storage.database import Database, Row, Statement
+    from rss_pipeline.storage.database import Database, Row, Statement, Value
+
+    EventBatches = Iterator[list[dg.AssetMaterialization]]
 
 T = TypeVar("T")
 
@@ -65,6 +69,37 @@ class AfterPoll:
     """The same work by itself: `rss-pipeline poll` runs it after its last round, if it is due."""
     is_due: "Part[Callable[[Database, datetime], bool]]"
     """True if the job has work at this instant; a small query."""
+
+
+class InReplay(Protocol):
+    """The work of a feature in the replay of one feed, whose backups come in the order of their time."""
+
+    def inserting(
+        self, parsed: "Parsed", ids: "Sequence[str]", came: str, params: "Sequence[Value]"
+    ) -> "Iterator[list[Statement]]":
+        """Groups of statements for items of a backup: the first goes into the batch that inserts them. `came`
+        is the condition that one of them is new."""
+
+    def others(
+        self, parsed: "Parsed", ids: "Sequence[str]", inserted: "Set[str]"
+    ) -> "Iterator[list[Statement]]":
+        """Groups of statements for these items of a backup, but for those that were inserted."""
+
+    def add(self, parsed: "Parsed") -> None:
+        """Take in a backup whose items are stored."""
+
+    def end(self, database: "Database") -> None:
+        """Record that all backups were read."""
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """Work beside each replay, such as the judgement of a feed's streams."""
+
+    of_feed: "Part[Callable[[Feed], InReplay]]"
+    """The work in the replay of this feed."""
+    events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]]"
+    """Events after the replay of these feeds, by their ids."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +167,8 @@ class Feature:
     """Pages among the settings: their names by address."""
     registry_key: RegistryKey | None = None
     """A key of feeds.yaml."""
+    replaying: Replaying | None = None
+    """Work beside each replay."""
     stale: "Part[Statement] | None" = None
     """A statement for each batch that changes what items of some feeds show. `{feeds}` in it becomes the
     condition on a feed's id, such as `= ?` (storage/stale.py)."""
