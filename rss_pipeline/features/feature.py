@@ -6,7 +6,8 @@ the project asks `FEATURES` and names no feature. To remove a feature, remove it
 `FEATURES`, and the features that name it in `needs`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     import click
+    import dagster as dg
     from prometheus_client.core import Metric
 
     from rss_pipeline.cli.output.status import StatusLook, StatusSection
+    from rss_pipeline.environment import EnvironmentReader
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database
@@ -44,6 +47,27 @@ def _load(name: str) -> Any:
 
 
 @dataclass(frozen=True)
+class OwnSettings:
+    """The settings that a feature reads from variables of its own."""
+
+    read: "Part[Callable[[EnvironmentReader], object | None]]"
+    """Reads them at each start, and adds what is wrong; `Settings.of` has the value. None: it is off."""
+    servers: tuple[str, ...] = ()
+    """Variables that name its servers, maybe with a password. Where one is wrong, `doctor` goes by none."""
+
+
+@dataclass(frozen=True)
+class UpFlag:
+    """A flag of `up` for installations of a kind."""
+
+    help: str
+    check: "Part[Callable[[Settings, bool], None]]"
+    """Refuses a start, by a ClickException, that is not of the installation's kind."""
+    within: "Part[Callable[[Settings], AbstractContextManager[None]]]"
+    """Entered before anything is started, and left last, where the flag is given."""
+
+
+@dataclass(frozen=True)
 class Feature:
     """The list of what one feature adds. Each field is a point of extension; most features use a few."""
 
@@ -51,6 +75,8 @@ class Feature:
     """The name of its package."""
     needs: tuple[str, ...] = ()
     """The features that it uses: they cannot be removed without it. There are no circles."""
+    automations: "Callable[[Settings], Collection[str]]" = lambda _: ()
+    """The names of its sensors and schedules that are on from the start."""
     backlog_advice: "tuple[Part[Callable[[Database, Settings], str | None]], ...]" = ()
     """Sentences on what to add where feeds wait, by its figures; None where it is off."""
     checks: "tuple[Part[Sequence[Check]], ...]" = ()
@@ -60,7 +86,13 @@ class Feature:
     """Commands of `rss-pipeline`, by name."""
     doctor: "Mapping[str, Part[Callable[[Settings], Finding | None]]]" = field(default_factory=dict)
     """Looks of `doctor` at what a check of the database cannot see, by the name of what they find."""
+    end_lost_runs: "tuple[Part[Callable[[dg.DagsterInstance, Settings], list[str]]], ...]" = ()
+    """Where other machines execute runs: ends those with a process that is gone; the ids of these."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
+    settings: OwnSettings | None = None
+    """Its own variables."""
     status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
     """Sections of `status`, each read once in its database; None for one with nothing to say."""
+    up_flags: Mapping[str, UpFlag] = field(default_factory=dict)
+    """Flags of `rss-pipeline up`, by name without the two hyphens."""

@@ -14,7 +14,8 @@ from celery import Celery
 from kombu.transport import redis
 
 from rss_pipeline.features.fleet.machines import DEFAULT
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.settings import Settings
 
 _logger = logging.getLogger(__name__)
 

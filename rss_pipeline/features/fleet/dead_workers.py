@@ -10,8 +10,16 @@ from rss_pipeline.features.fleet import workers
 from rss_pipeline.features.fleet.lost_runs import is_lost, of_dead_workers
 from rss_pipeline.features.fleet.machines import WorkerRun
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.leases import live_run_ids
+
+
+def end_lost(instance: dg.DagsterInstance, settings: Settings) -> list[str]:
+    """End the runs that dead workers left; return their ids."""
+    with open_database(settings) as database:
+        return [run.run_id for run in end_lost_runs(instance, database)]
 
 
 def end_lost_runs(instance: dg.DagsterInstance, database: Database) -> list[WorkerRun]:

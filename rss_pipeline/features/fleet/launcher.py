@@ -22,6 +22,7 @@ from kombu.exceptions import OperationalError
 from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.features.fleet.app import TASK, new_app
 from rss_pipeline.features.fleet.machines import DEFAULT
+from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.orchestration.queueing import QUEUE_TAG
 from rss_pipeline.settings import Settings
 
@@ -52,9 +53,9 @@ class FleetRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
     @cached_property
     def _app(self) -> Celery:
         settings = Settings.from_environ(os.environ, cwd=Path.cwd())
-        if settings.fleet is None:
+        if (fleet := settings.of(FleetSettings)) is None:
             raise SettingsError(SettingMistake(("RSS_BROKER_URL",), "not set, but dagster.yaml is a fleet's"))
-        return new_app(settings, settings.fleet)
+        return new_app(settings, fleet)
 
     def launch_run(self, context: LaunchRunContext) -> None:
         """Send the run's id to its queue.

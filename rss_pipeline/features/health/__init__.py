@@ -22,5 +22,9 @@ from rss_pipeline.features.feature import Feature, Part
 
 FEATURE = Feature(
     name="health",
+    automations=lambda settings: [
+        "check_health_hourly",
+        *(["alert_run_failed", "alert_check_failed"] if settings.alert_webhook else []),
+    ],
     commands={"metrics": Part("health.metrics_command:metrics")},
 )

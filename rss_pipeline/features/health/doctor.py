@@ -39,9 +39,9 @@ DAEMON_SILENT = timedelta(minutes=5)
 _PLACES = {
     "database": prefixes(DATABASES),
     "objects": prefixes(OBJECTS),
-    "broker": ("RSS_BROKER_URL", "DAGSTER_DATABASE_URL"),
 }
 """The variables of each place, by how their names begin."""
+_SERVERS = {each.name: each.settings.servers for each in FEATURES if each.settings and each.settings.servers}
 _FIX_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
 
 
@@ -161,19 +161,18 @@ def _noting(findings: list[Finding], name: str) -> Iterator[None]:
 
 
 def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Finding], set[str]]:
-    """The settings without their mistakes, and the places (of `_PLACES`) that are therefore not known."""
+    """The settings without their mistakes, and the places that are therefore not known."""
     try:
         settings = Settings.from_environ(environ, cwd=cwd)
     except SettingsError as error:
         wrong = {name for mistake in error.mistakes for name in mistake.names}
-        unusable = {
-            place for place, names in _PLACES.items() if any(name.startswith(names) for name in wrong)
-        }
+        places = {**_PLACES, **_SERVERS}
+        unusable = {place for place, names in places.items() if any(name.startswith(names) for name in wrong)}
         if "database" in unusable:
-            # A fleet is nothing without its database.
-            unusable.add("broker")
+            # A feature's servers are nothing without the database.
+            unusable.update(_SERVERS)
         # The rest of its variables does not tell which database or bucket is meant.
-        left_out = tuple(name for place in unusable for name in _PLACES[place])
+        left_out = tuple(name for place in unusable for name in places[place])
         usable = {
             name: text
             for name, text in environ.items()
@@ -273,7 +272,7 @@ def check_alerts(settings: Settings) -> Finding:
 def _without_secrets(check: Finding, environ: Mapping[str, str]) -> Finding:
     """A last guard: no message, of ours or of a library, shows a secret."""
     of_stores = [name for kind in (*DATABASES, *OBJECTS) for _, name in kind.secrets]
-    of_fleet = ("DAGSTER_DATABASE_URL", "RSS_BROKER_URL")
-    names = (*of_stores, *of_fleet, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "RSS_READER_SECRET")
+    of_features = [name for names in _SERVERS.values() for name in names]
+    names = (*of_stores, *of_features, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "RSS_READER_SECRET")
     secrets = Secrets.named(environ.get(name, "").strip() for name in names)
     return replace(check, found=secrets.removed(check.found), fix=secrets.removed(check.fix))
