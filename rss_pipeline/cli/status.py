@@ -118,7 +118,7 @@ def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
         found = one_feed(database, member.feed_id)
         rows = stored.newest(database, member.feed_id, limit=limit, stream=member.stream)
     if as_json:
-        from rss_pipeline.pipeline.read.as_json import item_as_json
+        from rss_pipeline.pipeline.read.page import item_as_json
 
         say_json([item_as_json(row) for row in rows])
     else:
@@ -163,7 +163,7 @@ def item(settings: Settings, id: str, html: bool, open_: bool, original: bool, a
         if open_:
             open_page(page, folder=settings.spool_path)
     elif as_json:
-        from rss_pipeline.pipeline.read.as_json import item_as_json
+        from rss_pipeline.pipeline.read.page import item_as_json
 
         say_json(item_as_json(found))
     else:

@@ -1,4 +1,4 @@
-"""What the sensors ask a database while nothing happens, and that they miss nothing for it."""
+"""The queries of sensors while nothing happens, and that they miss nothing for it."""
 
 import json
 from collections import Counter

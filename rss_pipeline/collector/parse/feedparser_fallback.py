@@ -32,7 +32,6 @@ from rss_pipeline.collector.parse.media import (
     PLAIN_TEXTS,
     html_of_plain,
 )
-from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.pictures import is_file, picture_type, pictures_beside, width_of
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
@@ -42,6 +41,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     byte_count,
     content_and_summary,
     distinct,
+    newest_items,
     trimmed,
 )
 from rss_pipeline.collector.parse.sections import Sections
@@ -176,8 +176,8 @@ _MOST_ATTRIBUTES = 500
 """feedparser's time grows with the square of a tag's attributes: 20,000 took it a minute."""
 # feedparser files these under content, summary, title or tags; as `x-media-title` each keeps its own place.
 _OTHER_TEXTS = re.compile(
-    r"(</?)((?:itunes:(?:summary|subtitle|title|keywords|category)|dc:description|xhtml:body"
-    r"|media:(?:description|text|title|keywords|category)))\b"
+    rf"(</?)({'|'.join((*FURTHER_TEXTS, *FURTHER_TITLES))}|itunes:(?:subtitle|keywords|category)"
+    r"|media:(?:text|keywords|category))\b"
 )
 _ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
 _PERSON_PART = re.compile("(?:name|email)$")

@@ -10,6 +10,7 @@ stores.py        the database, the object store, Dagster's folder, their disk
 public_objects.py  what everybody can read
 ../fleet/checks.py  several machines, and their broker
 network.py       a first look at the network, for `doctor`
+cli.py           the command `doctor`
 doctor.py        all of it for a person: what the table has, and what must be right before it can be asked
 alerts.py        the one `alert` with its cursor and back-off, and the looks that find what to report
 webhook.py       a message as Slack and Discord take it
@@ -26,5 +27,8 @@ FEATURE = Feature(
         "check_health_hourly",
         *(["alert_run_failed", "alert_check_failed"] if settings.alert_webhook else []),
     ],
-    commands={"metrics": Part("health.metrics_command:metrics")},
+    commands={
+        "doctor": Part("health.cli:doctor"),
+        "metrics": Part("health.metrics_command:metrics"),
+    },
 )

@@ -8,5 +8,6 @@ FEATURE = Feature(
     commands={
         "streams": Part("streams.cli:streams"),
     },
+    dagster=Part("streams.dagster:parts"),
     status=(Part("streams.output:status_section"),),
 )

@@ -11,7 +11,7 @@ from rss_pipeline.cli.output.terminal import complain, say_json
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.features.streams.model import StreamSpec, streams_of_json
-from rss_pipeline.features.streams.sql import stream_states
+from rss_pipeline.features.streams.states import stream_states
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read
 

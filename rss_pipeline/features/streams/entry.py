@@ -1,6 +1,6 @@
 """The key `streams` of a feed in feeds.yaml: names and selectors, and each mistake with its line.
 
-How a selector is applied is in features.streams.
+Each text is one that `streams_of_json` can read.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,14 @@ from rss_pipeline.collector.registry.validate import member_place, unknown_key
 from rss_pipeline.collector.registry.values import NAME, NAME_RULE, describe, expanded, nodes_of
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Mistake, Node, ScalarNode
-from rss_pipeline.features.streams.check import xpath_mistake
-from rss_pipeline.features.streams.model import SELECTOR_FIELDS, FieldSelector, StreamSpec, streams_to_json
-from rss_pipeline.features.streams.patterns import normal
+from rss_pipeline.features.streams.expression import xpath_mistake
+from rss_pipeline.features.streams.model import (
+    SELECTOR_FIELDS,
+    FieldSelector,
+    StreamSpec,
+    normal,
+    streams_to_json,
+)
 
 MAX_STREAMS = 200
 MAX_PATTERNS = 100

@@ -18,7 +18,7 @@ from lxml import etree
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
-from rss_pipeline.features.streams.refresh import refresh
+from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.features.topics import publications
 from rss_pipeline.features.topics.atom import ATOM_TYPE
 from rss_pipeline.features.topics.candidates import read_chosen, with_texts

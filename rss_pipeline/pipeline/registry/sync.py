@@ -23,10 +23,13 @@ from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import forget, registered, unlisted
 from rss_pipeline.storage.feeds.subscribed import NewFeed
+from rss_pipeline.storage.images.places import move_private
 
 logger = logging.getLogger(__name__)
 
 _THREADS = 16
+_MOST_MOVED = 2_000
+"""Images that one sync moves: some seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,7 @@ def sync_registry(
     kept: tuple[str, ...] = ()
     if not changes.is_empty:
         kept = registered.apply(database, changes, now=now, closed=_public_forms(changes, rows))
+        _hide_images(database, settings, changes, rows)
     registered.place(database, rows)
     registered.try_again(database, before, _that_end_failures(settings), now=now)
     topic_changes = topics.topic_changes(registry.topics, stored)
@@ -150,11 +154,7 @@ def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> d
         if not (spec.is_public or spec.shared)
     }
     taken_out = frozenset(changes.unregistered)
-    urls |= {
-        row["id"]: row["url"]
-        for row in rows
-        if row["id"] in taken_out and (row["needs_access"] or row["allow_private"] or row["private_hosts"])
-    }
+    urls |= {row["id"]: row["url"] for row in rows if row["id"] in taken_out and _is_private(row)}
     known = {row["id"]: row["url"] for row in rows}
     return {id: _new_feed(other_form(url), known) for id, url in urls.items()}
 
@@ -162,6 +162,27 @@ def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> d
 def _new_feed(url: str, known: Mapping[str, str]) -> NewFeed:
     read = read_url(literal(url), {})
     return NewFeed(id=free_id(read.url, read.host, known), url=read.url, host=read.host)
+
+
+def _hide_images(
+    database: Database, settings: Settings, changes: registered.RegistryChanges, rows: Sequence[Row]
+) -> None:
+    """Move the images of feeds that became private away from where everybody may read them. What is left,
+    after a kill or because there are many, is the next clean's."""
+    open_before = {row["id"] for row in rows if not _is_private(row)}
+    closed = [spec.id for spec in changes.updated if not spec.is_public and spec.id in open_before]
+    if not closed:
+        return
+    try:
+        objects = open_objects(settings)
+        if move_private(database, objects, feeds=closed, most=_MOST_MOVED) >= _MOST_MOVED:
+            logger.warning("Images of feeds that became private are left: run `rss-pipeline move-images`.")
+    except InfrastructureError as error:
+        logger.warning("Images of feeds that became private are moved by the next clean: %s", error)
+
+
+def _is_private(row: Row) -> bool:
+    return bool(row["needs_access"] or row["allow_private"] or row["private_hosts"])
 
 
 def _subscribed(rows: Sequence[Row], specs: Sequence[FeedSpec]) -> tuple[str, ...]:

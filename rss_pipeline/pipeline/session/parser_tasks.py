@@ -172,7 +172,7 @@ def _selected(
     """The ids of the items that each expression selects, and the sentences of those that cannot."""
     if parsed.tree is None:
         return {}, {}
-    from rss_pipeline.features.streams.forked import selected_items
+    from rss_pipeline.features.streams.xpath import selected_items
 
     selection = selected_items(parsed.tree, xpaths, feed_id=task.feed.id)
     members = {
@@ -186,7 +186,7 @@ def _matched(items: Sequence[Item], feed: Feed) -> dict[str, tuple[str, ...]]:
     """The ids of the items that each selector by field matches."""
     if all(stream.is_xpath for stream in feed.streams):
         return {}
-    from rss_pipeline.features.streams.fields import FieldMatcher
+    from rss_pipeline.features.streams.model import FieldMatcher
 
     matcher = FieldMatcher(feed.streams)
     members: dict[str, list[str]] = {name: [] for name in matcher.names}

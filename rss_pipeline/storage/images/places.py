@@ -5,7 +5,7 @@ the right place; here are those that were stored before their feed became privat
 public bucket.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -68,13 +68,23 @@ def move(
 
 
 def move_private(
-    database: Database, objects: ObjectStore, *, on_moved: Callable[[int], None] = lambda _: None
+    database: Database,
+    objects: ObjectStore,
+    *,
+    on_moved: Callable[[int], None] = lambda _: None,
+    feeds: Collection[str] | None = None,
+    most: int | None = None,
 ) -> int:
-    """Move images of private feeds away from the place that everybody may read; how many."""
+    """Move images of private feeds, or of some of them, away from the place that everybody may read; how
+    many. It ends once `most` are moved."""
     number = 0
     with ThreadPoolExecutor(_THREADS, "move") as pool:
         for feed_id in _private_feeds(database, objects):
+            if feeds is not None and feed_id not in feeds:
+                continue
             for some in batched(_images(objects, feed_id), _AT_ONCE):
+                if most is not None and number >= most:
+                    return number
                 keys = [info.key for info in some]
                 try:
                     list(pool.map(lambda key: objects.copy(key, _private(key)), keys))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, ScheduleState
-from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.schedule import auto_interval
 from rss_pipeline.collector.schedule.next_visit import next_after_success
 from rss_pipeline_tests.collector.schedule.synthetic_feeds import (
@@ -31,7 +31,7 @@ Rule = Callable[[float, Sequence[float]], float]
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """What a rule came to. `waits` are seconds from an item's publication to the visit that found it."""
+    """The result of a rule. `waits` are seconds from an item's publication to the visit that found it."""
 
     requests: int = 0
     missed: int = 0

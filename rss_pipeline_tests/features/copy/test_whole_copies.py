@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.features.copy.stores import MARKER, copy
-from rss_pipeline.features.copy.tables import fingerprint
+from rss_pipeline.features.copy.service import MARKER, copy
+from rss_pipeline.features.copy.sql import fingerprint
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Statement
 from rss_pipeline_tests.features.copy.houses import (
     AT,
@@ -55,7 +55,7 @@ def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path
 
 
 def test_topics_stay_behind_so_that_the_target_publishes_all_of_them(small: House) -> None:
-    """What is published lies in a bucket of the source, and the target may have another one."""
+    """Published topics are in a bucket of the source, and the target may have another one."""
     one = {"id": "t", "definition": "{}", "stale": 0, "published_at": AT}
     with small.side("embedded") as source:
         insert(source.database, "topics", one)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.retention.clean import clean
+from rss_pipeline.features.retention.service import clean
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.folder.backend import FolderStore
@@ -23,7 +23,7 @@ from rss_pipeline_tests.support.pipeline import NOON
 FEEDS = 20
 IMAGES = 3
 MEMORY_BYTES = 40_000_000
-"""What a clean may add to the process, however much there is to remove."""
+"""The memory that a clean may add to the process, however much there is to remove."""
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import FeedHeader, Item, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.features.streams import sql as streams
+from rss_pipeline.features.streams import states
 from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
 from rss_pipeline.features.topics import topics
 from rss_pipeline.features.topics.model import Member, TopicSpec
@@ -80,8 +81,8 @@ def rows(database: Database) -> dict[str, list[str]]:
     return found
 
 
-def state(database: Database, name: str = "jane") -> streams.StreamState:
-    return {each.name: each for each in streams.stream_states(database, "a")}[name]
+def state(database: Database, name: str = "jane") -> states.StreamState:
+    return {each.name: each for each in states.stream_states(database, "a")}[name]
 
 
 def with_topic(database: Database, *of: str) -> None:

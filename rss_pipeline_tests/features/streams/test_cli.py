@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.features.streams.refresh import refresh
+from rss_pipeline.features.streams.service import refresh
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
 

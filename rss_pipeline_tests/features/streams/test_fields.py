@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.features.streams.fields import FieldMatcher
-from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
-from rss_pipeline.features.streams.patterns import PatternSet, normal
+from rss_pipeline.features.streams.model import FieldMatcher, FieldSelector, PatternSet, StreamSpec, normal
 from rss_pipeline_tests.support.cost import costs_less_than
 
 ITEM: dict[str, Any] = {

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.features.streams.refresh import refresh
-from rss_pipeline.features.streams.sql import StreamState, stream_states
+from rss_pipeline.features.streams.service import refresh
+from rss_pipeline.features.streams.states import StreamState, stream_states
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline_tests.features.replay.replays import all_rows, drop_database, replayed, restored

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.features.streams.fields import names_of
+from rss_pipeline.features.streams.model import names_of
 from rss_pipeline_tests.support.cost import costs_less_than
 
 

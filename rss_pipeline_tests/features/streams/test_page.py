@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.registry.load import parse_registry
-from rss_pipeline.features.streams.check import xpath_mistake
-from rss_pipeline.features.streams.fields import FieldMatcher
-from rss_pipeline.features.streams.prefixes import PREFIXES
+from rss_pipeline.features.streams.expression import PREFIXES, xpath_mistake
+from rss_pipeline.features.streams.model import FieldMatcher
 
 PAGE = (Path(__file__).parents[3] / "docs" / "topics.md").read_text("utf-8")
 ROWS = [[cell.strip() for cell in row.split("|")[1:-1]] for row in PAGE.splitlines() if row.startswith("| `")]

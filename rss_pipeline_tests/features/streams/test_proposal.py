@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.collector.registry.load import parse_registry
-from rss_pipeline.features.streams.fields import FieldMatcher
-from rss_pipeline.features.streams.model import StreamSpec
-from rss_pipeline.features.streams.proposal import MOST, Counted, Tally, as_yaml, proposed_streams
+from rss_pipeline.features.streams.model import FieldMatcher, StreamSpec
+from rss_pipeline.features.streams.survey import MOST, Counted, Tally, as_yaml, proposed_streams
 
 FEED = "feeds:\n  - url: https://a.example/feed\n    id: a\n"
 

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.features.streams import sql as streams
+from rss_pipeline.features.streams import sql, states
 from rss_pipeline.features.streams.model import FieldSelector
-from rss_pipeline.features.streams.refresh import Refreshed, refresh
+from rss_pipeline.features.streams.service import Refreshed, refresh
 from rss_pipeline.storage.database import Database, Result, Statement
-from rss_pipeline.storage.items import members, unjudged
 from rss_pipeline_tests.features.streams.stream_documents import (
     JANE,
     by,
@@ -62,7 +61,7 @@ class TestRefresh:
         self.register(known, one=JANE, other=by("bob"))
         refresh(known)
         self.register(known, one=by("bob"), other=by("bob"))
-        assert [each.is_judged for each in streams.stream_states(known)] == [False, True]
+        assert [each.is_judged for each in states.stream_states(known)] == [False, True]
         assert refresh(known) == Refreshed(keys=("a/one",), items=5)
         assert rows(known) == {"one": ["3", "4"], "other": ["3", "4"]}
 
@@ -134,19 +133,19 @@ class TestRefresh:
     def test_a_first_document_judges_all_there_is(self, database: Database) -> None:
         register(database, spec("a", streams=stream_specs(jane=JANE, path="//item", slow="//x")))
         store(database, [item("1")], {"jane": ["1"], "path": []}, stream_errors={"slow": "slow"})
-        assert [each.is_judged for each in streams.stream_states(database)] == [True, True, False]
+        assert [each.is_judged for each in states.stream_states(database)] == [True, True, False]
         assert refresh(database) == Refreshed()
 
     def test_many_items_are_judged_in_pages(self, known: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(unjudged, "_PAGE_ITEMS", 2)
-        monkeypatch.setattr(members, "_PIECE_BYTES", 50)
+        monkeypatch.setattr(sql, "_PAGE_ITEMS", 2)
+        monkeypatch.setattr(sql, "_PIECE_BYTES", 50)
         change(known, "UPDATE items SET title = ? WHERE guid = '2'", "x" * 1_200_000)
         self.register(known, jane=JANE)
         assert refresh(known) == Refreshed(keys=("a/jane",), items=5)
         assert rows(known) == {"jane": ["1", "2", "3"]}
 
     def test_killed_anywhere_it_is_done_again(self, known: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(unjudged, "_PAGE_ITEMS", 2)
+        monkeypatch.setattr(sql, "_PAGE_ITEMS", 2)
         self.register(known, jane=by("x*"), gone=JANE)
         refresh(known)
         self.register(known, jane=JANE)
@@ -166,7 +165,7 @@ class TestRefresh:
     def test_a_refresh_by_a_selector_that_changes_under_it_writes_nothing_more(
         self, known: Database, monkeypatch: pytest.MonkeyPatch, is_done_by_another: bool
     ) -> None:
-        monkeypatch.setattr(unjudged, "_PAGE_ITEMS", 1)
+        monkeypatch.setattr(sql, "_PAGE_ITEMS", 1)
         self.register(known, one=JANE)
 
         def change_it() -> None:

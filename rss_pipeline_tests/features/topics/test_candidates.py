@@ -47,7 +47,7 @@ class Counting:
 
 
 def read(database: Database, spec: TopicSpec) -> list[Chosen]:
-    """What a topic shows, with its texts."""
+    """The items of a topic, with their texts."""
     return list(with_texts(database, spec, read_chosen(database, spec)))
 
 

@@ -1,4 +1,4 @@
-"""What other people's assets build on: the reader as a resource, `feed_changed`, the example that uses both.
+"""Parts that other people's assets build on: the reader as a resource, `feed_changed`, the example of both.
 
 Events are those of real polls, conditions are evaluated as the daemon does it, assets run in this process.
 """
@@ -43,7 +43,7 @@ EXAMPLE = ROOT / "examples" / "digest"
 def follower(
     context: dg.AssetExecutionContext, feed_reader: FeedReaderResource
 ) -> dg.MaterializeResult[None]:
-    """What came since the last time, as metadata."""
+    """Items since the last time, as metadata."""
     cursor, guids = last_cursor(context), []
     for item in feed_reader.items(context.partition_key, since=cursor):
         guids.append(item.guid)

@@ -169,6 +169,22 @@ def test_what_strangers_can_read_is_tried_and_a_feed_that_becomes_private_takes_
     pipeline.close()
 
 
+@pytest.mark.parametrize("entry", [{"headers": {"X": "y"}}, {"allow_private": True}])
+def test_a_feed_that_becomes_private_has_no_image_in_the_public_place_after_the_next_sync(
+    tmp_path: Path, server: FeedServer, entry: dict[str, Any]
+) -> None:
+    pipeline = installation(tmp_path, server, objects_public_url=server.url("127.0.0.50", "").rstrip("/"))
+    collect(pipeline, server, "a", "b")
+    assert len(list(pipeline.objects.list("images/"))) == 2
+    next(feed for feed in pipeline.feeds if feed["id"] == "open").update(entry)
+    pipeline.write_registry()
+    pipeline.sync()
+    assert list(pipeline.objects.list("images/")) == []
+    assert {row["r2_key"].split("/")[0] for row in keys(pipeline)} == {"private-images"}
+    assert all(pipeline.objects.get(row["r2_key"]) for row in keys(pipeline))
+    pipeline.close()
+
+
 class FullForKeys:
     """A database without room for the longer keys of moved images."""
 

@@ -268,7 +268,7 @@ def test_a_file_that_lists_no_feed_removes_none(pipeline: Pipeline) -> None:
 def test_a_publishers_hold_is_kept_for_a_feed_that_is_taken_out_and_added_again(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    """Of the feed (503) as of its host (429)."""
+    """The limit of the feed (503) and of its host (429)."""
     answers = {"feed": (HOST, 503), "host": ("127.0.0.3", 429)}
     for id, (host, status) in answers.items():
         busy = Answer(status=status, headers={"Retry-After": "7200"})

@@ -1,4 +1,4 @@
-"""What a killed process leaves on the disk goes with the next start and the next clean."""
+"""Files that a killed process leaves go with the next start and the next clean."""
 
 import os
 import signal
@@ -69,7 +69,7 @@ def test_a_process_that_ends_by_itself_leaves_nothing(pipeline: Pipeline) -> Non
 
 
 def test_a_folder_without_a_lock_is_left_alone_until_it_is_old(tmp_path: Path) -> None:
-    """Of an older version, or of a process that has just made it."""
+    """A file of an older version, or of a process that has just made it."""
     folder = tmp_path / "12345678-abc"
     folder.mkdir()
     (folder / "body").touch()

@@ -1,4 +1,4 @@
-"""What closing a visit writes of a feed's address, and how it finds that items were probably missed."""
+"""The address that closing a visit writes, and how it finds that items were probably missed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHistory, NextVisit
 from rss_pipeline.collector.models.item import FeedHeader, Item
-from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.collector.models.outcome import IfGap, NotModified
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.features.topics import topics
 from rss_pipeline.features.topics.model import Member, TopicSpec
@@ -276,7 +275,7 @@ def test_every_visit_that_goes_well_says_when_the_next_one_is_meant_to_be(known:
 
 
 def test_topics_are_marked_for_a_first_document_and_for_another_title_or_link(database: Database) -> None:
-    """Of a first document they show fewer items, so its end changes them although its title is known."""
+    """They show fewer items of a first document, so its end changes them although its title is known."""
     register(database, spec("a", title="Mine"))
     made = topics.topic_changes([TopicSpec(id="t", of=(Member("a"),))], [])
     topics.apply(database, made)
