@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from rss_pipeline.features.fleet.app import TASK, new_app
+from rss_pipeline.features.fleet.launcher import TASK, new_app
 from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema

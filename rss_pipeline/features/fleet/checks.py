@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant, rough
-from rss_pipeline.features.fleet import workers
-from rss_pipeline.features.fleet.machines import HIGH, Fleet, Seen
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.model import HIGH, Fleet, Seen
 from rss_pipeline.features.fleet.settings import FleetSettings
-from rss_pipeline.features.health import health_rows as tables
+from rss_pipeline.features.health import sql as tables
 from rss_pipeline.features.health.model import (
     OFTEN,
     SKEW_FAILURE,

@@ -1,6 +1,6 @@
-"""The command `worker`: this machine executes runs of a fleet. Its processes are in orchestration/fleet.
+"""The command `worker`: this machine executes runs of a fleet. Its processes are worker.py's.
 
-The main machine is `up --fleet` (poll.py); both are in the fleet by `in_fleet`.
+The main machine is `up --fleet`; both are in the fleet by `in_fleet`.
 """
 
 import os
@@ -17,13 +17,20 @@ from rss_pipeline.cli.supervisor import ending_signals
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.features.fleet.broker import check_broker
-from rss_pipeline.features.fleet.joining import check_clock_of_joining, has_mark, join, mark, this_machine
-from rss_pipeline.features.fleet.machines import DEFAULT, HIGH, Member
-from rss_pipeline.features.fleet.membership import Membership, Over, beating
-from rss_pipeline.features.fleet.names import INCARNATION_TAG
+from rss_pipeline.features.fleet.membership import (
+    Membership,
+    Over,
+    beating,
+    check_clock_of_joining,
+    has_mark,
+    join,
+    mark,
+    this_machine,
+)
+from rss_pipeline.features.fleet.model import DEFAULT, HIGH, INCARNATION_TAG, Member
 from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.features.fleet.sql import fleet
 from rss_pipeline.features.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
-from rss_pipeline.features.fleet.workers import fleet
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
@@ -136,7 +143,7 @@ def _watching(settings: Settings, member: Member) -> AbstractContextManager[None
         alive = [seen.member.name for seen in machines.living_workers]
         return machines.main is None and member.name == min(alive, default="")
 
-    return watching(settings, clock=utc_now, is_ours=is_ours)
+    return watching(settings, is_ours=is_ours)
 
 
 @contextmanager

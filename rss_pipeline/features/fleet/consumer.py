@@ -28,9 +28,9 @@ from celery.worker import state
 
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError
-from rss_pipeline.features.fleet.app import TASK, new_app
 from rss_pipeline.features.fleet.execute_run import execute_run
-from rss_pipeline.features.fleet.joining import code_version
+from rss_pipeline.features.fleet.launcher import TASK, new_app
+from rss_pipeline.features.fleet.membership import code_version
 from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.features.fleet.worker import IN_PEACE, LOOK_SIGNAL
 from rss_pipeline.orchestration.instance.home import prepare_home

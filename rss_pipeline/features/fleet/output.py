@@ -8,9 +8,9 @@ from rss_pipeline.cli.output.status import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console
 from rss_pipeline.collector.models.clock import duration, instant
 from rss_pipeline.features.fleet.checks import check_machines
-from rss_pipeline.features.fleet.machines import Fleet, Seen
+from rss_pipeline.features.fleet.model import Fleet, Seen
 from rss_pipeline.features.fleet.settings import FleetSettings
-from rss_pipeline.features.fleet.workers import fleet as read_fleet
+from rss_pipeline.features.fleet.sql import fleet as read_fleet
 from rss_pipeline.features.health.model import Finding
 
 

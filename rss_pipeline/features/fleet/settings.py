@@ -17,7 +17,7 @@ _LINES = {
 """: "",
     """  module: rss_pipeline.orchestration.queueing
   class: BackfillsLastRunCoordinator
-""": """  module: rss_pipeline.features.fleet.coordinator
+""": """  module: rss_pipeline.features.fleet.dagster
   class: FleetRunCoordinator
 """,
     """    # A poll, a download and two runs of a backfill leave one for a run that a person starts.

@@ -12,7 +12,7 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.features.health.doctor import examine
-from rss_pipeline.features.health.health_rows import just_prominent
+from rss_pipeline.features.health.sql import just_prominent
 from rss_pipeline.storage.feeds import registered
 from rss_pipeline.storage.reports.overview import feed_health
 from rss_pipeline_tests.orchestration.conftest import pipeline

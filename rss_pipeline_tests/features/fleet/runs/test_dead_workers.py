@@ -11,13 +11,13 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.errors import JoinRefused
-from rss_pipeline.features.fleet import workers
-from rss_pipeline.features.fleet.dead_workers import end_lost_runs
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.dagster import end_lost_runs
 from rss_pipeline.features.fleet.execute_run import run_place
-from rss_pipeline.features.fleet.joining import code_version
-from rss_pipeline.features.fleet.names import INCARNATION_TAG
+from rss_pipeline.features.fleet.membership import code_version
+from rss_pipeline.features.fleet.model import INCARNATION_TAG
 from rss_pipeline.features.fleet.settings import FleetSettings
-from rss_pipeline.features.health.asset_checks import build_watches
+from rss_pipeline.features.health.dagster import build_watches
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.triggers.shards import SHARD_TAG

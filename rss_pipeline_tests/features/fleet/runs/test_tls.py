@@ -6,7 +6,7 @@ import pytest
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from rss_pipeline.features.fleet.app import TASK, new_app
+from rss_pipeline.features.fleet.launcher import TASK, new_app
 from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.services.redis_server import AUTHORITY, RedisServer

@@ -25,13 +25,10 @@ RUNNING = frozenset(
     {
         "poll_feeds_when_due",
         "refresh_feeds_when_requested",
-        "publish_when_changed",
         "download_images_when_waiting",
         "sync_registry",
         "end_dead_runs",
         "back_up_users",
-        "clean_daily",
-        "clean_again",
         "purge_daily",
         "retry_images",
     }

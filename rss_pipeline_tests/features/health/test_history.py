@@ -14,8 +14,8 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 from dagster._daemon.types import DaemonHeartbeat
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.health.alert_sensor import build_alerts
-from rss_pipeline.orchestration.instance.run_times import (
+from rss_pipeline.features.health.dagster import build_alerts
+from rss_pipeline.features.health.history import (
     daemon_state,
     last_runs,
     on_from_the_start,
