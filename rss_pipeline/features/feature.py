@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rss_pipeline.collector.models.outcome import Parsed
     from rss_pipeline.collector.models.registry import KnownFeeds
     from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
+    from rss_pipeline.environment import EnvironmentReader
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
@@ -119,6 +120,27 @@ class RegistryKey:
 
 
 @dataclass(frozen=True)
+class OwnSettings:
+    """The settings that a feature reads from variables of its own."""
+
+    read: "Part[Callable[[EnvironmentReader], object | None]]"
+    """Reads them at each start, and adds what is wrong; `Settings.of` has the value. None: it is off."""
+    servers: tuple[str, ...] = ()
+    """Variables that name its servers, maybe with a password. Where one is wrong, `doctor` goes by none."""
+
+
+@dataclass(frozen=True)
+class UpFlag:
+    """A flag of `up` for installations of a kind."""
+
+    help: str
+    check: "Part[Callable[[Settings, bool], None]]"
+    """Refuses a start, by a ClickException, that is not of the installation's kind."""
+    within: "Part[Callable[[Settings], AbstractContextManager[None]]]"
+    """Entered before anything is started, and left last, where the flag is given."""
+
+
+@dataclass(frozen=True)
 class Feature:
     """The list of what one feature adds. Each field is a point of extension; most features use a few."""
 
@@ -128,8 +150,12 @@ class Feature:
     """The features that it uses: they cannot be removed without it. There are no circles."""
     after_poll: AfterPoll | None = None
     """A step at the end of each poll."""
+    automations: "Callable[[Settings], Collection[str]]" = lambda _: ()
+    """The names of its sensors and schedules that are on from the start."""
     backlog_advice: "tuple[Part[Callable[[Database, Settings], str | None]], ...]" = ()
     """Sentences on what to add where feeds wait, by its figures; None where it is off."""
+    beside_reader: "tuple[Part[Callable[[Settings], AbstractContextManager[None]]], ...]" = ()
+    """Work of a thread in the reader's own process, as long as it serves."""
     checks: "tuple[Part[Sequence[Check]], ...]" = ()
     """Health checks. Only the feature health loads them: such a module may import its model.py, without a
     need for it."""
@@ -139,6 +165,8 @@ class Feature:
     """Assets, checks, jobs, schedules, sensors and resources, for all definitions."""
     doctor: "Mapping[str, Part[Callable[[Settings], Finding | None]]]" = field(default_factory=dict)
     """Looks of `doctor` at what a check of the database cannot see, by the name of what they find."""
+    end_lost_runs: "tuple[Part[Callable[[dg.DagsterInstance, Settings], list[str]]], ...]" = ()
+    """Where other machines execute runs: ends those with a process that is gone; the ids of these."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
@@ -169,8 +197,12 @@ class Feature:
     """A key of feeds.yaml."""
     replaying: Replaying | None = None
     """Work beside each replay."""
+    settings: OwnSettings | None = None
+    """Its own variables."""
     stale: "Part[Statement] | None" = None
     """A statement for each batch that changes what items of some feeds show. `{feeds}` in it becomes the
     condition on a feed's id, such as `= ?` (storage/stale.py)."""
     status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
     """Sections of `status`, each read once in its database; None for one with nothing to say."""
+    up_flags: Mapping[str, UpFlag] = field(default_factory=dict)
+    """Flags of `rss-pipeline up`, by name without the two hyphens."""
