@@ -15,9 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, NoSession
-from rss_pipeline.reader.accounts.callers import Caller, SessionKey
+from rss_pipeline.reader.accounts.callers import REQUEST_SECONDS, Caller, SessionKey
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
 from rss_pipeline.storage.database import Result, Statement
 
 T = TypeVar("T")
@@ -59,10 +58,6 @@ class AsyncCaller:
     async def read_long(self, *statements: Statement) -> list[Result]:
         """The results of statements that may read for longer: counts, many items."""
         return await self.run(lambda caller: caller.read(*statements))
-
-    async def write(self, *statements: Statement) -> list[Result]:
-        """The results of statements that write, all applied or none."""
-        return await self.change(lambda caller: caller.write(*statements))
 
     async def read_by(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that reads for a millisecond at most."""

@@ -184,11 +184,6 @@ class SignedIn:
         with self._or_refused():
             return await self.caller.read(*statements)
 
-    async def write(self, *statements: Statement) -> list[Result]:
-        """The results of statements that write, all of them or none."""
-        with self._or_refused():
-            return await self.caller.write(*statements)
-
     async def run(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that reads, and may take its time, in a thread."""
         with self._or_refused():

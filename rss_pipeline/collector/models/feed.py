@@ -262,3 +262,12 @@ USUAL_BYTES = 20_000_000
 
 
 MAX_URL_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """A user's wishes for a subscription. The interval is in seconds, None is what the schedule finds."""
+
+    title: str | None = None
+    folder: str | None = None
+    wished_interval: int | None = None

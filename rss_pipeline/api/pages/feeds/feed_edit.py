@@ -23,6 +23,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.routers.answered import no_feed
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader import edit as editing
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed, address_rights
@@ -31,7 +32,6 @@ from rss_pipeline.reader.feeds import FeedRow, star_count_of_feed, visits, with_
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(include_in_schema=False)
