@@ -97,8 +97,6 @@ def create_app(
         description=DESCRIPTION,
         openapi_url=None,
         redirect_slashes=False,
-        # The name of its function is an operation's id.
-        generate_unique_id_function=lambda route: route.name,
         # Nothing is measured or sent, whatever other packages have set up in this process.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[
@@ -123,10 +121,9 @@ def create_app(
     problems.install(app)
     app.state.google_reader = google_reader.service_on(stores, clock=clock)
     app.router.routes.extend(google_reader.routes(app.state.google_reader))
-    for router in ROUTERS:
-        app.include_router(router, prefix="/api")
-    for router in pages.ROUTERS:
-        app.include_router(router)
+    # As they are: a router that is included looks through its routes twice in each request.
+    for router in (*ROUTERS, *pages.ROUTERS):
+        app.router.routes.extend(router.routes)
     complete(app)
     return app
 

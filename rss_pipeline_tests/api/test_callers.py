@@ -1,4 +1,4 @@
-"""How many requests make bodies at one time, and that the others do not wait for them."""
+"""The number of requests that make bodies at one time, and that the others do not wait for them."""
 
 import asyncio
 import threading

@@ -53,9 +53,9 @@ from rss_pipeline.api.google_reader.parameters import (
 )
 from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
 from rss_pipeline.api.gzip_member import GzipStream, Packed, plain
+from rss_pipeline.collector.models.clock import rfc3339
 from rss_pipeline.collector.sanitize.text import legal
 from rss_pipeline.errors import InfrastructureError
-from rss_pipeline.features.topics.entry import rfc3339
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import read_failures
 from rss_pipeline.reader.feeds import FeedName, feed_name, folders

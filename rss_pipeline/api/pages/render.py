@@ -210,7 +210,7 @@ def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
         "script-src": "'self'",
         "style-src": "'self'",
         "img-src": " ".join(
-            ["'self'", *(["https:", "http:"] if publisher_images else _public_images(stores))]
+            ["'self'", "data:", *(["https:", "http:"] if publisher_images else _public_images(stores))]
         ),
         "media-src": "'self' https: http:",
         "frame-src": " ".join(FRAME_HOSTS),

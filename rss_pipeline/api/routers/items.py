@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import orjson
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -21,6 +21,7 @@ from rss_pipeline.api.fields import Folder, NeverNull, PageKey
 from rss_pipeline.api.item_json import EXAMPLE, Item, item_json
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.bodies import Bodies, Body
 from rss_pipeline.reader.items import (
@@ -221,7 +222,7 @@ def _json(listed: _Listed, bodies: Mapping[str, Body], *, left: int = 0) -> byte
     return orjson.dumps({**about, "items": shown, "next_cursor": next_key and next_key.as_json})
 
 
-router = APIRouter(tags=["items"])
+router = api_router("items")
 
 MOST = 200
 _READS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "not_found")

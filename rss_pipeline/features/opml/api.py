@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -14,6 +14,7 @@ from rss_pipeline.api.fields import ADDRESS_PATTERN
 from rss_pipeline.api.google_reader.answers import PRIVATE, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, FeatureCall, signed_in
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.opml.service import (
     UPLOAD,
@@ -25,7 +26,7 @@ from rss_pipeline.features.opml.service import (
 from rss_pipeline.reader.feeds import FeedName, feed_names, folders
 from rss_pipeline.reader.query import Query, together
 
-router = APIRouter(tags=["feeds"])
+router = api_router("feeds")
 
 MEDIA_TYPE = "text/x-opml"
 _MOST_MISTAKES = 100

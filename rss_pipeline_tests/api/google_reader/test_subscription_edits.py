@@ -1,4 +1,4 @@
-"""What subscription/edit comes to, in the forms that clients send."""
+"""The results of subscription/edit, in the forms that clients send."""
 
 import pytest
 

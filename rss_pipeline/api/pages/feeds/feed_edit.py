@@ -22,11 +22,11 @@ from rss_pipeline.api.fields import (
 )
 from rss_pipeline.api.hosts import EVERY_ADDRESS, is_https
 from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, task_url
-from rss_pipeline.api.pages.feeds.tasks import no_feed
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.reader import edit as editing
 from rss_pipeline.reader.accounts.users import is_owner
 from rss_pipeline.reader.addresses import AddressRefused
