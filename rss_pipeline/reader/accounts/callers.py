@@ -65,10 +65,10 @@ class Caller:
 
     def _read(self, statements: Sequence[Statement]) -> list[Result]:
         alive, *results = self.database.batch([self._alive(), *statements])
-        if not alive.rows:
+        if not alive.values:
             raise NoSession
-        self._last_used_at = from_instant(alive.rows[0]["last_used_at"])
-        self._expires_at = alive.rows[0]["expires_at"]
+        last_used_at, self._expires_at = alive.values[0]
+        self._last_used_at = from_instant(last_used_at)
         return results
 
     def _kept_or_read(self, kept: KeptResults, statements: Sequence[Statement]) -> list[Result]:
