@@ -7,11 +7,11 @@ history, as long as something of the feed is stored. Those of a stream and a top
 
 import dagster as dg
 
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.topics.stale import mark_topics_stale
 from rss_pipeline.orchestration.instance.forget_feed import complete_forgets, is_materializing
 from rss_pipeline.orchestration.partitions import (
     FEEDS,
-    STREAMS,
     TOPICS,
     add_keys,
     missing_keys,
@@ -30,7 +30,9 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
     """
     complete_forgets(database, instance, synced.forgotten)
     added = register_keys(database, instance, synced.scheduled)
-    _register_streams(instance, [f"{spec.id}/{each.name}" for spec in synced.specs for each in spec.streams])
+    for feature in FEATURES:
+        if feature.partition_keys is not None:
+            feature.partition_keys.load()(database, instance, synced)
     _register_topics(database, instance, [topic.id for topic in synced.topic_specs])
     changes = synced.changes
     if synced.removed or not changes.is_empty or not synced.topic_changes.is_empty:
@@ -62,9 +64,10 @@ def register_keys(database: Database, instance: dg.DagsterInstance, ids: list[st
     return len(missing)
 
 
-def _register_streams(instance: dg.DagsterInstance, keys: list[str]) -> None:
-    add_keys(instance, STREAMS, missing_keys(instance, STREAMS, keys))
-    _remove_others(instance, STREAMS, keys)
+def keep_keys(instance: dg.DagsterInstance, name: str, keys: list[str]) -> None:
+    """Make these the keys of the partitions with this name."""
+    add_keys(instance, name, missing_keys(instance, name, keys))
+    remove_others(instance, name, keys)
 
 
 def _register_topics(database: Database, instance: dg.DagsterInstance, ids: list[str]) -> None:
@@ -73,10 +76,10 @@ def _register_topics(database: Database, instance: dg.DagsterInstance, ids: list
         # As for feeds: the next publication yields an event for a topic that has none in this instance.
         mark_topics_stale(database, missing)
         add_keys(instance, TOPICS, missing)
-    _remove_others(instance, TOPICS, ids)
+    remove_others(instance, TOPICS, ids)
 
 
-def _remove_others(instance: dg.DagsterInstance, name: str, keys: list[str]) -> None:
+def remove_others(instance: dg.DagsterInstance, name: str, keys: list[str]) -> None:
     """Remove the keys that are not among these. A key that is removed under a run fails that run at its end,
     so while there is one, this is left to a later sync."""
     unwanted = unwanted_keys(instance, name, set(keys))

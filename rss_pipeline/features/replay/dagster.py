@@ -15,6 +15,7 @@ from rss_pipeline.batched import batched
 from rss_pipeline.features.replay import parts, replay, steps
 from rss_pipeline.features.replay import report as replays
 from rss_pipeline.features.replay.backup_visit import BackupVisits
+from rss_pipeline.features.streams.model import streams_of
 from rss_pipeline.features.streams.report import report_judged
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
@@ -108,7 +109,7 @@ def report_replay(
         metadata = replays.metadata(done)
         context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))
         yield dg.AssetObservation(asset_key=FEED_ITEMS, partition=done.feed.id, metadata=done.counts)
-        streams = [f"{done.feed.id}/{stream.name}" for stream in done.feed.streams]
+        streams = [f"{done.feed.id}/{stream.name}" for stream in streams_of(done.feed)]
         for events in report_judged(database, context.instance, streams):
             record_events(context, events)
         if done.unread:
@@ -142,7 +143,9 @@ def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Ite
         )
         for some in batched(replayed, _FEEDS_AT_ONCE):
             record_events(context, [event for each in some if (event := done.add(each)) is not None])
-            streams.update(f"{each.feed.id}/{stream.name}" for each in some for stream in each.feed.streams)
+            streams.update(
+                f"{each.feed.id}/{stream.name}" for each in some for stream in streams_of(each.feed)
+            )
         for events in report_judged(run.database, context.instance, streams):
             record_events(context, events)
         metadata = done.metadata()

@@ -25,6 +25,7 @@ from rss_pipeline.features.replay.backup_visit import (
     Unreadable,
 )
 from rss_pipeline.features.replay.open_backups import slices
+from rss_pipeline.features.streams.model import streams_in, streams_of
 from rss_pipeline.features.streams.sql import end_judgement, note_errors
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
@@ -99,7 +100,7 @@ class FeedReplay:
                 else:
                     self.newest, self.cut = replayed.parsed, None
                 self.failed_since = None
-                self.stream_errors |= replayed.parsed.stream_errors
+                self.stream_errors |= streams_in(replayed.parsed).errors
                 self.earliest = self.earliest or replayed.parsed.document.response.fetched_at
             case Failure() as failure:
                 self.problems.append(
@@ -259,7 +260,7 @@ def _done(
 
 def end_judgement_of(database: Database, replay: FeedReplay) -> None:
     """Record that the feed's streams by XPath were judged by all of its backups."""
-    xpaths = [stream for stream in replay.feed.streams if stream.is_xpath]
+    xpaths = [stream for stream in streams_of(replay.feed) if stream.is_xpath]
     done = [stream for stream in xpaths if stream.name not in replay.stream_errors]
     end_judgement(database, replay.feed.id, done, during_visit=True)
     note_errors(database, replay.feed.id, replay.stream_errors)

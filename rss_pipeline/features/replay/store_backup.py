@@ -19,6 +19,7 @@ from rss_pipeline.features.replay.backup_visit import (
     Replayed,
     StoredItem,
 )
+from rss_pipeline.features.streams.model import streams_in
 from rss_pipeline.features.streams.sql import Judgement, judgement_of
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.visits.identify import identify
@@ -124,7 +125,7 @@ def _judge(
         ]
         for statements in judgement.groups(others):
             database.batch(statements)
-        if parsed.stream_errors:
+        if streams_in(parsed).errors:
             # Of some streams it is not known: the next backup writes all of them.
             for id in streams_of:
                 visit.judged.pop(id, None)

@@ -1,10 +1,38 @@
-"""Streams: a feed's items by category, prefix, pattern or XPath; each is listed and published by itself."""
+"""Streams: a feed's items by category, prefix, pattern or XPath; each is listed and published by itself.
 
-from rss_pipeline.features.feature import Feature, Part
+```
+model.py       a stream with its selector, and the match of items with selectors by field
+entry.py       the key `streams` of a feed in feeds.yaml; expression.py checks its XPath
+document.py    the members among a document's items, in the parser process; xpath.py evaluates XPath there
+sql.py         statements: members, the streams of the registry, those that are to be judged anew
+service.py     stored items judged anew by changed selectors, or because a person wants it
+states.py      the streams with their items, for people and for events
+survey.py      what a feed can be split by
+report.py      partitions and events in Dagster
+cli.py         the command `streams`; output.py prints
+```
+
+A stream as a filter of a feed's items is the core's: `items FEED/STREAM`, `export`, the tables.
+"""
+
+from rss_pipeline.features.feature import Feature, FeedKey, Part
 
 FEATURE = Feature(
     name="streams",
     commands={
         "streams": Part("streams.cli:streams"),
     },
+    feed_keys={
+        "streams": FeedKey(
+            read=Part("streams.entry:read_streams"),
+            register=Part("streams.sql:register_streams"),
+            leave=Part("streams.sql:end_streams"),
+            needs_tree=Part("streams.document:needs_tree"),
+            parse=Part("streams.document:judge_document"),
+            with_items=Part("streams.sql:with_items"),
+            at_close=Part("streams.sql:note_document"),
+        ),
+    },
+    partition_keys=Part("streams.report:register_streams"),
+    poll_events=Part("streams.report:report_streams"),
 )

@@ -14,13 +14,23 @@ from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.events import DagsterEventType
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.streams.model import streams_of
 from rss_pipeline.features.streams.states import Known, StreamChange, stream_changes
 from rss_pipeline.orchestration.partitions import KEYS_AT_ONCE, STREAMS
+from rss_pipeline.orchestration.registry_partitions import keep_keys
 from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS
 from rss_pipeline.orchestration.reporting.versions import version_tags
+from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
 
 _EVENTS_AT_ONCE = 100
+
+
+def register_streams(_: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> None:
+    """Make the partitions `streams` those of a synced registry."""
+    keep_keys(
+        instance, STREAMS, [f"{spec.id}/{each.name}" for spec in synced.specs for each in streams_of(spec)]
+    )
 
 
 def report_streams(

@@ -34,6 +34,7 @@ from rss_pipeline.collector.registry.values import (
 )
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Mistake, Node, ScalarNode, SequenceNode
+from rss_pipeline.features.streams.entry import stream_names
 from rss_pipeline.features.topics.model import (
     DEFAULT_TOPIC_EVERY,
     DEFAULT_TOPIC_ITEMS,
@@ -65,11 +66,12 @@ _EXAMPLE = "`news: {of: [one-feed, another-feed]}`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFeeds:
-    """The feeds that a topic may name; `streams` has the names that each feed has in the file."""
+    """The feeds that a topic may name."""
 
     specs: Mapping[str, FeedSpec]
     """Without those that have mistakes."""
-    streams: Mapping[str, frozenset[str]]
+    entries: Mapping[str, MappingNode]
+    """By id, the entries of the file, with mistakes or without."""
     is_complete: bool
     """False if the id of some feed is not known because of a mistake there."""
 
@@ -237,14 +239,15 @@ def _is_public(table: MappingNode, environ: Mapping[str, str]) -> bool:
 def _member_mistake(
     member: Member, topic_id: str, is_public: bool, topics: Mapping[str, Node], feeds: KnownFeeds
 ) -> str | None:
-    id, streams = member.feed_id, feeds.streams.get(member.feed_id)
-    if streams is None:
+    id, entry = member.feed_id, feeds.entries.get(member.feed_id)
+    if entry is None:
         if not feeds.is_complete:
             return None
         if id in topics:
             which = "the topic itself" if id == topic_id else "a topic"
             return f'"{id}" is {which}, and a topic has feeds and streams only; write their names'
-        return f'no feed has the id "{id}"; {_meant(id, feeds.streams, "write the `id:` of a feed")}'
+        return f'no feed has the id "{id}"; {_meant(id, feeds.entries, "write the `id:` of a feed")}'
+    streams = stream_names(entry.items.get("streams"))
     if member.stream is not None and member.stream not in streams:
         otherwise = "write it under `streams:` of the feed"
         return f'the feed "{id}" has no stream "{member.stream}"; {_meant(member.stream, streams, otherwise)}'

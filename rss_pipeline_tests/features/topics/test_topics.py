@@ -10,6 +10,7 @@ from rss_pipeline.features.topics.model import Member, TopicSpec
 from rss_pipeline.features.topics.stale import mark_stale
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.sql import compact
+from rss_pipeline_tests.features.streams.stream_documents import keys
 from rss_pipeline_tests.storage.values import register, spec
 
 
@@ -85,15 +86,15 @@ def test_news_of_a_feed_count_in_its_topics_alone(database: Database) -> None:
 def test_a_feed_whose_entry_changed_is_shown_anew(database: Database) -> None:
     """Its title, its address and its streams are part of a topic."""
     one = StreamSpec(name="one", selector=FieldSelector(author=("Jane",)))
-    register(database, spec("a"), spec("b", streams=(one,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(one)))
     sync(database, topic("t", "a"), topic("u", "b/one"))
     published(database)
-    register(database, spec("a"), spec("b", streams=(one,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(one)))
     assert stale(database) == {"t": 0, "u": 0}
     other = StreamSpec(name="one", selector="//item[enclosure]")
-    register(database, spec("a"), spec("b", streams=(other,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(other)))
     assert stale(database) == {"t": 0, "u": 1}
-    register(database, spec("a", title="New"), spec("b", streams=(other,)))
+    register(database, spec("a", title="New"), spec("b", feature_keys=keys(other)))
     assert stale(database) == {"t": 1, "u": 1}
 
 
@@ -103,3 +104,21 @@ def test_many_topics_are_written_in_pieces_that_d1_takes(database: Database) -> 
     assert len(sync(database, *many).written) == 1_500
     assert database.query("SELECT count(*) AS n FROM topic_members").rows == [{"n": 30_000}]
     assert sync(database, *many).is_empty
+
+
+def test_a_topic_comes_back_from_its_text() -> None:
+    plain = TopicSpec(id="all", of=(Member("a"),))
+    full = TopicSpec(
+        id="no3b",
+        title="ノースリーブス",
+        of=(Member("idol", "haruna"), Member("natalie")),
+        each=1,
+        items=10,
+        every=timedelta(hours=1),
+        content="summary",
+        link="https://example.org/",
+        hub=("https://hub.example.org/",),
+        public=True,
+    )
+    assert [TopicSpec.of_json(each.to_json()) for each in (plain, full)] == [plain, full]
+    assert [str(member) for member in full.of] == ["idol/haruna", "natalie"]

@@ -85,34 +85,6 @@ def test_the_folder_of_feeds_yaml_is_stored_and_follows_it(pipeline: Pipeline) -
     assert pipeline.feed(id)["folder"] is None
 
 
-def test_streams_and_topics_of_feeds_yaml_are_stored_and_follow_it(pipeline: Pipeline) -> None:
-    one = {"one": {"author": "Jane"}}
-    pipeline.register("http://example.com/feed", "feed", streams=one, allow_private=False)
-    pipeline.topics = {"t": {"of": ["feed/one"], "title": "T"}}
-    pipeline.write_registry()
-    synced = pipeline.sync()
-    assert [topic.id for topic in synced.topic_changes.written] == ["t"]
-    assert "1 topics: 1 new or changed, 0 no longer listed" in str(synced)
-    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]'
-    assert pipeline.rows("SELECT * FROM topic_members") == [{"topic_id": "t", "feed_id": "feed"}]
-    again = pipeline.sync()
-    assert again.changes.is_empty
-    assert again.topic_changes.is_empty
-
-    pipeline.topics["t"]["of"] = ["feed/two"]
-    pipeline.write_registry()
-    with pytest.raises(RegistryError, match='the feed "feed" has no stream "two"'):
-        pipeline.sync()
-    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]', "nothing changed"
-    assert pipeline.rows("SELECT removed FROM topics") == [{"removed": 0}]
-
-    pipeline.topics = {}
-    del pipeline.feeds[0]["streams"]
-    pipeline.write_registry()
-    assert pipeline.sync().topic_changes.removed == ("t",)
-    assert pipeline.feed("feed")["streams"] is None
-
-
 def test_a_sync_reads_feeds_and_topics_in_one_request(pipeline: Pipeline) -> None:
     pipeline.register("http://example.com/feed", "feed", allow_private=False)
     pipeline.topics = {"t": {"of": ["feed"]}}

@@ -334,24 +334,6 @@ def test_a_window_of_undated_items_with_new_guids_at_every_visit_brings_nothing_
     assert len(feed.then([*undated(*range(23, 32), visit=8), *again])) == 33, "its other guids are known"
 
 
-def test_the_items_of_a_stream_stay_its_items(pipeline: Pipeline, server: FeedServer) -> None:
-    feed = Publisher(
-        pipeline,
-        server,
-        streams={"ones": {"title": "*1*"}, "path": {"xpath": "//item[contains(title, '2')]"}},
-    )
-    feed.then(entries(1, 2, 3, 4))
-    feed.then(entries(10, 4, 3, 2, 1, guids="new"))
-    members = pipeline.rows(
-        "SELECT stream, guid FROM item_streams JOIN items ON items.id = item_id ORDER BY 1, 2"
-    )
-    assert [(row["stream"], row["guid"]) for row in members] == [
-        ("ones", "new-10"),
-        ("ones", "old-1"),
-        ("path", "old-2"),
-    ]
-
-
 def test_a_dry_run_counts_as_the_replay_does(feed: Publisher) -> None:
     feed.then(entries(1, 2, 3, 4))
     feed.then(entries(5, 4, 3, 2, 1, guids="new"))

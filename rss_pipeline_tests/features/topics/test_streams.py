@@ -1,0 +1,103 @@
+"""Topics of streams: written with the registry, and published again where members of a stream changed."""
+
+import pytest
+
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.features.streams.model import FieldSelector
+from rss_pipeline.features.streams.service import refresh
+from rss_pipeline.features.topics import topics
+from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.storage.database import Database
+from rss_pipeline_tests.features.streams.stream_documents import JANE, by, store, stream_keys
+from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, change, item, register, spec, visit
+from rss_pipeline_tests.support.pipeline import Pipeline
+
+
+def with_topic(database: Database, *of: str) -> None:
+    topic = TopicSpec(id="t", of=tuple(map(Member.of, of)))
+    topics.apply(database, topics.topic_changes([topic], database.batch([topics.STORED_TOPICS])[0].rows))
+    published(database)
+
+
+def published(database: Database) -> None:
+    database.query("UPDATE topics SET stale = 0")
+
+
+def is_stale(database: Database) -> bool:
+    [row] = database.query("SELECT stale FROM topics").rows
+    published(database)
+    return bool(row["stale"])
+
+
+def test_streams_and_topics_of_feeds_yaml_are_stored_and_follow_it(pipeline: Pipeline) -> None:
+    one = {"one": {"author": "Jane"}}
+    pipeline.register("http://example.com/feed", "feed", streams=one, allow_private=False)
+    pipeline.topics = {"t": {"of": ["feed/one"], "title": "T"}}
+    pipeline.write_registry()
+    synced = pipeline.sync()
+    assert [topic.id for topic in synced.topic_changes.written] == ["t"]
+    assert "1 topics: 1 new or changed, 0 no longer listed" in str(synced)
+    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]'
+    assert pipeline.rows("SELECT * FROM topic_members") == [{"topic_id": "t", "feed_id": "feed"}]
+    again = pipeline.sync()
+    assert again.changes.is_empty
+    assert again.topic_changes.is_empty
+
+    pipeline.topics["t"]["of"] = ["feed/two"]
+    pipeline.write_registry()
+    with pytest.raises(RegistryError, match='the feed "feed" has no stream "two"'):
+        pipeline.sync()
+    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]', "nothing changed"
+    assert pipeline.rows("SELECT removed FROM topics") == [{"removed": 0}]
+
+    pipeline.topics = {}
+    del pipeline.feeds[0]["streams"]
+    pipeline.write_registry()
+    assert pipeline.sync().topic_changes.removed == ("t",)
+    assert pipeline.feed("feed")["streams"] is None
+
+
+def test_topics_are_stale_where_members_changed_and_not_else(database: Database) -> None:
+    register(database, spec("a", feature_keys=stream_keys(jane=JANE)), spec("b"))
+    with_topic(database, "a/jane")
+    store(database, [item("1")], {"jane": ["1"]})
+    assert is_stale(database)
+    store(database, [item("1")], {"jane": ["1"]}, at=NOW + HOUR)
+    assert not is_stale(database)
+    store(database, [item("1")], {"jane": []}, at=NOW + 2 * HOUR)
+    assert is_stale(database)
+    store(database, [item("1")], {"jane": ["1"]}, at=NOW + 3 * HOUR)
+    assert is_stale(database)
+    visit(database, [item("5")], id="b")
+    assert not is_stale(database), "a feed of no topic"
+
+
+def test_a_retired_item_that_is_listed_makes_no_topic_stale(database: Database) -> None:
+    register(database, spec("a", feature_keys=stream_keys(jane=JANE)))
+    change(database, "INSERT INTO expired_items (feed_id, guid, expired_at) VALUES ('a', '1', '2026')")
+    with_topic(database, "a")
+    store(database, [item("1"), item("2")], {"jane": ["1", "2"]})
+    assert is_stale(database)
+    store(database, [item("1"), item("2")], {"jane": ["1", "2"]}, at=NOW + HOUR)
+    assert not is_stale(database)
+
+
+def _register(database: Database, **selectors: FieldSelector | str) -> None:
+    register(database, spec("a", feature_keys=stream_keys(**selectors)), spec("b"), now=NOW + DAY)
+
+
+def test_a_topic_is_stale_only_if_members_changed(database: Database) -> None:
+    register(database, spec("a"), spec("b"))
+    bob = item("2", author="Bob", authors=("Bob",))
+    visit(database, [item("1", author="Jane", authors=("Jane",)), bob])
+    _register(database, jane=JANE)
+    refresh(database)
+    with_topic(database, "a/jane")
+    _register(database, jane=by("JANE"))
+    published(database)
+    refresh(database)
+    assert not is_stale(database)
+    _register(database, jane=by("bob"))
+    published(database)
+    refresh(database)
+    assert is_stale(database)
