@@ -22,9 +22,8 @@ import dagster as dg
 
 from rss_pipeline.features.health.alerts import LOOK_SECONDS_PAID, look
 from rss_pipeline.features.health.asset_checks import CHECK_HEALTH
-from rss_pipeline.features.search.build import bring_up_to_date
-from rss_pipeline.features.search.follow import REMOTE_LOOK_SECONDS
-from rss_pipeline.features.search.index_file import open_to_write
+from rss_pipeline.features.search.build import REMOTE_LOOK_SECONDS, bring_up_to_date
+from rss_pipeline.features.search.index_file import index_path, open_to_write
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.api.google_reader.phone import Phone
@@ -111,7 +110,7 @@ def _measure(pipeline: DagsterPipeline) -> Counter[str]:
     total = Counter[str]()
     D1Database._exchange = counting(COUNTS)  # type: ignore[method-assign,assignment]
 
-    with open_to_write(pipeline.settings.search_path) as file:
+    with open_to_write(index_path(pipeline.settings)) as file:
         bring_up_to_date(file, pipeline.database, now=pipeline.clock())
         looks = round(24 * 3600 / REMOTE_LOOK_SECONDS)
         total += _cost(

@@ -26,7 +26,6 @@ RssPipelineError
     │  ├ DatabaseFull         no room is left for rows; a clean or `forget` makes some
     │  └ TableMissing         it has not this code's tables: it was not migrated
     ├ BrokerUnavailable      Redis, which hands runs to workers
-    ├ SearchUnavailable      the search index is not there or cannot be read; all else works
     ├ ObjectStoreUnavailable
     └ NetworkUnavailable    every feed of a round failed at once: our network, not theirs
        └ NothingReached     the same before any feed has ever answered
@@ -183,10 +182,6 @@ class TableMissing(DatabaseUnavailable):
 
 class BrokerUnavailable(InfrastructureError):
     """The broker is unreachable, refuses us, or takes no messages."""
-
-
-class SearchUnavailable(InfrastructureError):
-    """The search index is not made yet, is broken, or cannot be made by this SQLite."""
 
 
 class ObjectStoreUnavailable(InfrastructureError):

@@ -258,11 +258,6 @@ class Settings:
         return self.home / DATABASE_FILE
 
     @property
-    def search_path(self) -> Path:
-        """The search index, which may be deleted at any time."""
-        return self.home / "search.sqlite"
-
-    @property
     def objects_path(self) -> Path:
         return self.home / OBJECTS_FOLDER
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from benchmarks.cloudflare_cost import Counting
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.statistics.activity import read_activity
-from rss_pipeline.features.statistics.zones import zone_named
+from rss_pipeline.features.statistics.service import read_activity, zone_named
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database

@@ -48,34 +48,28 @@ from rss_pipeline.api.routers import (
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
-from rss_pipeline.features.opml import api as opml
-from rss_pipeline.features.opml import pages as lists_of_feeds
-from rss_pipeline.features.search import api as search
-from rss_pipeline.features.statistics import pages as statistics
-from rss_pipeline.features.statistics.ttl_cache import Timed
+from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
-from rss_pipeline.web.headers import headers_named
+from rss_pipeline.web.authority import headers_named
 
 ROUTERS: tuple[APIRouter, ...] = (
     feeds.router,
     items.router,
-    search.router,
     marks.router,
     images.router,
     subscribing.router,
     tasks.router,
-    opml.router,
     preferences.router,
     auth.router,
     sessions.router,
     app_passwords.router,
     about.router,
+    *(part.load() for feature in FEATURES for part in feature.reader_routers),
 )
 """Routers below /api. They are looked through in this order: what clients request often comes first."""
 LARGER_BODIES: dict[str, int] = {
     **google_reader.LARGER_BODIES,
-    **opml.LARGER_BODIES,
-    **lists_of_feeds.LARGER_BODIES,
+    **{path: size for feature in FEATURES for path, size in feature.reader_larger_bodies.items()},
 }
 """Bytes of a body by path, for addresses that take more than `limits.BODY_BYTES`."""
 
@@ -125,10 +119,6 @@ def create_app(
     app.state.is_passed_on = is_passed_on
     app.state.bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=MOST_BODIES_BYTES)
     app.state.item_pages = ItemPages(app.state.bodies, seconds=time.monotonic)
-    # An embedded store reads for nothing; a remote one counts the rows.
-    app.state.statistics = (
-        Timed(lifetime=statistics.KEPT_SECONDS, seconds=time.monotonic) if stores.is_remote else None
-    )
     problems.install(app)
     app.state.google_reader = google_reader.service_on(stores, clock=clock)
     app.router.routes.extend(google_reader.routes(app.state.google_reader))
@@ -161,8 +151,10 @@ ALL_BODIES_BYTES = 64_000_000
 _SHARES = 4
 """One user has a part of that at most."""
 ADDRESS_BYTES = 8_000
-LONGER_ADDRESSES = {"/api/search": 36_000, "/search": 36_000}
-"""By path: 10 KB of text in any script. What is too much for a search is left out by it."""
+LONGER_ADDRESSES = {
+    path: size for feature in FEATURES for path, size in feature.reader_longer_addresses.items()
+}
+"""Bytes by path."""
 AT_WORK = 64
 """Requests that the application works on at one time; more wait."""
 WAIT_SECONDS = 10.0

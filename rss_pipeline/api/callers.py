@@ -16,6 +16,7 @@ from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, NoSession
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
 from rss_pipeline.storage.database import Result, Statement
 
@@ -42,6 +43,14 @@ class AsyncCaller:
 
     def _caller(self) -> Caller:
         return Caller(self.key, self.stores.database, self.clock, self.stores.kept)
+
+    async def ask(self, query: Query[T]) -> T:
+        """The value of a query that reads for a millisecond at most."""
+        return await self.read_by(lambda caller: caller.ask(query))
+
+    async def ask_long(self, query: Query[T]) -> T:
+        """The value of a query that may read for longer: counts, many items."""
+        return await self.run(lambda caller: caller.ask(query))
 
     async def read(self, *statements: Statement) -> list[Result]:
         """The results of statements that read for a millisecond at most."""

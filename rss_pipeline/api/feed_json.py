@@ -5,10 +5,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from rss_pipeline.reader.failures import shown_error
-from rss_pipeline.storage.feeds.predicates import Health as HealthWord
-from rss_pipeline.storage.feeds.subscribed import shown_url
-from rss_pipeline.storage.subscriptions.item_lists import FeedOfPage
-from rss_pipeline.storage.subscriptions.listing import FeedRow
+from rss_pipeline.reader.feeds import FeedRow
+from rss_pipeline.reader.feeds import Health as HealthWord
+from rss_pipeline.reader.items import FeedOfPage
 
 EXAMPLE: dict[str, Any] = {
     "id": "daily-planet",
@@ -134,7 +133,7 @@ def page_of_feed_json(feed: FeedOfPage) -> dict[str, Any]:
             "title": feed.title,
             "own_title": feed.own_title,
             "description": feed.description,
-            "url": shown_url(feed.stored_url),
+            "url": feed.url,
             "site_url": feed.link,
             "folder": feed.folder,
         },

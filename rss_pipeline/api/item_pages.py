@@ -7,7 +7,7 @@ them where the page is kept or the client has it.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +20,19 @@ from rss_pipeline.api.feed_json import page_of_feed_json
 from rss_pipeline.api.item_json import item_json
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.bodies import Bodies, Body
-from rss_pipeline.storage.database import Database, Result, Statement
-from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.item_lists import FeedOfPage, Filter, Items, Page, PageVersion
+from rss_pipeline.reader.items import (
+    FeedOfPage,
+    Filter,
+    Items,
+    Page,
+    PageVersion,
+    feed_of_page,
+    item,
+    items,
+    page_version,
+)
+from rss_pipeline.reader.query import together
+from rss_pipeline.storage.database import Database
 
 MOST_PAGES_BYTES = 16_000_000
 MOST_BODIES_BYTES = 32_000_000
@@ -92,11 +101,12 @@ class ItemPages:
         """A page; None where its feed is not the caller's. `has` says of a tag if the client has its page."""
         key = (caller.user_id, filter, page)
         if not caller.stores.is_remote:
-            found = await caller.read(*_version(caller.user_id, filter, page))
-            version = item_lists.page_version_of(found[0])
+            version, feed = await caller.ask(
+                together(page_version(caller.user_id, filter, page), feed_of_page(caller.user_id, filter))
+            )
             if version is None:
                 return None
-            tag = _tag(key, version, _feed(found[1:]))
+            tag = _tag(key, version, feed)
             if has(tag):
                 return ReadPage(tag=tag, json=None)
             kept = self._known(key, tag)
@@ -110,10 +120,11 @@ class ItemPages:
 
     def item(self, caller: Caller, item_id: str) -> dict[str, Any] | None:
         """One item with its body; None for what is no item of the caller's feeds."""
-        [found] = caller.read(item_lists.items_by(caller.user_id, Chosen.by_ids([item_id])))
-        rows = item_lists.named_items(found)
-        bodies = self._bodies.all_of(caller.database, [row.body_key for row in rows])
-        return next((item_json(row, bodies[row.id]) for row in rows if row.id in bodies), None)
+        row = caller.ask(item(caller.user_id, item_id))
+        if row is None:
+            return None
+        body = self._bodies.all_of(caller.database, [row.body_key]).get(row.id)
+        return None if body is None else item_json(row, body)
 
     def _read(
         self,
@@ -125,11 +136,13 @@ class ItemPages:
         takes_gzip: bool,
     ) -> ReadPage | _Listed | None:
         key = (caller.user_id, filter, page)
-        items_found, version_found, *feed_found = caller.read(
-            item_lists.list_items(caller.user_id, filter, page),
-            *_version(caller.user_id, filter, page),
+        found, version, feed = caller.ask(
+            together(
+                items(caller.user_id, filter, page),
+                page_version(caller.user_id, filter, page),
+                feed_of_page(caller.user_id, filter),
+            )
         )
-        version, feed = item_lists.page_version_of(version_found), _feed(feed_found)
         if version is None:
             return None
         tag = _tag(key, version, feed)
@@ -138,7 +151,7 @@ class ItemPages:
         kept = self._known(key, tag)
         if kept is not None:
             return self._sent(key, kept, takes_gzip=takes_gzip)
-        listed = _Listed(key, tag, item_lists.items_of(items_found, page), feed)
+        listed = _Listed(key, tag, found, feed)
         keys = [row.body_key for row in listed.items.items]
         bodies, left = self._bodies.page(caller.database, keys, sanitizes=False)
         if left:
@@ -183,17 +196,6 @@ class ItemPages:
                 self._size -= gone.size
 
 
-def _version(user_id: str, filter: Filter, page: Page) -> list[Statement]:
-    """Queries for the version of a page, and for what a page of one feed says of the feed."""
-    feed_id = filter.scope.feed_id
-    about = [] if feed_id is None else [item_lists.read_feed_of_page(user_id, feed_id, filter)]
-    return [item_lists.page_version(user_id, filter, page), *about]
-
-
-def _feed(found: Sequence[Result]) -> FeedOfPage | None:
-    return item_lists.feed_of_page(found[0]) if found else None
-
-
 def _tag(key: object, version: PageVersion, feed: FeedOfPage | None) -> str:
     return version_tag(repr(key), version.state, version.items, *(() if feed is None else map(str, feed)))
 
@@ -201,9 +203,8 @@ def _tag(key: object, version: PageVersion, feed: FeedOfPage | None) -> str:
 def _json(listed: _Listed, bodies: Mapping[str, Body], *, left: int = 0) -> bytes:
     """The page up to the last `left` items, which had no room. Items that went since they were listed have no
     body."""
-    items = listed.items
-    rows = items.items[: len(items.items) - left]
-    next_key = items.key(len(rows) - 1) if left else items.next_key
+    rows = listed.items.items[: len(listed.items.items) - left]
+    next_key = listed.items.key(len(rows) - 1) if left else listed.items.next_key
     shown = [item_json(row, bodies[row.id]) for row in rows if row.id in bodies]
     about = {} if listed.feed is None else page_of_feed_json(listed.feed)
     return orjson.dumps({**about, "items": shown, "next_cursor": next_key and next_key.as_json})

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 
 from rss_pipeline.errors import InfrastructureError, NoSession, StorageRejected
+from rss_pipeline.features import FEATURES
 
 MEDIA_TYPE = "application/problem+json"
 PAGE = "/api/docs"
@@ -92,11 +93,7 @@ KINDS: Mapping[str, Kind] = {
     "too_busy": Kind(
         503, "The reader is too busy", "Wait as long as the header Retry-After says, then try again."
     ),
-    "search_unavailable": Kind(
-        503,
-        "Search does not work now",
-        "Try again in a minute; the operator's log has the reason.",
-    ),
+    **{name: Kind(*kind) for feature in FEATURES for name, kind in feature.reader_problems.items()},
     "store_unavailable": Kind(
         503,
         "A store cannot be reached",

@@ -19,7 +19,7 @@ from rss_pipeline.api.asgi import ASGIApp, Message
 from rss_pipeline.api.connections import Connection
 from rss_pipeline.api.google_reader.addresses import PREFIX
 from rss_pipeline.api.hosts import EVERY_ADDRESS, own_url
-from rss_pipeline.api.stores import FIRST_INDEX_SECONDS, open_stores
+from rss_pipeline.api.stores import open_stores
 from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.reader.first_user import code_of_first_user
 from rss_pipeline.settings import Settings
@@ -44,7 +44,7 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
     logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
     sys.setswitchinterval(SWITCH_SECONDS)
-    with open_stores(settings, first_index_seconds=FIRST_INDEX_SECONDS) as stores:
+    with open_stores(settings, is_starting=True) as stores:
         reader = server(create_app(stores))
         reader.config.load()
         asyncio.run(_tried(reader.config.loaded_app))

@@ -5,11 +5,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar, cast
 
-from rss_pipeline.features.search.finding import IndexReaders
+from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.accounts.kept_results import KeptResults
 from rss_pipeline.reader.accounts.secret import reader_secret
 from rss_pipeline.settings import Settings
@@ -17,16 +18,14 @@ from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 
+T = TypeVar("T")
+
 MAKERS = 2
 """Requests that make bodies at one time. More would not be faster, and all others would wait for them."""
 
 WRITERS = 12
 """Requests that write at one time. They may all wait for one lock: then threads, and connections over the
 network, are left for those that read."""
-FIRST_INDEX_SECONDS = 10.0
-"""Time from the start in which a search waits for the first index. It is made in some seconds."""
-_SEARCHES_THAT_WAIT = 4
-"""Each keeps one of the places of all requests."""
 _TOTALS_LAST = 3600.0
 """Seconds; meanwhile retention removes some."""
 _TOTALS_LAST_WHERE_READS_COST = 600.0
@@ -85,18 +84,13 @@ class Stores:
     settings: Settings
     database: Database
     objects: ObjectStore
-    search: IndexReaders
     secret: bytes = field(repr=False)
     making: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, MAKERS), repr=False)
     """The places of requests that make bodies, given in the order of arrival."""
     writing: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, WRITERS), repr=False)
     """The places of requests that write."""
-    first_index_until: float = 0.0
-    """The time (time.monotonic) until which a search waits for the first index."""
-    waiting: asyncio.Semaphore = field(
-        default_factory=partial(asyncio.Semaphore, _SEARCHES_THAT_WAIT), repr=False
-    )
-    """The places of searches that wait for it."""
+    objects_of_features: dict[type[object], object] = field(default_factory=dict, repr=False)
+    """By type (`Feature.reader_objects`)."""
     unfinished: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
     """Writes whose requests may be answered already."""
     touched: set[str] = field(default_factory=set, repr=False)
@@ -112,27 +106,32 @@ class Stores:
         """True if a statement is a request over the network."""
         return not self.settings.database.is_here
 
+    def of(self, kind: type[T]) -> T:
+        """The object of this type that a feature keeps while the reader runs."""
+        return cast("T", self.objects_of_features[kind])
+
 
 @contextmanager
-def open_stores(settings: Settings, *, first_index_seconds: float = 0.0) -> Iterator[Stores]:
-    """The stores that the settings name, until the end of the block. For `first_index_seconds` a search waits
-    where another process makes the index just now.
+def open_stores(settings: Settings, *, is_starting: bool = False) -> Iterator[Stores]:
+    """The stores that the settings name, until the end of the block. `is_starting`: the processes of the
+    reader (cli/reader.py) start just now, too.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached, or its schema is not this code's.
         SettingsError, InfrastructureError: there is no key for tokens.
     """
-    with open_database(settings, for_requests=True) as database:
-        search = IndexReaders(settings.search_path)
-        try:
-            yield Stores(
-                settings=settings,
-                database=database,
-                objects=open_objects(settings),
-                search=search,
-                first_index_until=time.monotonic() + first_index_seconds,
-                secret=reader_secret(settings),
-                kept=KeptResults() if settings.pays_by_row else None,
-            )
-        finally:
-            search.close()
+    with ExitStack() as stack:
+        database = stack.enter_context(open_database(settings, for_requests=True))
+        kept = [
+            stack.enter_context(part.load()(settings, is_starting))
+            for feature in FEATURES
+            for part in feature.reader_objects
+        ]
+        yield Stores(
+            settings=settings,
+            database=database,
+            objects=open_objects(settings),
+            objects_of_features={type(each): each for each in kept},
+            secret=reader_secret(settings),
+            kept=KeptResults() if settings.pays_by_row else None,
+        )

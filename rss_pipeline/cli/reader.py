@@ -1,23 +1,20 @@
 """The command `reader`: the reader's APIs in this process, without Dagster."""
 
 import logging
-import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 import click
 
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.features import FEATURES
 from rss_pipeline.settings import Settings
-
-_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-"""For the process that builds the index: FTS5 looks up each word in a table of 32 MB, and with pages of 4 KB
-nearly each look is for one that the processor does not know."""
 
 
 @click.command()
@@ -32,14 +29,12 @@ def reader(settings: Settings) -> None:
     from rss_pipeline.api.server import serve
     from rss_pipeline.features.health.alerts import watching
 
-    arguments = ["search-index", "--follow", "--parent", str(os.getpid())]
-    # Without an index the first search would wait for it.
-    after = _START_SECONDS if settings.search_path.exists() else 0.0
-    # Before the server has threads.
-    with (
-        beside("The search index", arguments, {**_HUGE_PAGES, **os.environ}, after=after),
-        watching(settings, clock=utc_now),
-    ):
+    with ExitStack() as stack:
+        # Before the server has threads.
+        for feature in FEATURES:
+            for process in feature.reader_processes:
+                stack.enter_context(beside(process.load()(settings)))
+        stack.enter_context(watching(settings, clock=utc_now))
         serve(settings, say=_say)
 
 
@@ -51,23 +46,29 @@ def _say(line: str) -> None:
 # A process beside this one, for as long as this one runs: started again where it ends by itself.
 
 _LOOK_SECONDS = 1.0
-_START_SECONDS = 3.0
-"""Time for which this process has the machine to itself: both would take twice as long to start."""
+START_SECONDS = 3.0
+"""Time for which the reader has the machine to itself: both would take twice as long to start."""
 _FIRST_WAIT, _LONGEST_WAIT = 5.0, 60.0
 _STOP_SECONDS = 10.0
 
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildProcess:
+    """`rss-pipeline` with these arguments, started `after` seconds from now."""
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    after: float = 0.0
+
+
 @contextmanager
-def beside(
-    name: str, arguments: Sequence[str], environment: Mapping[str, str], *, after: float
-) -> Iterator[None]:
-    """Run `rss-pipeline` with these arguments beside the block, `after` seconds from now. Exit code 0 says
-    that there is nothing to do, and it is not started again."""
+def beside(child: ChildProcess) -> Iterator[None]:
+    """Run it beside the block. Exit code 0 says that there is nothing to do, and it is not started again."""
     stop = threading.Event()
-    keep = (name, arguments, environment, stop, after)
-    thread = threading.Thread(target=_keep, args=keep, name=name, daemon=True)
+    thread = threading.Thread(target=_keep, args=(child, stop), name=child.name, daemon=True)
     thread.start()
     try:
         yield
@@ -76,13 +77,12 @@ def beside(
         thread.join(_STOP_SECONDS + _LOOK_SECONDS)
 
 
-def _keep(
-    name: str, arguments: Sequence[str], environment: Mapping[str, str], stop: threading.Event, after: float
-) -> None:
+def _keep(child: ChildProcess, stop: threading.Event) -> None:
     wait = _FIRST_WAIT
-    stop.wait(after)
+    stop.wait(child.after)
     while not stop.is_set():
-        process = subprocess.Popen([sys.executable, "-m", "rss_pipeline.cli", *arguments], env=environment)
+        command = [sys.executable, "-m", "rss_pipeline.cli", *child.arguments]
+        process = subprocess.Popen(command, env=child.environment)
         while process.poll() is None and not stop.wait(_LOOK_SECONDS):
             pass
         if stop.is_set():
@@ -91,7 +91,7 @@ def _keep(
         if process.returncode == 0:
             return
         _logger.warning(
-            "%s ended (exit code %s); it is started again in %g s", name, process.returncode, wait
+            "%s ended (exit code %s); it is started again in %g s", child.name, process.returncode, wait
         )
         stop.wait(wait)
         wait = min(2 * wait, _LONGEST_WAIT)

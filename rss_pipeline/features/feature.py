@@ -4,10 +4,15 @@ A feature is a package in this folder. Its docstring is its front page, and its 
 what it adds. A part is named, not imported: nothing of a feature is loaded before it is used, and the rest of
 the project asks `FEATURES` and names no feature. To remove a feature, remove its folder, its line in
 `FEATURES`, and the features that name it in `needs`.
+
+Two things need no field: a feature's templates (`search/search.html`), and its style sheets and scripts
+(`static_url("plots.css")`), are found in its folder.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -15,13 +20,21 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 if TYPE_CHECKING:
     import click
     import dagster as dg
+    from fastapi import APIRouter
+    from prometheus_client.core import Metric
 
+    from rss_pipeline.api.google_reader.call import FeatureCall
+    from rss_pipeline.cli.output.status import StatusLook, StatusSection
+    from rss_pipeline.cli.reader import ChildProcess
     from rss_pipeline.collector.models.feed import Feed, FeedSpec
     from rss_pipeline.collector.models.item import ParsedFeed
     from rss_pipeline.collector.models.outcome import DocumentPart, Parsed
     from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
+    from rss_pipeline.features.health.model import Check, Finding
+    from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.pipeline.registry.sync import RegistrySync
     from rss_pipeline.pipeline.session.parser_tasks import ParseTask
+    from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Statement
 
     EventBatches = Iterator[list[dg.AssetMaterialization]]
@@ -45,6 +58,18 @@ class Part(Generic[T]):
 def _load(name: str) -> Any:
     module, _, attribute = name.partition(":")
     return getattr(import_module(f"rss_pipeline.features.{module}"), attribute)
+
+
+@dataclass(frozen=True)
+class AfterPoll:
+    """A last step of each poll, such as the publication of what changed."""
+
+    op: "Part[dg.OpDefinition]"
+    """The op after `report`. Its configuration has `later`: leave it to the job."""
+    job: "Part[dg.JobDefinition]"
+    """The same work by itself: `rss-pipeline poll` runs it after its last round, if it is due."""
+    is_due: "Part[Callable[[Database, datetime], bool]]"
+    """True if the job has work at this instant; a small query."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +105,48 @@ class Feature:
     """The name of its package."""
     needs: tuple[str, ...] = ()
     """The features that it uses: they cannot be removed without it. There are no circles."""
+    after_poll: AfterPoll | None = None
+    """A step at the end of each poll."""
+    backlog_advice: "tuple[Part[Callable[[Database, Settings], str | None]], ...]" = ()
+    """Sentences on what to add where feeds wait, by its figures; None where it is off."""
+    checks: "tuple[Part[Sequence[Check]], ...]" = ()
+    """Health checks. Only the feature health loads them: such a module may import its model.py, without a
+    need for it."""
     commands: Mapping[str, "Part[click.Command]"] = field(default_factory=dict)
     """Commands of `rss-pipeline`, by name."""
+    dagster: "Part[Callable[[Building], DagsterParts]] | None" = None
+    """Assets, checks, jobs, schedules, sensors and resources, for all definitions."""
+    doctor: "Mapping[str, Part[Callable[[Settings], Finding | None]]]" = field(default_factory=dict)
+    """Looks of `doctor` at what a check of the database cannot see, by the name of what they find."""
     feed_keys: Mapping[str, FeedKey] = field(default_factory=dict)
     """Keys of a feed in feeds.yaml, by name."""
+    metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
+    """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
     """Adds the partition keys that a synced registry needs, and removes the others."""
     poll_events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]] | None" = None
     """Events in a poll's report after those of these feeds, which changed (in a backfill: were read)."""
+    reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
+    """Calls of the Google Reader API, by name: `subscription/export`."""
+    reader_larger_bodies: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of a body by path, for addresses that take more than others."""
+    reader_longer_addresses: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of an address by path, likewise."""
+    reader_objects: tuple["Part[Callable[[Settings, bool], AbstractContextManager[object]]]", ...] = ()
+    """An object each that the reader keeps while it runs (`Stores.of`). Called with True where the reader's
+    processes start just now."""
+    reader_page_parts: str | None = None
+    """A template with parts of the reader's own pages, each a macro named by its place: `header()`,
+    `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_edit(feed)`."""
+    reader_pages: tuple["Part[APIRouter]", ...] = ()
+    """Pages; api/pages/render.py says how one is made."""
+    reader_problems: Mapping[str, tuple[int, str, str]] = field(default_factory=dict)
+    """Kinds of errors of the JSON API: the status, what it is, and what to do."""
+    reader_processes: tuple["Part[Callable[[Settings], ChildProcess]]", ...] = ()
+    """Processes that run as long as the reader does."""
+    reader_routers: tuple["Part[APIRouter]", ...] = ()
+    """Routers of the JSON API, below /api."""
+    reader_settings: Mapping[str, str] = field(default_factory=dict)
+    """Pages among the settings: their names by address."""
+    status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
+    """Sections of `status`, each read once in its database; None for one with nothing to say."""

@@ -14,9 +14,10 @@ from typing import Literal
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.reader.failures import shown_error, what_to_do
+from rss_pipeline.reader.query import Query
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one
-from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, Queue, queue_of
+from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, Queue, queue_of, read_queue
 from rss_pipeline.storage.refresh.refresh_requests import (
     FEED_SPAN,
     MOST_OF_FEED,
@@ -26,7 +27,9 @@ from rss_pipeline.storage.refresh.refresh_requests import (
     SearchRequest,
     Wishes,
     has_too_many,
+    task_statement,
 )
+from rss_pipeline.storage.subscriptions.refreshes import list_tasks, named_tasks
 
 _HERE_SECONDS = 2
 _ELSEWHERE_SECONDS = 30
@@ -189,10 +192,32 @@ def _delay(settings: Settings) -> int:
     return _HERE_SECONDS if settings.database.is_here else _ELSEWHERE_SECONDS
 
 
-def task_of(row: Row | None) -> Task | None:
-    """The task of a row of `task_statement`."""
-    if row is None:
-        return None
+def task(user_id: str, id: str, *, now: datetime) -> Query[Task | None]:
+    """A task of this user, or one that this user joined, until a day after its end."""
+
+    def read(found: Result) -> Task | None:
+        row = one(found)
+        return None if row is None else task_of(row)
+
+    return Query.of(task_statement(user_id, id, now=now), read)
+
+
+def tasks(user_id: str, *, since: datetime, now: datetime, limit: int) -> Query[Sequence[tuple[Task, str]]]:
+    """The tasks of a user that are not done, and then those that were requested since, the newest first, each
+    with its feed's title, or its URL. Searches are not among them."""
+    return Query.of(
+        list_tasks(user_id, since=since, now=now, limit=limit),
+        lambda found: [(task_of(each.row), each.name) for each in named_tasks(found)],
+    )
+
+
+def queue(user_id: str, *, now: datetime) -> Query[Queue]:
+    """The new addresses of a user that wait for their turn."""
+    return Query.of(read_queue(user_id, now=now), queue_of)
+
+
+def task_of(row: Row) -> Task:
+    """The task of a row."""
     result = None if row["result"] is None else json.loads(row["result"])
     return Task(
         id=row["id"],

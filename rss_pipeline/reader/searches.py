@@ -8,13 +8,12 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.features.opml.import_list import listed_statements, plan_import
-from rss_pipeline.features.opml.upload import ListedFeed, UploadedList
 from rss_pipeline.pipeline.adding.add import visit_found
 from rss_pipeline.pipeline.adding.find import Found, find_feed
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visits
 from rss_pipeline.reader.addresses import known_feeds
+from rss_pipeline.reader.subscribe_many import AddressedFeed, named_statements, plan_subscriptions
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feeds import urls_by_id
@@ -53,11 +52,10 @@ def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
 def _subscribed(session: Session, request: OpenRequest, found: Found) -> tuple[Row, Visits]:
     database, now = session.run.database, session.run.clock()
     registered = read_url(literal(found.url), {})
-    feed = ListedFeed(url=registered.url, host=registered.host, same_as=same_as(registered.url), line=0)
+    feed = AddressedFeed(url=registered.url, host=registered.host, same_as=same_as(registered.url))
     user_id, wishes = request.user_id, request.wishes
-    listed = UploadedList(feeds=(feed,), merged=0)
-    count, stored, *taken = database.batch([subscription_count(user_id), *listed_statements(user_id, listed)])
-    plan = plan_import(listed, stored.rows, urls_by_id(taken))
+    count, stored, *taken = database.batch([subscription_count(user_id), *named_statements(user_id, [feed])])
+    plan = plan_subscriptions([feed], stored.rows, urls_by_id(taken))
     if not plan.wanted:
         known = known_feeds(stored.rows)[feed.same_as]
         return {"outcome": "known", "feed_id": known["id"]}, []

@@ -32,8 +32,7 @@ from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items import items
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import counts, folders, item_lists, listing
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Page, Scope
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
 from rss_pipeline_tests.features.topics.stored import add_feeds, add_items
 from rss_pipeline_tests.features.topics.stored import item as row_of
@@ -288,7 +287,7 @@ def archive(world: World) -> None:
 
 def repair(world: World) -> None:
     [row] = world.database.query("SELECT backup_key FROM items WHERE id = ?", [ONE]).rows
-    rows = replay.known_rows(
+    rows = items.known_rows(
         items.item_rows("a", [item("1", title="Repaired", content_html=SHOWN)], fetched_at=NOW)
     )
     assert replay.repair(world.database, rows.values(), feed_id="a", backup_key=row["backup_key"], now=NOW)

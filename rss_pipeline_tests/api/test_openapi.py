@@ -11,7 +11,7 @@ from hypothesis.strategies import booleans
 from schemathesis.generation import GenerationMode
 
 from rss_pipeline.features.search.build import bring_up_to_date
-from rss_pipeline.features.search.index_file import open_to_write
+from rss_pipeline.features.search.index_file import index_path, open_to_write
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.api.test_strangers import LOGOUT, OPERATIONS, PUBLIC
 from rss_pipeline_tests.storage.values import item, visit
@@ -48,7 +48,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tried]:
             "/api/items/": items[0]["id"],
             "/api/tasks/": user.client.post("/api/feeds/a/refresh").json()["task_id"],
         }
-        with open_to_write(reader.settings.search_path) as file:
+        with open_to_write(index_path(reader.settings)) as file:
             bring_up_to_date(file, reader.database, now=reader.clock())
         with reader.served() as client:
             schema = schemathesis.openapi.from_dict(reader.app.openapi())

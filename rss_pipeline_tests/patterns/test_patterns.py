@@ -62,7 +62,7 @@ SEEN_OTHERWISE = {
     "rss_pipeline.collector.parse.loose_fields": (1, "a dict"),
     "rss_pipeline.collector.parse.sections": (1, "the objects that modules have"),
     "rss_pipeline.collector.sanitize.embeds": (3, "tuples"),
-    "rss_pipeline.features.search.search": (1, "alternatives, each a word of a search"),
+    "rss_pipeline.features.search.service": (1, "alternatives, each a word of a search"),
     "rss_pipeline.storage.backends.postgres.errors": (1, "words of our own"),
 }
 """Modules with patterns whose text is not in a call of `re`: how many, and where it is, or what it is."""

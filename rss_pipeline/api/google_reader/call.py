@@ -2,13 +2,14 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.google_reader.answers import Refused
@@ -20,6 +21,7 @@ from rss_pipeline.errors import NoSession
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
 from rss_pipeline.reader.accounts.tokens import read_opaque
 from rss_pipeline.reader.bodies import Bodies
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.database import Result, Statement
 
 # The items that each session has been shown, so that mark-all-as-read without a time marks nothing newer.
@@ -135,6 +137,20 @@ class Call:
         return self.form.over(self.query)
 
 
+Answer = Callable[[Call], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureCall:
+    """A call that a feature adds, by its name in `Feature.reader_calls`."""
+
+    by_method: Mapping[str, Answer]
+    body_bytes: int | None = None
+    """The most of a body, where that is more than others take."""
+    takes_any_body: bool = False
+    """The body is the value itself, unless it is a multipart form."""
+
+
 @dataclass(frozen=True, slots=True)
 class SignedIn:
     """The caller of a request. Its methods raise Refused where the session has ended."""
@@ -152,6 +168,16 @@ class SignedIn:
     @property
     def session_id(self) -> str:
         return self.caller.key.session_id
+
+    async def ask(self, query: Query[T]) -> T:
+        """The value of a query that reads within a millisecond."""
+        with self._or_refused():
+            return await self.caller.ask(query)
+
+    async def ask_long(self, query: Query[T]) -> T:
+        """The value of a query that may take its time, in a thread."""
+        with self._or_refused():
+            return await self.caller.ask_long(query)
 
     async def read(self, *statements: Statement) -> list[Result]:
         """The results of statements that only read, within a millisecond."""

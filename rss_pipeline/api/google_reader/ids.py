@@ -9,7 +9,7 @@ import re
 from urllib.parse import unquote
 
 from rss_pipeline.api.google_reader.answers import not_understood
-from rss_pipeline.storage.database import MAX_INTEGER
+from rss_pipeline.reader.items import MAX_INTEGER
 
 LONG_ID = "tag:google.com,2005:reader/item/"
 

@@ -5,8 +5,8 @@ from collections.abc import Hashable, Sequence
 from rss_pipeline.api.google_reader.entries import Entry, Origin, own_part, shared_part
 from rss_pipeline.api.gzip_member import Packed, PackedParts
 from rss_pipeline.reader.bodies import Bodies, Body
+from rss_pipeline.reader.items import ItemRow
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
 _AT_ONCE_BYTES = 2_000_000
 """Bytes of kept HTML that one thread has in memory; so many threads may do so as there are."""

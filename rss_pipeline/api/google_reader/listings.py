@@ -29,12 +29,21 @@ from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.collector.sanitize.text import legal
 from rss_pipeline.features.topics.entry import rfc3339
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.storage.database import MAX_INTEGER, Result, Statement, one
-from rss_pipeline.storage.items.cursor import highest_number
-from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import feed_names, list_names
+from rss_pipeline.reader.failures import read_failures
+from rss_pipeline.reader.feeds import FeedName, feed_name, folders
+from rss_pipeline.reader.items import (
+    ALL,
+    Filter,
+    Items,
+    Key,
+    Scope,
+    highest_number,
+    item_numbers,
+    items,
+    nearest_numbers,
+)
+from rss_pipeline.reader.items import Page as Keys
+from rss_pipeline.reader.query import NOTHING, Query, together
 
 MOST_IDS = 10_000
 """RSS Guard requests 200,000, and goes on by the continuation."""
@@ -53,8 +62,8 @@ class _Listing:
     """The bounds of the page, as `_bounds` gives them."""
 
     @property
-    def filter(self) -> item_lists.Filter:
-        return item_lists.Filter(
+    def filter(self) -> Filter:
+        return Filter(
             scope=self.scope,
             is_read=self.page.is_read,
             is_starred=self.page.is_starred,
@@ -63,11 +72,11 @@ class _Listing:
         )
 
     @property
-    def keys(self) -> item_lists.Page:
+    def keys(self) -> Keys:
         behind = self.page.behind
-        return item_lists.Page(
+        return Keys(
             limit=self.page.count,
-            after=None if behind is None else item_lists.Key.of_number(behind),
+            after=None if behind is None else Key.of_number(behind),
             newest_first=not self.page.oldest_first,
         )
 
@@ -80,27 +89,30 @@ class _Head:
     site: str | None
 
 
+_Listed = tuple[Items, _Head | Refused, int, frozenset[int] | None]
+"""The items of a listing, its head, the highest number at its time, the failures that the user has read."""
+
+
 async def stream_item_ids(call: Call) -> Response:
     """stream/items/ids: decimal numbers, newest first."""
     session = signed_in(call)
     listing = await _listing(call, session, call.fields.first("s"), most=MOST_IDS)
-    query = item_lists.list_numbers(session.user_id, listing.filter, listing.keys)
-    found, about, top, wishes = await session.run(
-        lambda caller: caller.read(
-            query,
-            _about(caller.user_id, listing.scope),
+    page, head, top, read = await session.ask_long(
+        together(
+            item_numbers(session.user_id, listing.filter, listing.keys),
+            _head(session.user_id, listing),
             highest_number(),
-            failing.wishes(caller.user_id),
+            read_failures(session.user_id),
         )
     )
-    extra = await _failing(session, listing, wishes)
+    extra = await _failing(session, listing, read)
     if listing.page.place == failing.STREAM:
         return as_json(item_ids(*_cut([entry.number for entry in extra], listing.page)))
-    _head(listing, about)
+    if isinstance(head, Refused):
+        raise head
     if listing.page.is_empty:
         return as_json(item_ids([], None))
-    page = item_lists.numbers_of(found, listing.keys)
-    _show(session, listing, page.numbers, page.next_key, _number(top))
+    _show(session, listing, page.numbers, page.next_key, top)
     if extra:
         numbers, next_text = _cut(
             [*page.numbers, *(entry.number for entry in extra)],
@@ -149,12 +161,7 @@ async def _bounds(session: SignedIn, page: Page) -> tuple[int | None, int | None
     time: where results are kept, it is the number of the item next to it, which stays the same."""
     if session.service.stores.kept is None or (page.since is None and page.until is None):
         return page.since, page.until
-    (found,) = await session.read(item_lists.nearest_numbers(page.since, page.until))
-    since, until = found.values[0]
-    return (
-        None if page.since is None else MAX_INTEGER if since is None else int(since),
-        None if page.until is None else 0 if until is None else int(until),
-    )
+    return await session.ask(nearest_numbers(page.since, page.until))
 
 
 async def _scope(session: SignedIn, place: Place | None) -> Scope:
@@ -170,33 +177,34 @@ async def _scope(session: SignedIn, place: Place | None) -> Scope:
 async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], str | None, _Head]:
     bodies = session.service.bodies
 
-    def read(caller: Caller) -> tuple[list[Entry] | None, item_lists.Items, Result, Result, Result]:
-        query = item_lists.list_items(caller.user_id, listing.filter, listing.keys)
-        found, about, top, wishes = caller.read(
-            query,
-            _about(caller.user_id, listing.scope),
-            highest_number(),
-            failing.wishes(caller.user_id),
-        )
-        items = item_lists.items_of(found, listing.keys)
-        return kept_entries(items.items, bodies, caller.database), items, about, top, wishes
+    query = together(
+        items(session.user_id, listing.filter, listing.keys),
+        _head(session.user_id, listing),
+        highest_number(),
+        read_failures(session.user_id),
+    )
 
-    entries, items, about, top, wishes = await session.run(read)
+    def shown(caller: Caller) -> tuple[list[Entry] | None, _Listed]:
+        found = caller.ask(query)
+        return kept_entries(found[0].items, bodies, caller.database), found
+
+    entries, (listed, head, top, read) = await session.run(shown)
     if entries is None:
-        entries = await session.make(lambda caller: entries_of(items.items, bodies, caller.database))
-    extra = await _failing(session, listing, wishes)
-    head = _head(listing, about)
+        entries = await session.make(lambda caller: entries_of(listed.items, bodies, caller.database))
+    extra = await _failing(session, listing, read)
+    if isinstance(head, Refused):
+        raise head
     if listing.page.is_empty:
         return [], None, head
-    _show(session, listing, [entry.number for entry in entries], items.next_key, _number(top))
+    _show(session, listing, [entry.number for entry in entries], listed.next_key, top)
     if not extra:
-        return entries, _text(items.next_key), head
+        return entries, _text(listed.next_key), head
     by_number = {entry.number: entry for entry in (*entries, *extra)}
-    numbers, next_text = _cut(list(by_number), listing.page, has_more=items.next_key is not None)
+    numbers, next_text = _cut(list(by_number), listing.page, has_more=listed.next_key is not None)
     return [by_number[number] for number in numbers], next_text, head
 
 
-async def _failing(session: SignedIn, listing: _Listing, wishes: Result) -> list[Entry]:
+async def _failing(session: SignedIn, listing: _Listing, read: frozenset[int] | None) -> list[Entry]:
     """The entries of "Feeds that fail" that belong into a listing of it, or of all.
 
     Raises:
@@ -204,7 +212,7 @@ async def _failing(session: SignedIn, listing: _Listing, wishes: Result) -> list
     """
     if listing.page.place not in (None, failing.STREAM):
         return []
-    found = await failing.failing_of(session, wishes)
+    found = await failing.failing_of(session, read)
     if listing.page.place is not None and not found.is_shown:
         raise Refused(404, f"You do not subscribe to {failing.STREAM}.")
     return found.on(listing.page)
@@ -217,31 +225,34 @@ def _cut(numbers: list[int], page: Page, *, has_more: bool = False) -> tuple[lis
     return found, str(found[-1]) if found and (has_more or len(numbers) > len(found)) else None
 
 
-def _about(user_id: str, scope: Scope) -> Statement:
-    """A query for whether the user has this feed or folder."""
-    return list_folders(user_id) if scope.feed_id is None else list_names(user_id, scope.feed_id)
-
-
-def _head(listing: _Listing, about: Result) -> _Head:
+def _head(user_id: str, listing: _Listing) -> Query[_Head | Refused]:
+    """The head of a stream, or the answer where the user has no such feed or folder."""
+    head: _Head | Refused
     match listing.page.place:
         case None:
             title = listing.stream.title if isinstance(listing.stream, State) else str(listing.stream)
-            return _Head(title=title, site=None)
+            head = _Head(title=title, site=None)
+            return NOTHING.then(lambda _: head)
         case Label(name):
-            if name not in folder_names(about):
-                raise Refused(404, "You have no folder of this name.")
-            return _Head(title=name, site=None)
+            head = _Head(title=name, site=None)
+            return folders(user_id).then(
+                lambda names: head if name in names else Refused(404, "You have no folder of this name.")
+            )
         case failing.STREAM:
-            return _Head(title=failing.TITLE, site=None)
+            head = _Head(title=failing.TITLE, site=None)
+            return NOTHING.then(lambda _: head)
         case _:
-            rows = feed_names(about)
-            if not rows:
-                raise Refused(404, "You do not subscribe to this feed.")
-            return _Head(title=rows[0].title or rows[0].url, site=rows[0].link or rows[0].url)
+            return feed_name(user_id, listing.scope.feed_id or "").then(_head_of)
+
+
+def _head_of(feed: FeedName | None) -> _Head | Refused:
+    if feed is None:
+        return Refused(404, "You do not subscribe to this feed.")
+    return _Head(title=feed.title or feed.url, site=feed.link or feed.url)
 
 
 def _show(
-    session: SignedIn, listing: _Listing, numbers: Sequence[int], next_key: item_lists.Key | None, top: int
+    session: SignedIn, listing: _Listing, numbers: Sequence[int], next_key: Key | None, top: int
 ) -> None:
     """Remember what the session was shown of a stream, if it was shown its unread items from their start."""
     page = listing.page
@@ -258,12 +269,7 @@ def _show(
         session.service.seen.show(session.session_id, stream, top)
 
 
-def _number(top: Result) -> int:
-    row = one(top)
-    return 0 if row is None else int(row["number"])
-
-
-def _text(next_key: item_lists.Key | None) -> str | None:
+def _text(next_key: Key | None) -> str | None:
     return None if next_key is None else str(next_key)
 
 

@@ -21,9 +21,7 @@ from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.api.gzip_member import GzipStream, Packed, plain
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+from rss_pipeline.reader.items import ItemRow, items_by_number
 
 MOST_NAMED = 10_000
 """Items of one items/contents; RSS Guard requests 9,999, and there is no continuation."""
@@ -100,8 +98,7 @@ async def _named(
     make = partial(_made, session.service, as_gzip=as_gzip)
 
     def read(caller: Caller) -> tuple[int, _Made]:
-        (found,) = caller.read(item_lists.items_by(caller.user_id, Chosen.by_numbers(numbers)))
-        rows = {row.arrived: row for row in item_lists.named_items(found)}
+        rows = caller.ask(items_by_number(caller.user_id, numbers))
         ordered = [rows[number] for number in numbers if number in rows]
         return len(ordered), make(ordered, caller, sanitizes=False)
 

@@ -19,7 +19,7 @@ from rss_pipeline.api.google_reader.streams import (
     read_tag,
 )
 from rss_pipeline.api.google_reader.times import arrivals_since, microseconds
-from rss_pipeline.storage.database import MAX_INTEGER
+from rss_pipeline.reader.items import MAX_INTEGER
 
 DEFAULT_COUNT = 20
 _CONTINUATION = re.compile(r"[0-9]{1,16}")

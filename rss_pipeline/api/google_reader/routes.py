@@ -6,7 +6,7 @@ a client than an error.
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,18 +16,19 @@ from rss_pipeline.api.asgi import Scope
 from rss_pipeline.api.google_reader import listings, login, marks, named_items
 from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
 from rss_pipeline.api.google_reader.answers import Refused, refusal, text
-from rss_pipeline.api.google_reader.call import Call, Seen, Service
+from rss_pipeline.api.google_reader.call import Answer, Call, FeatureCall, Seen, Service
 from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
 from rss_pipeline.api.google_reader.subscriptions import calls as subscriptions
 from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
 
-Answer = Callable[[Call], Awaitable[Response]]
-
 _API = "reader/api/0/"
-_IMPORT = f"{_API}subscription/import"
+_OF_FEATURES: Mapping[str, FeatureCall] = {
+    f"{_API}{name}": part.load() for feature in FEATURES for name, part in feature.reader_calls.items()
+}
 
 CALLS: Mapping[str, Mapping[str, Answer]] = {
     "accounts/ClientLogin": {"POST": login.client_login, "GET": login.refuse_login_by_address},
@@ -40,14 +41,13 @@ CALLS: Mapping[str, Mapping[str, Answer]] = {
     f"{_API}subscription/list": {"GET": subscriptions.subscription_list},
     f"{_API}subscription/edit": {"POST": subscriptions.subscription_edit},
     f"{_API}subscription/quickadd": {"POST": subscriptions.quickadd},
-    f"{_API}subscription/export": {"GET": subscriptions.export},
-    f"{_API}subscription/import": {"POST": subscriptions.import_opml},
     f"{_API}tag/list": {"GET": subscriptions.tag_list},
     f"{_API}rename-tag": {"POST": subscriptions.rename_tag},
     f"{_API}disable-tag": {"POST": subscriptions.disable_tag},
     f"{_API}unread-count": {"GET": subscriptions.unread_count},
     f"{_API}edit-tag": {"POST": marks.edit_tag},
     f"{_API}mark-all-as-read": {"POST": marks.mark_all_as_read},
+    **{name: call.by_method for name, call in _OF_FEATURES.items()},
 }
 """The functions of each call by method."""
 WITH_STREAM = (f"{_API}stream/contents", "reader/atom")
@@ -55,6 +55,8 @@ WITH_STREAM = (f"{_API}stream/contents", "reader/atom")
 NOT_THERE = frozenset(
     f"{_API}{call}"
     for call in (
+        "subscription/export",
+        "subscription/import",
         "preference/list",
         "preference/set",
         "preference/stream/list",
@@ -80,16 +82,15 @@ NOT_THERE = frozenset(
         "people/search",
     )
 )
-"""Calls of Google Reader that this server does not have."""
+"""Calls of Google Reader that this server does not have, as far as no feature adds them."""
 LARGER_BODIES: Mapping[str, int] = {
     address: size
     for call, size in (
-        ("edit-tag", MAX_BODY_BYTES),
-        ("stream/items/contents", MAX_BODY_BYTES),
-        # A form around it has a head of its own.
-        ("subscription/import", subscriptions.MOST_IMPORTED_BYTES + 10_000),
+        (f"{_API}edit-tag", MAX_BODY_BYTES),
+        (f"{_API}stream/items/contents", MAX_BODY_BYTES),
+        *((name, call.body_bytes) for name, call in _OF_FEATURES.items() if call.body_bytes is not None),
     )
-    for address in addresses_of(f"{_API}{call}")
+    for address in addresses_of(call)
 }
 """Bytes of bodies by path, for the calls that take more than others do."""
 
@@ -185,9 +186,11 @@ def _welcome(name: str, request: Request) -> Response:
 
 
 def _form(name: str, content_type: str | None, body: bytes) -> Fields:
-    """The fields of a form. A list of feeds is the body itself, unless it is a file in a multipart form."""
-    is_list = name == _IMPORT and not (content_type or "").lower().startswith("multipart/")
-    return Fields() if not body or is_list else form_fields(content_type, body)
+    """The fields of a form."""
+    added = _OF_FEATURES.get(name)
+    is_form = (content_type or "").lower().startswith("multipart/")
+    has_none = added is not None and added.takes_any_body and not is_form
+    return Fields() if not body or has_none else form_fields(content_type, body)
 
 
 def _split(name: str) -> tuple[str, str]:

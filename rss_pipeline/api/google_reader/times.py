@@ -8,7 +8,7 @@ import re
 from datetime import datetime, timedelta
 
 from rss_pipeline.api.google_reader.answers import not_understood
-from rss_pipeline.storage.database import MAX_INTEGER
+from rss_pipeline.reader.items import MAX_INTEGER
 
 _NUMBER = re.compile(r"([0-9]{1,20})(?:\.[0-9]*)?")
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

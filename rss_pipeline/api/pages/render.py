@@ -4,7 +4,8 @@ How a page is added:
 
 1. A module here with `router = APIRouter(include_in_schema=False)`. A page that needs a login has the
    parameter `caller: SignedIn` of api/auth.py: a request without a session goes to /login. It reads by
-   `frame, [found] = await read_frame(caller, statement)` (frame.py), in one batch, and answers
+   `frame, found = await read_frame(caller, query)` (frame.py), in one batch, where the query is a function of
+   rss_pipeline/reader/, and answers
    `page(request, "name.html", frame=frame, title="...", found=found)`.
 2. A form sends POST to a route that reads `await form_fields(request)` (forms.py), writes by
    `caller.write(...)`, and answers `see_other(local(fields.get("back")))`. That it comes from a page of ours
@@ -13,14 +14,15 @@ How a page is added:
    publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
    `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,
    `.button`, `.notice`. No style and no script is in a template: the policy of pages refuses both.
-4. The router in `ROUTERS` of routes.py. An address with a variable comes behind those without.
+4. The router in `ROUTERS` of routes.py, an address with a variable behind those without; of a feature, in
+   its `reader_pages`, with its templates in its folder: `page(request, "search/search.html", ...)`.
 
 An error is an `ApiError`, as in the JSON API: errors.py makes a page of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from fastapi import Request
@@ -29,6 +31,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.responses import Response
 
+from rss_pipeline import features
 from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url, requested
 from rss_pipeline.api.pages.frame import Frame
@@ -37,9 +40,8 @@ from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
-from rss_pipeline.features.statistics.plots import small_bars
 from rss_pipeline.reader.accounts.preferences import Preferences
-from rss_pipeline.storage.objects import public_url
+from rss_pipeline.reader.images import public_images
 
 NAME = "rss_pipeline"
 STATE_COOKIE = "state"
@@ -134,9 +136,24 @@ def age(at: datetime, now: datetime) -> str:
     return f"{at:%-d %b}" if at.year == now.year else f"{at:%-d %b %Y}"
 
 
+def _of_features(place: str, *values: object) -> Markup:
+    """The parts of features at this place of a page (`Feature.reader_page_parts`)."""
+    return Markup("").join(macro(*values) for macro in _macros(place))
+
+
+@cache
+def _macros(place: str) -> list[Callable[..., Markup]]:
+    modules = [
+        _TEMPLATES.get_template(feature.reader_page_parts).module
+        for feature in features.FEATURES
+        if feature.reader_page_parts is not None
+    ]
+    return [macro for module in modules if (macro := getattr(module, place, None)) is not None]
+
+
 def _environment() -> Environment:
     found = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader([Path(__file__).parent / "templates", Path(features.__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -148,7 +165,10 @@ def _environment() -> Environment:
         "feed_url": feed_url,
         "folder_url": folder_url,
         "item_url": item_url,
-        "small_bars": small_bars,
+        "of_features": _of_features,
+        "settings_of_features": [
+            entry for feature in features.FEATURES for entry in feature.reader_settings.items()
+        ],
         "static_url": static_url,
     }
     found.filters["when"] = _when
@@ -203,5 +223,5 @@ def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
 
 
 def _public_images(stores: Stores) -> list[str]:
-    url = public_url(stores.objects, "images/x")
-    return [] if url is None else [url.removesuffix("x")]
+    url = public_images(stores.objects)
+    return [] if url is None else [url]

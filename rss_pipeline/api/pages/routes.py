@@ -6,9 +6,7 @@ from rss_pipeline.api.pages import static
 from rss_pipeline.api.pages.account import apps, first_user, login, sessions, settings
 from rss_pipeline.api.pages.feeds import adding, failing, feed_edit, folders, kept, tasks
 from rss_pipeline.api.pages.reading import again, item, lists, marks
-from rss_pipeline.features.opml import pages as lists_of_feeds
-from rss_pipeline.features.search import pages as search
-from rss_pipeline.features.statistics import pages as statistics
+from rss_pipeline.features import FEATURES
 
 ROUTERS: tuple[APIRouter, ...] = (
     static.router,
@@ -17,7 +15,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     settings.router,
     sessions.router,
     apps.router,
-    lists_of_feeds.router,
     adding.router,
     tasks.router,
     feed_edit.router,
@@ -29,6 +26,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     marks.router,
     lists.router,
     again.router,
-    search.router,
-    statistics.router,
+    *(part.load() for feature in FEATURES for part in feature.reader_pages),
 )

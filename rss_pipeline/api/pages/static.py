@@ -1,4 +1,4 @@
-"""The files of the pages: one style sheet, one script, an icon. Their address changes with their bytes."""
+"""The files of the pages: style sheets, scripts, an icon. Their address changes with their bytes."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from rss_pipeline import features
 from rss_pipeline.api.answers import gzipped, takes_gzip
 from rss_pipeline.api.problems import ApiError
 
@@ -33,7 +34,8 @@ class _File:
 
 def _read() -> Mapping[str, _File]:
     found = {}
-    for path in sorted(_FOLDER.iterdir()):
+    folders = (_FOLDER, *(Path(features.__file__).parent / feature.name for feature in features.FEATURES))
+    for path in sorted(path for folder in folders for path in folder.iterdir()):
         if path.suffix in _TYPES:
             body = path.read_bytes()
             digest = hashlib.sha256(body).hexdigest()[:16]

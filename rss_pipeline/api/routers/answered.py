@@ -5,10 +5,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from rss_pipeline.api.feed_json import feed_json
 from rss_pipeline.api.problems import ApiError, documented
-from rss_pipeline.storage.database import Result
-from rss_pipeline.storage.subscriptions.listing import feed_rows
 
 NOT_CHANGED: dict[int | str, dict[str, Any]] = {
     304: {"description": "What the ETag in If-None-Match names is still so; no body."}
@@ -28,18 +25,6 @@ CHANGES = documented(*CHANGE_KINDS)
 def json_of(content: object, *, status: int = 200) -> Response:
     """An answer to a request that changed something."""
     return Response(orjson.dumps(content), status_code=status, media_type="application/json")
-
-
-def changed_feed(listed: Result) -> Response:
-    """A feed after its change, from `list_feeds` of it alone.
-
-    Raises:
-        ApiError: the user does not subscribe to it.
-    """
-    rows = feed_rows(listed)
-    if not rows:
-        raise no_feed()
-    return json_of(feed_json(rows[0]))
 
 
 def no_feed() -> ApiError:

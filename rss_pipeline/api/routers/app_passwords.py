@@ -64,7 +64,7 @@ async def list_app_passwords(caller: SignedIn) -> AppPasswords:
                 created_at=instant(each.created_at),
                 last_used_at=None if each.last_used_at is None else instant(each.last_used_at),
             )
-            for each in await caller.read_by(app_passwords.listed)
+            for each in await caller.ask(app_passwords.listed(caller.user_id))
         ]
     )
 

@@ -17,9 +17,8 @@ from rss_pipeline.api.item_json import EXAMPLE, Item
 from rss_pipeline.api.item_pages import ItemPages
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
-from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
-from rss_pipeline.storage.subscriptions.item_lists import Order as ItemOrder
+from rss_pipeline.reader.items import Filter, Key, Page, Scope
+from rss_pipeline.reader.items import Order as ItemOrder
 
 router = APIRouter(tags=["items"])
 

@@ -10,7 +10,7 @@ from rss_pipeline.reader.accounts.preferences import (
     Preferences,
     SomePreferences,
     change_preferences,
-    read_preferences,
+    own_preferences,
     write_preferences,
 )
 
@@ -22,7 +22,7 @@ _WRITES = documented("malformed_request", "not_signed_in", "foreign_origin")
 @router.get("", response_model=Preferences, responses=documented("not_signed_in", "foreign_origin"))
 async def preferences(request: Request, caller: SignedIn) -> Response:
     """Every preference, with its default where the user has set none."""
-    found = await caller.read_by(read_preferences)
+    found = await caller.ask(own_preferences(caller.user_id))
     return json_answer(request, found.model_dump(mode="json"))
 
 

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.reader.accounts.users import open_sessions
 from rss_pipeline.storage.accounts import sessions
 
 router = APIRouter(prefix="/user/sessions", tags=["sessions"])
@@ -30,9 +31,9 @@ class Sessions(BaseModel):
 @router.get("", response_model=Sessions, responses=documented("not_signed_in", "foreign_origin"))
 async def list_sessions(caller: SignedIn) -> Sessions:
     """The sessions of the account."""
-    [found] = await caller.read(sessions.listed(caller.user_id, now=caller.clock()))
+    found = await caller.ask(open_sessions(caller.user_id, now=caller.clock()))
     return Sessions(
-        sessions=[Session(**row, is_current=row["id"] == caller.key.session_id) for row in found.rows]
+        sessions=[Session(**each._asdict(), is_current=each.id == caller.key.session_id) for each in found]
     )
 
 

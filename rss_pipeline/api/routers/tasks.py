@@ -23,10 +23,9 @@ from rss_pipeline.reader.refresh import (
     VisitRunning,
     answer_to,
     new_request,
-    task_of,
+    task,
 )
-from rss_pipeline.storage.database import one
-from rss_pipeline.storage.refresh.refresh_requests import request_statements, task_statement
+from rss_pipeline.storage.refresh.refresh_requests import request_statements
 
 router = APIRouter(tags=["tasks"])
 
@@ -135,13 +134,12 @@ async def refresh(caller: SignedIn, id: str) -> Response:
 )
 async def read(request: Request, caller: SignedIn, id: str) -> Response:
     """The state or the result of a request for a visit."""
-    [found] = await caller.read(task_statement(caller.user_id, id, now=caller.clock()))
-    task = task_of(one(found))
-    if task is None:
+    found = await caller.ask(task(caller.user_id, id, now=caller.clock()))
+    if found is None:
         raise ApiError(
             "not_found", "You have no task of this id.", what_to_do="A task is kept for 24 h after its end."
         )
-    return json_answer(request, _task(task))
+    return json_answer(request, _task(found))
 
 
 def _refresh(answer: RefreshAnswer, now: float) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Lists of feeds from and to other readers, as OPML."""
 
+from datetime import datetime
+
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
@@ -8,17 +10,23 @@ from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.fields import ADDRESS_PATTERN
+from rss_pipeline.api.google_reader.answers import PRIVATE, not_understood, ok
+from rss_pipeline.api.google_reader.call import Call, FeatureCall, signed_in
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.opml.export_list import export_opml, subscribed
-from rss_pipeline.features.opml.import_list import import_list
-from rss_pipeline.features.opml.upload import UPLOAD, OpmlRefused
+from rss_pipeline.features.opml.service import (
+    UPLOAD,
+    OpmlRefused,
+    export_subscriptions,
+    import_list,
+    subscribed,
+)
+from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
 from rss_pipeline.storage.subscriptions.listing import list_names
 
 router = APIRouter(tags=["feeds"])
 
-LARGER_BODIES = {"/api/import/opml": UPLOAD.file_bytes}
 MEDIA_TYPE = "text/x-opml"
 _MOST_MISTAKES = 100
 _FEEDS = {
@@ -102,12 +110,13 @@ async def import_opml(request: Request, caller: SignedIn) -> Imported:
 async def export(caller: SignedIn) -> Response:
     """The user's subscriptions as OPML, with titles and folders."""
     found, folders = await caller.read_long(list_names(caller.user_id), list_folders(caller.user_id))
-    body = await run_in_threadpool(export_opml, subscribed(found), folder_names(folders), now=caller.clock())
-    return Response(
-        body,
-        media_type=MEDIA_TYPE,
-        headers={"Content-Disposition": 'attachment; filename="subscriptions.opml"'},
-    )
+    return await _exported(found, folders, now=caller.clock())
+
+
+async def _exported(found: Result, folders: Result, *, now: datetime) -> Response:
+    body = await run_in_threadpool(export_subscriptions, subscribed(found), folder_names(folders), now=now)
+    headers = {"Content-Disposition": 'attachment; filename="subscriptions.opml"'}
+    return Response(body, media_type=MEDIA_TYPE, headers=headers)
 
 
 async def _list_in(request: Request) -> bytes:
@@ -137,3 +146,53 @@ def _problem(refused: OpmlRefused) -> ApiError:
         what_to_do="Correct the lines that `errors` names, then send the list again.",
         members={"errors": found},
     )
+
+
+# The calls of the Google Reader API.
+
+_MOST_LINES = 20
+
+
+async def _export_call(call: Call) -> Response:
+    """GET subscription/export: the subscriptions as OPML."""
+    session = signed_in(call)
+    found, folders = await session.run(
+        lambda caller: caller.read(list_names(caller.user_id), list_folders(caller.user_id))
+    )
+    answer = await _exported(found, folders, now=call.service.clock())
+    answer.headers.update(PRIVATE)
+    return answer
+
+
+async def _import_call(call: Call) -> Response:
+    """POST subscription/import: OPML as the body, of any content type (NetNewsWire, RSS Guard), or as a file
+    in a form. All of it is imported, or nothing."""
+    session = signed_in(call)
+    settings = call.service.stores.settings
+    body = _list_of_call(call)
+    try:
+        await session.change(lambda caller: import_list(caller, body, settings=settings))
+    except OpmlRefused as refused:
+        lines = str(refused).splitlines()
+        more = [] if len(lines) <= _MOST_LINES else [f"... and {len(lines) - _MOST_LINES} more"]
+        raise not_understood("\n".join(lines[:_MOST_LINES] + more)) from None
+    return ok()
+
+
+def _list_of_call(call: Call) -> bytes:
+    kind = call.request.headers.get("content-type", "")
+    if not kind.lower().startswith("multipart/"):
+        return call.body
+    texts = [text for name in call.form.names for text in call.form.all(name) if "<" in text]
+    if not texts:
+        raise not_understood("The form has no file with a list of feeds.")
+    return texts[0].encode()
+
+
+EXPORT_CALL = FeatureCall(by_method={"GET": _export_call})
+IMPORT_CALL = FeatureCall(
+    by_method={"POST": _import_call},
+    # A form around it has a head of its own.
+    body_bytes=UPLOAD.file_bytes + 10_000,
+    takes_any_body=True,
+)

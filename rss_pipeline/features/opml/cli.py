@@ -29,7 +29,7 @@ def import_(settings: Settings, file: Path, as_json: bool) -> None:
     All new feeds are added, or none if the file has a mistake: each is listed with its line. A feed that is
     already in feeds.yaml keeps its entry. Folders become the key `folder`. The next poll visits what is new.
     """
-    from rss_pipeline.features.opml.registry_list import import_opml
+    from rss_pipeline.features.opml.service import import_opml
 
     with open_database(settings) as database:
         imported = import_opml(
@@ -71,7 +71,7 @@ def export_opml(settings: Settings, file: Path | None) -> None:
 
     With titles, web pages and folders. Passwords and headers are left out.
     """
-    from rss_pipeline.features.opml.registry_list import export_opml as exported
+    from rss_pipeline.features.opml.service import export_opml as exported
 
     with open_database(settings) as database:
         body, feeds, closed = exported(

@@ -10,16 +10,14 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.features.opml.import_list import import_list
-from rss_pipeline.features.opml.upload import UPLOAD, OpmlRefused
-from rss_pipeline.storage.refresh.new_addresses import queue_of, read_queue
+from rss_pipeline.features.opml.service import UPLOAD, OpmlRefused, import_list
+from rss_pipeline.reader.refresh import queue
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
 
 PATH = "/settings/opml"
-_AROUND_THE_FILE = 10_000
-"""Bytes of a form around its file: names, boundaries."""
-LARGER_BODIES = {PATH: UPLOAD.file_bytes + _AROUND_THE_FILE}
+_FIELD_BYTES = 10_000
+"""Bytes of a field of the form."""
 _FORM = "multipart/form-data"
 _MOST_MISTAKES = 100
 
@@ -53,7 +51,7 @@ async def _file(request: Request) -> bytes:
     if kind != _FORM:
         raise ApiError("unsupported_media_type", "The body is not the form of this page.")
     try:
-        async with request.form(max_files=1, max_fields=4, max_part_size=_AROUND_THE_FILE) as fields:
+        async with request.form(max_files=1, max_fields=4, max_part_size=_FIELD_BYTES) as fields:
             found = fields.get("file")
             return await found.read() if isinstance(found, UploadFile) else b""
     except HTTPException as error:
@@ -68,16 +66,16 @@ async def _page(
     refused: OpmlRefused | None = None,
     error: str | None = None,
 ) -> Response:
-    frame, [queued] = await read_frame(caller, read_queue(caller.user_id, now=caller.clock()))
+    frame, queued = await read_frame(caller, queue(caller.user_id, now=caller.clock()))
     mistakes = () if refused is None else refused.mistakes
     return page(
         request,
-        "opml.html",
+        "opml/opml.html",
         frame=frame,
         title="Lists of feeds (OPML)",
         status=200 if error is None and refused is None else 422,
         done=done,
-        queue=queue_of(queued),
+        queue=queued,
         error=error,
         mistakes=[(each.line, each.sentence) for each in mistakes[:_MOST_MISTAKES]],
         mistake_count=len(mistakes),

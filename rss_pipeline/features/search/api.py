@@ -1,5 +1,12 @@
 """Search in the items of the user's feeds."""
 
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -7,14 +14,23 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.fields import NeverNull
 from rss_pipeline.api.item_json import EXAMPLE, ItemHead, head_json
-from rss_pipeline.api.problems import documented
+from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED
 from rss_pipeline.collector.sanitize.text import title_line
-from rss_pipeline.features.search.search import KEY_PATTERN, Found
-from rss_pipeline.features.search.searching import searched
+from rss_pipeline.features.search.index_file import (
+    IndexFile,
+    SearchUnavailable,
+    index_path,
+    open_to_read,
+)
+from rss_pipeline.features.search.query import parse
+from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Results, Search
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.settings import Settings
 
 router = APIRouter(tags=["search"])
 
@@ -95,3 +111,113 @@ def _found_json(found: Found) -> dict[str, Any]:
         "title_html": found.title_html,
         "snippet_html": found.snippet_html,
     }
+
+
+# A search for a caller: the JSON API's and the page's way to it.
+
+FIRST_INDEX_SECONDS = 10.0
+"""Time from the start in which a search waits for the first index. It is made in some seconds."""
+_WAITING = 4
+"""Searches that wait for it; each keeps one of the places of all requests."""
+_RETRY_SECONDS = 20
+_LOOK_SECONDS = 0.1
+
+_logger = logging.getLogger(__name__)
+
+
+class IndexReaders:
+    """The index at `path`, opened for the threads of the reader when it is needed; one that was deleted and
+    made again is noticed."""
+
+    def __init__(self, path: Path, *, first_until: float = 0.0) -> None:
+        """`first_until`: the time (time.monotonic) until which a search waits for the first index."""
+        self._path = path
+        self._first_until = first_until
+        self._waiting = asyncio.Semaphore(_WAITING)
+        self._idle: list[IndexFile] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self) -> Iterator[IndexFile]:
+        """A connection for this thread alone, until the end of the block.
+
+        Raises:
+            SearchUnavailable: there is no index yet, it is broken, or this SQLite has no FTS5.
+        """
+        file = self._take()
+        try:
+            yield file
+        except BaseException:
+            file.close()
+            raise
+        with self._lock:
+            self._idle.append(file)
+
+    async def wait_for_first(self) -> None:
+        """Wait, without a thread, while a reader that has just started has no index yet."""
+        if time.monotonic() >= self._first_until or self._waiting.locked():
+            return
+        async with self._waiting:
+            while time.monotonic() < self._first_until and not self._is_there():
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    def close(self) -> None:
+        """Close those that are not in use."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for file in idle:
+            file.close()
+
+    def _take(self) -> IndexFile:
+        while True:
+            with self._lock:
+                file = self._idle.pop() if self._idle else None
+            if file is None:
+                return open_to_read(self._path)
+            if file.is_current():
+                return file
+            file.close()
+
+    def _is_there(self) -> bool:
+        # Not by its file: that is there before its tables are, and after an upgrade it is of another format.
+        try:
+            with self.one():
+                return True
+        except SearchUnavailable:
+            return False
+
+
+@contextmanager
+def index_readers(settings: Settings, is_starting: bool) -> Iterator[IndexReaders]:
+    """The index for the life of the reader's process."""
+    until = time.monotonic() + FIRST_INDEX_SECONDS if is_starting else 0.0
+    with closing(IndexReaders(index_path(settings), first_until=until)) as readers:
+        yield readers
+
+
+async def searched(
+    caller: AsyncCaller, text: str, *, order: Order = "date", limit: int = 50, key: str | None = None
+) -> Results:
+    """A page of what a text finds; ApiError where there is no index to search in."""
+    query = parse(text, today=caller.clock().date())
+    index = caller.stores.of(IndexReaders)
+
+    def search(one: Caller) -> Results:
+        return Search(
+            open_index=index.one,
+            read=one.read,
+            user_id=one.user_id,
+            query=query,
+            order=order,
+            limit=limit,
+            key=key,
+        ).results()
+
+    try:
+        await index.wait_for_first()
+        return await caller.run(search)
+    except SearchUnavailable as error:
+        # It names files and versions of what is installed.
+        _logger.info("search: %s", error)
+        detail = "The index cannot be read, or does not exist yet."
+        raise ApiError("search_unavailable", detail, retry_after=_RETRY_SECONDS) from error

@@ -7,21 +7,24 @@ While a generation is built, the one that serves stays current: after each trans
 database is looked at again, and what the serving one lacks is written first.
 """
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.sanitize.text import without_markup
-from rss_pipeline.features.search import documents as source
-from rss_pipeline.features.search import writing
-from rss_pipeline.features.search.documents import Ends, Source
-from rss_pipeline.features.search.index_file import IndexFile
-from rss_pipeline.features.search.plain import plain_text
-from rss_pipeline.features.search.words import spaced
+from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.features.search import sql, writing
+from rss_pipeline.features.search.index_file import IndexFile, check_fts5, index_path, open_to_write
+from rss_pipeline.features.search.sql import Ends, Source
+from rss_pipeline.features.search.words import plain_text, spaced
 from rss_pipeline.features.search.writing import Document, Generation, scope_of_time
 from rss_pipeline.progress import NoProgress, Progress
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
 
 TRANSACTION_BYTES = 24_000_000
@@ -64,7 +67,7 @@ def bring_up_to_date(
     with ThreadPoolExecutor(1) as thread:
         writer = _Writer(file, database, is_over, progress or NoProgress(), thread)
         while not is_over():
-            ends = source.ends(database)
+            ends = sql.ends(database)
             _check_database(file, ends.identity)
             while not _is_at(serving := writing.generations(file)[0], ends) and not is_over():
                 done = _added(done, writer.go_on(serving, ends))
@@ -87,7 +90,7 @@ def bring_up_to_date(
 
 def is_behind(file: IndexFile, database: Database) -> bool:
     """True if there is something to do now."""
-    ends = source.ends(database)
+    ends = sql.ends(database)
     serving, *building = writing.generations(file)
     return bool(building) or not _is_at(serving, ends)
 
@@ -96,14 +99,14 @@ def compare(file: IndexFile, database: Database) -> int:
     """Drop what the database has no more, found by the numbers of items of each feed; return how many."""
     dropped = 0
     for generation in writing.generations(file):
-        stored = source.counts_by_feed(database, up_to=generation.arrived)
+        stored = sql.counts_by_feed(database, up_to=generation.arrived)
         indexed = writing.counts_by_feed(file, generation)
         more = [id for id, count in indexed.items() if count > stored.get(id, 0)]
         last = -1
         while more and (
             numbers := writing.numbers_of_feeds(file, generation, more, behind=last, limit=_COMPARED_AT_ONCE)
         ):
-            gone = source.gone(database, numbers)
+            gone = sql.gone(database, numbers)
             if gone:
                 writing.drop(file, generation, gone)
             dropped += len(gone)
@@ -178,7 +181,7 @@ def _next_documents(
     ready: list[Document] = []
     size = 0
     while size < TRANSACTION_BYTES:
-        found = source.behind(database, arrived, up_to=ends.arrived)
+        found = sql.behind(database, arrived, up_to=ends.arrived)
         if not found:
             return ready, ends.arrived
         ready += map(_document, found)
@@ -191,8 +194,8 @@ def _next_documents(
 
 def _rewritten(database: Database, at: Generation, ends: Ends) -> tuple[list[Document], tuple[int, str]]:
     """The next items that were rewritten, and the place of their last version."""
-    place = source.version_place(database, version_row=at.version_row, version_at=at.version_at)
-    found, (row, replaced_at) = source.replaced(
+    place = sql.version_place(database, version_row=at.version_row, version_at=at.version_at)
+    found, (row, replaced_at) = sql.replaced(
         database, version_row=place, version_at=ends.version_at, up_to=ends.version_row
     )
     if row >= ends.version_row:
@@ -249,3 +252,55 @@ def _added(one: Done, other: Done) -> Done:
         dropped=one.dropped + other.dropped,
         rebuilt=one.rebuilt or other.rebuilt,
     )
+
+
+# The search index kept current: looks at the database again and again, for as long as the reader runs.
+#
+# It is the work of a process of its own beside the reader, wherever that runs, for only the reader uses the
+# index; a run of Dagster for each look would cost more than the look. A look at an unchanged database reads
+# four rows.
+
+LOOK_SECONDS = 5.0
+REMOTE_LOOK_SECONDS = 60.0
+"""Interval of looks that are requests over the network."""
+LONGEST_WAIT = 60.0
+
+_logger = logging.getLogger(__name__)
+
+
+def keep_current(settings: Settings, *, clock: Clock, wait: Callable[[float], bool]) -> None:
+    """Bring the index up to date until `wait`, which takes seconds, returns True; it returns at once where
+    that is due.
+
+    A store that does not work is tried again, with a line in the log when that begins.
+
+    Raises:
+        SearchUnavailable: this SQLite has no FTS5: there is nothing to keep.
+    """
+    check_fts5()
+    every = LOOK_SECONDS if settings.database.is_here else REMOTE_LOOK_SECONDS
+    failures, said = 0, ""
+    while True:
+        try:
+            if _follow(settings, clock=clock, wait=wait, every=every):
+                return
+            failures, said = 0, ""
+        except RssPipelineError as error:
+            failures += 1
+            if str(error) != said:
+                said = str(error)
+                _logger.warning("the search index is not current: %s", error)
+        if wait(min(every * 2 ** min(failures, 10), LONGEST_WAIT) if failures else 0):
+            return
+
+
+def _follow(settings: Settings, *, clock: Clock, wait: Callable[[float], bool], every: float) -> bool:
+    """Follow with one pair of connections; True to stop, False where the file was deleted."""
+    with ExitStack() as stack:
+        file = stack.enter_context(open_to_write(index_path(settings)))
+        database = stack.enter_context(open_database(settings))
+        while file.is_current():
+            bring_up_to_date(file, database, now=clock(), is_over=lambda: wait(0))
+            if wait(every):
+                return True
+    return False

@@ -8,14 +8,24 @@ import signal
 import click
 
 from rss_pipeline.cli.output import terminal
+from rss_pipeline.cli.reader import START_SECONDS, ChildProcess
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import SearchUnavailable
-from rss_pipeline.features.search import documents, writing
-from rss_pipeline.features.search.index_file import IndexFile, check_fts5, open_to_read, open_to_write
+from rss_pipeline.features.search import sql, writing
+from rss_pipeline.features.search.index_file import (
+    IndexFile,
+    SearchUnavailable,
+    check_fts5,
+    index_path,
+    open_to_read,
+    open_to_write,
+)
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_database_to_read
 from rss_pipeline.storage.database import Database
 
+_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""For the process that builds the index: FTS5 looks up each word in a table of 32 MB, and with pages of 4 KB
+nearly each look is for one that the processor does not know."""
 _NICE = 10
 _LOOK_AT_PARENT_SECONDS = 2.0
 
@@ -43,7 +53,7 @@ def search_index(settings: Settings, update: bool, rebuild: bool, follow: bool, 
 
 def _show(settings: Settings) -> None:
     check_fts5()
-    path = settings.search_path
+    path = index_path(settings)
     if not path.exists():
         terminal.say(
             f"{path}: there is none yet; the reader makes it, or `rss-pipeline search-index --update`."
@@ -59,8 +69,8 @@ def _show(settings: Settings) -> None:
 
 
 def _state(file: IndexFile, database: Database) -> list[str]:
-    ends = documents.ends(database)
-    stored = sum(documents.counts_by_feed(database, up_to=ends.arrived).values())
+    ends = sql.ends(database)
+    stored = sum(sql.counts_by_feed(database, up_to=ends.arrived).values())
     serving, *building = writing.generations(file)
     indexed = writing.count(file, serving)
     missing = stored - indexed
@@ -81,14 +91,14 @@ def _update(settings: Settings, *, rebuild: bool) -> None:
     from rss_pipeline.features.search.build import bring_up_to_date, compare, is_behind
 
     with (
-        open_to_write(settings.search_path) as file,
+        open_to_write(index_path(settings)) as file,
         open_database(settings) as database,
         terminal.Bars() as bars,
     ):
         if rebuild:
             writing.rebuild(file)
         newest = writing.generations(file)[-1]
-        wanted = sum(documents.counts_by_feed(database, up_to=documents.ends(database).arrived).values())
+        wanted = sum(sql.counts_by_feed(database, up_to=sql.ends(database).arrived).values())
         bars.begin("items", max(0, wanted - writing.count(file, newest)))
         done = bring_up_to_date(file, database, now=utc_now(), progress=bars)
         dropped = done.dropped + compare(file, database)
@@ -100,7 +110,7 @@ def _update(settings: Settings, *, rebuild: bool) -> None:
 def _follow(settings: Settings, parent: int | None) -> None:
     # A search that is a second older is better than a request that waits; imports take a second, too.
     os.nice(_NICE)
-    from rss_pipeline.features.search.follow import keep_current
+    from rss_pipeline.features.search.build import keep_current
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s search %(levelname)s %(message)s")
     # Not an Event: set by a handler in the middle of its own `wait`, it waits for itself for ever.
@@ -121,3 +131,14 @@ def _follow(settings: Settings, parent: int | None) -> None:
         keep_current(settings, clock=utc_now, wait=wait)
     except SearchUnavailable as error:
         terminal.complain(f"There is no search: {error}.")
+
+
+def index_process(settings: Settings) -> ChildProcess:
+    """The process that keeps the index current while the reader runs."""
+    return ChildProcess(
+        name="The search index",
+        arguments=("search-index", "--follow", "--parent", str(os.getpid())),
+        environment={**_HUGE_PAGES, **os.environ},
+        # Without an index the first search would wait for it.
+        after=START_SECONDS if index_path(settings).exists() else 0.0,
+    )

@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.errors import DatabaseUnavailable, SearchUnavailable, disk_full, disk_is_full
+from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, disk_full, disk_is_full
+from rss_pipeline.settings import Settings
 
 FORMAT = 1
 """The version of the tables and of the words in them; a file of another one is thrown away."""
@@ -58,6 +59,10 @@ _NO_FTS5 = (
     " of Debian, or of uv; everything else works without it"
 )
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class SearchUnavailable(InfrastructureError):
+    """The search index is not made yet, is broken, or cannot be made by this SQLite."""
 
 
 class IndexBroken(SearchUnavailable):
@@ -119,6 +124,11 @@ class IndexFile:
             yield
         except sqlite3.Error as error:
             raise _mapped(error, self.path) from error
+
+
+def index_path(settings: Settings) -> Path:
+    """The search index, which may be deleted at any time."""
+    return settings.home / "search.sqlite"
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from rss_pipeline.api.pages.addresses import with_query
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.features.search.api import searched
 from rss_pipeline.features.search.query import MOST_CHARACTERS
-from rss_pipeline.features.search.search import KEY_PATTERN, Order, Results
-from rss_pipeline.features.search.searching import searched
+from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results
 
 router = APIRouter(include_in_schema=False)
 
@@ -55,7 +55,7 @@ async def search(
     return await run_in_threadpool(
         page,
         request,
-        "search.html",
+        "search/search.html",
         frame=frame,
         title=f"{text[:60]} - Search" if text.strip() else "Search",
         text=text,

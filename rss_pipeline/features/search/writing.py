@@ -24,7 +24,7 @@ _ROWS_AT_ONCE = 190
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """An item as it is written: texts in which the words are apart (pipeline.search.words)."""
+    """An item as it is written: texts in which the words are apart (words.py)."""
 
     arrived: int
     feed_id: str

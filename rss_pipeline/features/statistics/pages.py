@@ -4,7 +4,10 @@ The zone of days and hours is the browser's, which the script of the pages leave
 `?zone=`; without both it is UTC.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from typing import Any, TypeVar, cast
 from zoneinfo import ZoneInfo
@@ -19,25 +22,28 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.routers.answered import no_feed
-from rss_pipeline.features.statistics import figures
-from rss_pipeline.features.statistics.activity import SHOWN_SPANS, Activity, read_activity
-from rss_pipeline.features.statistics.figures import Step, busiest_hour
-from rss_pipeline.features.statistics.plots import DAY_NAMES, Bar, bars, heat
-from rss_pipeline.features.statistics.storage_size import Objects, backups_of, whole
-from rss_pipeline.features.statistics.ttl_cache import Timed
-from rss_pipeline.features.statistics.zones import zone_named
+from rss_pipeline.features.statistics import service
+from rss_pipeline.features.statistics.plots import DAY_NAMES, Bar, bars, heat, small_bars
+from rss_pipeline.features.statistics.service import (
+    SHOWN_SPANS,
+    Activity,
+    Objects,
+    Step,
+    backups_of,
+    read_activity,
+    whole,
+    zone_named,
+)
+from rss_pipeline.features.statistics.sql import FeedRoom, VisitDay, feed_room, room_of
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.storage.accounts.users import look_for_owner
-from rss_pipeline.storage.subscriptions.activity import VisitDay
+from rss_pipeline.reader.accounts.users import is_owner
+from rss_pipeline.reader.feeds import visits, with_visits
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
-from rss_pipeline.storage.subscriptions.storage_size import FeedRoom, feed_room, room_of
 
 router = APIRouter(include_in_schema=False)
 
 T = TypeVar("T")
-KEPT_SECONDS = 3_600
-"""With a remote store, which counts the rows that are read."""
 ZONE_COOKIE = "zone"
 _WEEKS_OF_ALL, _WEEKS_OF_ONE = 4, 12
 _SPAN_NAMES = {7: "7 days", 30: "30 days", 90: "90 days", 365: "A year"}
@@ -48,25 +54,24 @@ async def of_all_feeds(
     request: Request, caller: SignedIn, days: str = "", zone: str | None = None
 ) -> Response:
     """Statistics of all feeds of the user; for the owner, of the whole installation."""
-    frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
-    is_owner = bool(owner.rows)
+    frame, owns = await read_frame(caller, is_owner(caller.user_id))
     activity = await _activity(request, caller, frame, span=_span(days), zone=_zone(request, zone))
     stores = request.app.state.stores
     everything = None
-    if is_owner:
+    if owns:
         everything = await _kept(
             request, "whole", lambda: whole(stores.settings, stores.database, stores.objects)
         )
     feed_ids = [feed.feed_id for feed in frame.feeds]
-    ranking = figures.ranking(activity.came, feed_ids, steps=len(activity.steps))
+    ranking = service.ranking(activity.came, feed_ids, steps=len(activity.steps))
     counts = [found.items for found in activity.stored.values()]
     return page(
         request,
-        "statistics.html",
+        "statistics/statistics.html",
         title="Statistics",
         frame=frame,
         ranking=ranking,
-        silent=ranking.silent[: figures.SILENT_LISTED],
+        silent=ranking.silent[: service.SILENT_LISTED],
         feeds={feed.feed_id: feed for feed in frame.feeds},
         stored_items=None if None in counts else sum(count or 0 for count in counts),
         everything=everything,
@@ -79,7 +84,7 @@ async def of_a_feed(
     request: Request, caller: SignedIn, id: str, days: str = "90", zone: str | None = None
 ) -> Response:
     """Statistics of one feed of the user."""
-    frame, visit = await read_frame(caller, *list_visits([id]))
+    frame, visit = await read_frame(caller, visits([id]))
     feed = next(iter(with_visits(frame.feeds, visit)), None)
     if feed is None:
         raise no_feed()
@@ -91,10 +96,10 @@ async def of_a_feed(
         [room] = caller.read(room_of(caller.user_id, id))
         return feed_room(room), backups_of(request.app.state.stores.objects, id)
 
-    room, backups = await _kept_of(request, caller, ("room", id), measure)
+    room, backups = await _kept_of(caller, ("room", id), measure)
     return page(
         request,
-        "feed_statistics.html",
+        "statistics/feed_statistics.html",
         title=f"Statistics of {feed.title or feed.url}",
         frame=frame,
         feed=feed,
@@ -117,7 +122,6 @@ async def _activity(
     scope = ALL if feed_id is None else Scope(feed_id=feed_id)
     feeds = frozenset(feed.feed_id for feed in frame.feeds) if feed_id is None else None
     return await _kept_of(
-        request,
         caller,
         ("activity", feed_id, feeds, span, zone.key),
         lambda caller: read_activity(
@@ -134,10 +138,11 @@ async def _activity(
 
 def _values(request: Request, activity: Activity, *, wanted: int) -> dict[str, Any]:
     """The values of an activity that both templates show."""
-    since, average = figures.average_since(activity.steps, today=activity.today)
+    since, average = service.average_since(activity.steps, today=activity.today)
     keep_days = request.app.state.stores.settings.keep_days
     return {
         "activity": activity,
+        "small_bars": small_bars,
         "wanted": wanted,
         "average": average,
         "average_since": None if since == activity.window.first else since,
@@ -153,8 +158,8 @@ def _values(request: Request, activity: Activity, *, wanted: int) -> dict[str, A
             "unchanged": sum(day.unchanged for day in activity.visits),
             "failed": sum(day.failed for day in activity.visits),
         },
-        "busiest": figures.busiest_hour(activity.published),
-        "by_day": figures.share_by_day(activity.published),
+        "busiest": service.busiest_hour(activity.published),
+        "by_day": service.share_by_day(activity.published),
     }
 
 
@@ -166,26 +171,58 @@ def _zone(request: Request, named: str | None) -> ZoneInfo:
     return zone_named(named or request.cookies.get(ZONE_COOKIE))
 
 
-async def _kept_of(request: Request, caller: AsyncCaller, key: Hashable, read: Callable[[Caller], T]) -> T:
+async def _kept_of(caller: AsyncCaller, key: Hashable, read: Callable[[Caller], T]) -> T:
     """A value of this caller: read, or with a remote store as it was within the hour. The frame of the page
     has shown by then that the session is alive."""
-    kept: Timed | None = request.app.state.statistics
-    found = None if kept is None else kept.get((caller.user_id, key))
+    kept = caller.stores.of(Timed)
+    found = kept.get((caller.user_id, key))
     if found is None:
         found = await caller.run(read)
-        if kept is not None:
-            kept.put((caller.user_id, key), found)
+        kept.put((caller.user_id, key), found)
     return cast("T", found)
 
 
 async def _kept(request: Request, key: Hashable, read: Callable[[], T]) -> T:
-    kept: Timed | None = request.app.state.statistics
-    found = None if kept is None else kept.get(key)
+    kept: Timed = request.app.state.stores.of(Timed)
+    found = kept.get(key)
     if found is None:
         found = await run_in_threadpool(read)
-        if kept is not None:
-            kept.put(key, found)
+        kept.put(key, found)
     return cast("T", found)
+
+
+# Values that are kept for a time, so that what a remote store has read is not read for every view.
+
+KEPT_SECONDS = 3_600
+"""With a remote store, which counts the rows that are read; an embedded one reads for nothing."""
+MOST_KEPT = 200
+
+
+class Timed:
+    """Values by key, each for so many seconds (0: not at all), the latest ones alone."""
+
+    def __init__(self, *, lifetime: float, seconds: Callable[[], float], most: int = MOST_KEPT) -> None:
+        self._lifetime, self._seconds, self._most = lifetime, seconds, most
+        self._values: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()
+
+    def get(self, key: Hashable) -> Any:
+        """The value, or None for one that is too old or was never put."""
+        until, value = self._values.get(key, (0.0, None))
+        return value if self._seconds() < until else None
+
+    def put(self, key: Hashable, value: object) -> None:
+        if not self._lifetime:
+            return
+        self._values[key] = (self._seconds() + self._lifetime, value)
+        self._values.move_to_end(key)
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
+
+
+@contextmanager
+def kept_figures(settings: Settings, is_starting: bool) -> Iterator[Timed]:  # noqa: ARG001 (the same for all)
+    """The figures that are kept while the reader runs."""
+    yield Timed(lifetime=0 if settings.database.is_here else KEPT_SECONDS, seconds=time.monotonic)
 
 
 # The plots of the statistics: counts to bars with their names, titles and descriptions. Pure functions.
@@ -221,7 +258,7 @@ def items_plot(activity: Activity) -> Markup:
 
 def hours_plot(activity: Activity) -> Markup:
     """Items by day of the week and hour."""
-    busiest = busiest_hour(activity.published)
+    busiest = service.busiest_hour(activity.published)
     said = "None has a date with a time."
     if busiest is not None:
         day, hour, items = busiest

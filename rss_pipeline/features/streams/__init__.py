@@ -19,9 +19,11 @@ from rss_pipeline.features.feature import Feature, FeedKey, Part
 
 FEATURE = Feature(
     name="streams",
+    checks=(Part("streams.checks:CHECKS"),),
     commands={
         "streams": Part("streams.cli:streams"),
     },
+    dagster=Part("streams.dagster:parts"),
     feed_keys={
         "streams": FeedKey(
             read=Part("streams.entry:read_streams"),
@@ -35,4 +37,5 @@ FEATURE = Feature(
     },
     partition_keys=Part("streams.report:register_streams"),
     poll_events=Part("streams.report:report_streams"),
+    status=(Part("streams.output:status_section"),),
 )

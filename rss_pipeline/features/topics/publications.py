@@ -73,6 +73,11 @@ def due(database: Database, *, now: datetime) -> list[str]:
     return sorted(row["id"] for row in rows)
 
 
+def is_due(database: Database, now: datetime) -> bool:
+    """True if a topic, or the list, is to be published."""
+    return bool(due(database, now=now))
+
+
 def keys(topic_id: str) -> tuple[str, str]:
     """The keys of a topic's documents: JSON Feed and Atom."""
     return f"topics/{topic_id}.json", f"topics/{topic_id}.atom"

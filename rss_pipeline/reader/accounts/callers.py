@@ -7,12 +7,16 @@ database. How a session begins is login.py's, what a token carries is tokens.py'
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from rss_pipeline.collector.models.clock import Clock, from_instant, instant
 from rss_pipeline.errors import NoSession, StorageRejected
 from rss_pipeline.reader.accounts.kept_results import KeptResults, Look, Version
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import sessions, users
 from rss_pipeline.storage.database import Database, Result, Statement
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,10 @@ class Caller:
     def user_id(self) -> str:
         """The user to bind statements to. Only the methods below make sure that it is the caller."""
         return self.key.user_id
+
+    def ask(self, query: Query[T]) -> T:
+        """The value of a query."""
+        return query.read(self.read(*query.statements))
 
     def read(self, *statements: Statement) -> list[Result]:
         """The results of statements that only read, of one moment."""

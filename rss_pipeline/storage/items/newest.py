@@ -1,7 +1,7 @@
 """The newest items of feeds and streams, as topics need them.
 
 First where they are and their dates, of more items than are shown; then all of those that are. Which are
-shown is decided in features.topics.
+shown is decided in pipeline.topics.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

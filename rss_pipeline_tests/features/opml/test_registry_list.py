@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr as q
 import pytest
 
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.opml.registry_list import Imported, export_opml, import_opml
+from rss_pipeline.features.opml.service import Imported, export_opml, import_opml
 from rss_pipeline.pipeline.registry.edit import registered
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.registry.feed_url import same_as
 from rss_pipeline.collector.registry.values import printable
-from rss_pipeline.features.opml.export_list import Subscribed, export_opml
-from rss_pipeline.features.opml.upload import OpmlRefused, UploadedList, read_upload
+from rss_pipeline.features.opml.service import (
+    OpmlRefused,
+    Subscribed,
+    UploadedList,
+    export_subscriptions,
+    read_upload,
+)
 from rss_pipeline_tests.support.cost import costs_less_than
 from rss_pipeline_tests.support.examples import examples
 
@@ -173,7 +178,7 @@ PATH = st.text(string.ascii_letters + string.digits + "/?&=%$'{}()+,;:~.-_é語"
 )
 @settings(max_examples=examples(150))
 def test_a_list_of_ours_is_read_back_equal(subscriptions: list[Subscribed]) -> None:
-    found = read(export_opml(subscriptions, now=NOW))
+    found = read(export_subscriptions(subscriptions, now=NOW))
     # Folders are written at the place of their first feed.
     assert {each.url: (each.title, each.folder) for each in found.feeds} == {
         each.url: (None if each.title == each.url else each.title, each.folder) for each in subscriptions
@@ -182,4 +187,4 @@ def test_a_list_of_ours_is_read_back_equal(subscriptions: list[Subscribed]) -> N
     again = [
         Subscribed(url=each.url, title=each.title, folder=each.folder, html_url=None) for each in found.feeds
     ]
-    assert read(export_opml(again, now=NOW)).feeds[0].url == found.feeds[0].url
+    assert read(export_subscriptions(again, now=NOW)).feeds[0].url == found.feeds[0].url

@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from rss_pipeline.api.app import create_app
+from rss_pipeline.features.search.api import IndexReaders
 from rss_pipeline.features.search.build import bring_up_to_date
-from rss_pipeline.features.search.index_file import open_to_write, throw_away
+from rss_pipeline.features.search.index_file import index_path, open_to_write, throw_away
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.values import item, register, spec, visit
 from rss_pipeline_tests.support.reader import HOST, Reader, User, served
@@ -19,7 +20,7 @@ from rss_pipeline_tests.support.waiting import PATIENCE
 
 
 def index(reader: Reader) -> None:
-    with open_to_write(reader.settings.search_path) as file:
+    with open_to_write(index_path(reader.settings)) as file:
         bring_up_to_date(file, reader.database, now=reader.clock())
 
 
@@ -107,7 +108,7 @@ def test_without_an_index_a_problem_says_so(reader: Reader, caplog: pytest.LogCa
     assert str(reader.settings.home) not in answer.text
     index(reader)
     assert len(read_all(user, q="title")) == 1
-    throw_away(reader.settings.search_path)
+    throw_away(index_path(reader.settings))
     index(reader)
     assert len(read_all(user, q="title")) == 1
     assert caplog.records == []
@@ -115,7 +116,8 @@ def test_without_an_index_a_problem_says_so(reader: Reader, caplog: pytest.LogCa
 
 def test_a_search_right_after_the_start_waits_for_the_first_index_and_only_a_few_do(reader: Reader) -> None:
     user = ann(reader, a=1)
-    app = create_app(replace(reader.stores, first_index_until=time.monotonic() + PATIENCE))
+    readers = IndexReaders(index_path(reader.settings), first_until=time.monotonic() + PATIENCE)
+    app = create_app(replace(reader.stores, objects_of_features={IndexReaders: readers}))
     with served(app) as found, ThreadPoolExecutor(5) as threads:
         headers = {"Authorization": f"Bearer {user.token}", "Host": HOST}
         url = f"http://127.0.0.1:{found.port}/api/search?q=title"
@@ -131,7 +133,7 @@ def test_an_index_that_is_damaged_while_it_is_used_is_a_problem(reader: Reader) 
     user = ann(reader, a=1)
     index(reader)
     assert len(read_all(user, q="title")) == 1
-    path = reader.settings.search_path
+    path = index_path(reader.settings)
     throw_away(path)
     path.write_bytes(b"no database" * 1_000)
     answer = user.client.get("/api/search", params={"q": "title"})

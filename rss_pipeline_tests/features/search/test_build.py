@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.errors import SearchUnavailable
 from rss_pipeline.features.replay import sql as replay
 from rss_pipeline.features.retention import sql as retention
-from rss_pipeline.features.search import build, documents, index_file, writing
+from rss_pipeline.features.search import build, index_file, sql, writing
 from rss_pipeline.features.search.build import Done, bring_up_to_date, is_behind
-from rss_pipeline.features.search.index_file import SLOTS, open_to_read, open_to_write
+from rss_pipeline.features.search.index_file import SLOTS, SearchUnavailable, open_to_read, open_to_write
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import items
 from rss_pipeline_tests.features.search.conftest import Library, new_library
@@ -24,7 +23,7 @@ from rss_pipeline_tests.support.databases import migrated
 def repair(library: Library, feed: str, guid: str, content: str, *, minutes: int = 1) -> None:
     """Rewrite an item, as `replay --repair` does."""
     [row] = library.database.query("SELECT backup_key FROM items WHERE guid = ?", [guid]).rows
-    known = replay.known_rows(items.item_rows(feed, [item(guid, content_html=content)], fetched_at=NOW))
+    known = items.known_rows(items.item_rows(feed, [item(guid, content_html=content)], fetched_at=NOW))
     at = NOW + timedelta(minutes=minutes)
     assert replay.repair(library.database, known.values(), feed_id=feed, backup_key=row["backup_key"], now=at)
 
@@ -56,7 +55,7 @@ def test_an_index_that_is_current_asks_two_rows_and_writes_nothing(library: Libr
 def test_items_are_found_also_where_some_come_in_while_it_is_built(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "PAGE_ITEMS", 2)
+    monkeypatch.setattr(sql, "PAGE_ITEMS", 2)
     monkeypatch.setattr(build, "TRANSACTION_BYTES", 1)
     for guid in map(str, range(7)):
         library.arrive("news", guid, "word")
@@ -195,7 +194,7 @@ def test_too_many_dead_slots_begin_a_rebuild(library: Library, monkeypatch: pyte
 def test_the_old_index_serves_and_follows_until_the_new_one_is_built(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "PAGE_ITEMS", 1)
+    monkeypatch.setattr(sql, "PAGE_ITEMS", 1)
     monkeypatch.setattr(build, "TRANSACTION_BYTES", 1)
     for guid in "123":
         library.arrive("news", guid, "word")
@@ -287,9 +286,9 @@ def test_without_fts5_a_sentence_says_what_to_do(library: Library, monkeypatch: 
 def test_two_processes_at_once_write_each_item_once(library: Library) -> None:
     for guid in "12":
         library.arrive("news", guid, "word")
-    ends = documents.ends(library.database)
+    ends = sql.ends(library.database)
     [generation] = writing.generations(library.file)
-    found = documents.behind(library.database, 0, up_to=ends.arrived)
+    found = sql.behind(library.database, 0, up_to=ends.arrived)
     ready = [build._document(each) for each in found]
     with open_to_write(library.file.path) as other:
         assert writing.add(other, generation, ready, arrived=ends.arrived)
@@ -305,8 +304,8 @@ from pathlib import Path
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.features.search import build
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
-from rss_pipeline.features.search import documents, index_file
-documents.PAGE_ITEMS = 20
+from rss_pipeline.features.search import index_file, sql
+sql.PAGE_ITEMS = 20
 build.TRANSACTION_BYTES = 4_000
 left = int(sys.argv[3])
 

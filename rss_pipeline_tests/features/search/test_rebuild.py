@@ -5,7 +5,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from rss_pipeline.features.search import build, documents, writing
+from rss_pipeline.features.search import build, sql, writing
 from rss_pipeline.features.search.build import bring_up_to_date
 from rss_pipeline.features.search.index_file import open_to_write
 from rss_pipeline.progress import NoProgress
@@ -32,7 +32,7 @@ def is_building(library: Library) -> bool:
 
 @pytest.fixture(autouse=True)
 def one_item_in_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "PAGE_ITEMS", 1)
+    monkeypatch.setattr(sql, "PAGE_ITEMS", 1)
     monkeypatch.setattr(build, "TRANSACTION_BYTES", 1)
 
 
@@ -88,7 +88,7 @@ def test_an_item_that_is_rewritten_when_its_document_is_made_is_found_by_its_new
     original = build._document
     rewritten: list[int] = []
 
-    def made(item: documents.Source) -> writing.Document:
+    def made(item: sql.Source) -> writing.Document:
         document = original(item)
         if is_building(rebuilt) and "Title of 4" in item.title and not rewritten:
             rewritten.append(item.arrived)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.features.statistics.ttl_cache import Timed
+from rss_pipeline.features.statistics.pages import Timed
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import item, register, spec, visit
@@ -109,7 +109,7 @@ def test_with_a_remote_store_figures_are_kept_for_a_time_for_their_user_alone(
     reader: Reader, ann: User
 ) -> None:
     seconds = [0.0]
-    reader.app.state.statistics = Timed(lifetime=3600, seconds=lambda: seconds[0])
+    reader.stores.objects_of_features[Timed] = Timed(lifetime=3600, seconds=lambda: seconds[0])
     client = browser(reader, ann)
     assert figure(client.get("/statistics").text, "Items") == "8"
     visit(reader.database, [item("later")], id="a", at=reader.clock())
@@ -123,7 +123,7 @@ def test_with_a_remote_store_figures_are_kept_for_a_time_for_their_user_alone(
 
 
 def test_a_change_of_the_user_s_feeds_shows_at_once(reader: Reader, ann: User) -> None:
-    reader.app.state.statistics = Timed(lifetime=3600, seconds=lambda: 0.0)
+    reader.stores.objects_of_features[Timed] = Timed(lifetime=3600, seconds=lambda: 0.0)
     client = browser(reader, ann)
     client.get("/statistics")
     subscribe(reader.database, ann.id, "other")

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rss_pipeline.features.retention.sql import retire
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page, list_numbers, numbers_of
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Filter, Page, Scope, Shown
+from rss_pipeline.storage.subscriptions.item_lists import list_numbers, numbers_of
 from rss_pipeline.storage.subscriptions.states import (
     mark_items,
     mark_shown,
     star_items,
     unstar_items,
 )
-from rss_pipeline.storage.subscriptions.subscriptions import Edit, edit, unsubscribe
+from rss_pipeline.storage.subscriptions.subscriptions import edit, unsubscribe
 from rss_pipeline.storage.subscriptions.undo import keep_read, list_undoable, remember, undo, undoable_marks
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.storage.values import HOUR, NOW, change, register, spec
@@ -119,7 +119,7 @@ class Reading(RuleBasedStateMachine):
 
     @rule(user=users, feed=feeds, folder=folders)
     def move(self, user: str, feed: str, folder: str | None) -> None:
-        self.database.batch(edit(user, feed, Edit(folder=folder), at=NOW))
+        self.database.batch(edit(user, feed, {"folder": folder}, at=NOW))
         if (user, feed) in self.mine:
             self.mine[user, feed].folder = folder
 

@@ -15,9 +15,10 @@ from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import AppPasswordRefused
-from rss_pipeline.reader.accounts.app_passwords import NewAppPassword, create, revoke
+from rss_pipeline.reader.accounts.app_passwords import NewAppPassword, create, listed, revoke
 from rss_pipeline.reader.accounts.login import confirm_password
-from rss_pipeline.storage.accounts import app_passwords, users
+from rss_pipeline.reader.accounts.users import user_name
+from rss_pipeline.reader.query import together
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(prefix="/settings/apps", include_in_schema=False)
@@ -80,10 +81,9 @@ async def _page(
     name: str = "",
     status: int | None = None,
 ) -> Response:
-    frame, [listed, named] = await read_frame(
-        caller, app_passwords.listed(caller.user_id), users.named(caller.user_id)
+    frame, (own, name_of_user) = await read_frame(
+        caller, together(listed(caller.user_id), user_name(caller.user_id))
     )
-    user_name = named.rows[0]["name"]
     addresses = servers(request)
     return page(
         request,
@@ -91,16 +91,16 @@ async def _page(
         frame=frame,
         title="Apps",
         status=status or (422 if error else 200),
-        app_passwords=[app_passwords.app_password(row) for row in listed.rows],
+        app_passwords=own,
         new=new,
         is_revoked=is_revoked,
         error=error,
         app_name=name,
-        user_name=user_name,
+        user_name=name_of_user,
         addresses=addresses,
         is_loopback=_is_loopback(request),
         clients=CLIENTS,
-        newsboat=newsboat_lines(addresses[0], user_name, None if new is None else new.secret),
+        newsboat=newsboat_lines(addresses[0], name_of_user, None if new is None else new.secret),
     )
 
 

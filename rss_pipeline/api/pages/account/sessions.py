@@ -16,7 +16,9 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.errors import HashingBusy, PasswordRefused
 from rss_pipeline.reader.accounts.login import change_own_password
 from rss_pipeline.reader.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS
-from rss_pipeline.storage.accounts import sessions, users
+from rss_pipeline.reader.accounts.users import open_sessions, user_name
+from rss_pipeline.reader.query import together
+from rss_pipeline.storage.accounts import sessions
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
 
@@ -98,18 +100,18 @@ async def _page(
     error: str | None = None,
     status: int | None = None,
 ) -> Response:
-    frame, [listed, named] = await read_frame(
-        caller, sessions.listed(caller.user_id, now=caller.clock()), users.named(caller.user_id)
+    frame, (listed, name) = await read_frame(
+        caller, together(open_sessions(caller.user_id, now=caller.clock()), user_name(caller.user_id))
     )
     found = [
         {
-            **row,
-            "device": device(row["client"]),
-            "is_current": row["id"] == caller.key.session_id,
-            "created_at": from_instant(row["created_at"]),
-            "last_used_at": from_instant(row["last_used_at"]),
+            **each._asdict(),
+            "device": device(each.client),
+            "is_current": each.id == caller.key.session_id,
+            "created_at": from_instant(each.created_at),
+            "last_used_at": from_instant(each.last_used_at),
         }
-        for row in listed.rows
+        for each in listed
     ]
     return page(
         request,
@@ -118,7 +120,7 @@ async def _page(
         title="Sessions and password",
         status=status or (422 if error else 200),
         sessions=found,
-        user_name=named.rows[0]["name"],
+        user_name=name,
         done=done,
         error=error,
         least=LEAST_CHARACTERS,

@@ -23,22 +23,15 @@ from rss_pipeline.api.pages.feeds.tasks import no_feed
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
+from rss_pipeline.reader import edit as editing
 from rss_pipeline.reader.addresses import AddressRefused
-from rss_pipeline.reader.change_address import (
-    AddressChanged,
-    NotTheirs,
-    OtherFeed,
-    change_address,
-    fixed_address,
-)
+from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed, address_rights
 from rss_pipeline.reader.failures import failing_feeds
+from rss_pipeline.reader.feeds import FeedRow, star_count_of_feed, visits, with_visits
+from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.refresh.refresh_requests import Wishes
-from rss_pipeline.storage.subscriptions import subscriptions
-from rss_pipeline.storage.subscriptions.address import look_at_address
-from rss_pipeline.storage.subscriptions.counts import count_starred
-from rss_pipeline.storage.subscriptions.listing import FeedRow, list_visits, with_visits
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(include_in_schema=False)
@@ -60,23 +53,17 @@ async def edit(request: Request, caller: SignedIn, id: str) -> Response:
     wishes = read_wishes(fields)
     if isinstance(wishes, FormMistake):
         return await _form(request, caller, id, error=wishes.message)
-    changes = subscriptions.Edit(
-        title=wishes.title, folder=wishes.folder, wished_interval=wishes.wished_interval
+    url, settings = fields.get("url", "").strip(), caller.stores.settings
+    title, folder, interval = wishes.title, wishes.folder, wishes.wished_interval
+    answer = await caller.change(
+        lambda one: editing.edit_feed(
+            one, settings, id, url=url or None, title=title, folder=folder, wished_interval=interval
+        )
     )
-    statements = subscriptions.edit(caller.user_id, id, changes, at=caller.clock())
-    done = see_other(local(fields.get("back"), feed_url(id)))
-    url = fields.get("url", "").strip()
-    if not url:
-        edited, *_ = await caller.write(*statements)
-        if not edited.changes:
-            raise no_feed()
-        return done
-    settings = caller.stores.settings
-    answer = await caller.change(lambda one: change_address(one, settings, id, url, others=statements))
     match answer:
-        case AddressChanged(visit=Queued(task_id=task_id) | VisitRunning(task_id=task_id)):
+        case Edited(visit=Queued(task_id=task_id) | VisitRunning(task_id=task_id)):
             return see_other(task_url(task_id))
-        case AddressChanged(visit=Held(until=until, reason=reason)):
+        case Edited(visit=Held(until=until, reason=reason)):
             frame, _ = await read_frame(caller)
             title = "The address is changed; the next visit waits"
             return page(
@@ -90,13 +77,13 @@ async def edit(request: Request, caller: SignedIn, id: str) -> Response:
             return await _form(request, caller, id, error=error, given_url=url)
         case NotSubscribed():
             raise no_feed()
-    return done
+    return see_other(local(fields.get("back"), feed_url(id)))
 
 
 @router.get("/feeds/{id}/unsubscribe")
 async def confirm(request: Request, caller: SignedIn, id: str) -> Response:
     """The question before a feed is unsubscribed: what goes with it."""
-    frame, [starred] = await read_frame(caller, count_starred(caller.user_id, id))
+    frame, starred = await read_frame(caller, star_count_of_feed(caller.user_id, id))
     feed = _feed(frame.feeds, id)
     return page(
         request,
@@ -104,7 +91,7 @@ async def confirm(request: Request, caller: SignedIn, id: str) -> Response:
         frame=frame,
         title="Unsubscribe",
         feed=feed,
-        starred=int(starred.rows[0]["n"]),
+        starred=starred,
     )
 
 
@@ -112,8 +99,7 @@ async def confirm(request: Request, caller: SignedIn, id: str) -> Response:
 async def unsubscribe(request: Request, caller: SignedIn, id: str) -> Response:
     """End the subscription, with its read states and stars."""
     fields = await form_fields(request)
-    ended, *_ = await caller.write(*subscriptions.unsubscribe(caller.user_id, [id], at=caller.clock()))
-    if not ended.changes:
+    if not await caller.change(lambda one: editing.unsubscribe(one, [id])):
         raise no_feed()
     return see_other(local(fields.get("back"), HOME))
 
@@ -127,13 +113,11 @@ async def _form(
     error: str | None = None,
     given_url: str | None = None,
 ) -> Response:
-    frame, [looked, *visit] = await read_frame(
-        caller, look_at_address(caller.user_id, id), *list_visits([id])
+    frame, (rights, visit) = await read_frame(
+        caller, together(address_rights(caller.user_id, id), visits([id]))
     )
     feed = _feed(with_visits(frame.feeds, visit), id)
     now: datetime = request.app.state.clock()
-    [stored] = looked.rows
-    is_owner = bool(stored["is_owner"])
     return page(
         request,
         "feed_edit.html",
@@ -144,12 +128,12 @@ async def _form(
         failure=next(iter(failing_feeds([feed])), None),
         error=error,
         given_url=given_url or feed.url,
-        fixed=fixed_address(stored, id),
+        fixed=rights.fixed,
         has_added=has_added,
         is_new=now - feed.added_at < _NEW,
         intervals=offered_intervals(feed.wished_interval),
-        is_owner=is_owner,
-        partition=partition_url(caller.stores.settings, request.scope, id) if is_owner else None,
+        is_owner=rights.is_owner,
+        partition=partition_url(caller.stores.settings, request.scope, id) if rights.is_owner else None,
         edit_url=edit_url(id),
     )
 

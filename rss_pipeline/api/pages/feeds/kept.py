@@ -8,9 +8,10 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.reader.accounts.users import is_owner
+from rss_pipeline.reader.feeds import has_feed
 from rss_pipeline.reader.kept_documents import kept_document, kept_documents
-from rss_pipeline.storage.accounts.users import look_for_owner
-from rss_pipeline.storage.subscriptions.listing import look_for_feed
+from rss_pipeline.reader.query import together
 
 router = APIRouter(include_in_schema=False)
 
@@ -20,9 +21,9 @@ _ON_A_PAGE = 25
 @router.get("/feeds/{id}/backups")
 async def backups(request: Request, caller: SignedIn, id: str, before: str | None = None) -> Response:
     """Backups, newest first."""
-    frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
+    frame, owns = await read_frame(caller, is_owner(caller.user_id))
     feed = next((each for each in frame.feeds if each.feed_id == id), None)
-    if feed is None or not owner.rows:
+    if feed is None or not owns:
         raise _not_there()
     objects = caller.stores.objects
     found = await run_in_threadpool(kept_documents, objects, id, before=before, limit=_ON_A_PAGE)
@@ -32,8 +33,8 @@ async def backups(request: Request, caller: SignedIn, id: str, before: str | Non
 @router.get("/feeds/{id}/backups/{name}")
 async def document(caller: SignedIn, id: str, name: str) -> Response:
     """A document as it was served, to be saved: a browser never shows it as a page of ours."""
-    owner, feed = await caller.read(look_for_owner(caller.user_id), look_for_feed(caller.user_id, id))
-    if not owner.rows or not feed.rows:
+    owns = await caller.ask(together(is_owner(caller.user_id), has_feed(caller.user_id, id)))
+    if not all(owns):
         raise _not_there()
     body = await run_in_threadpool(kept_document, caller.stores.objects, id, name)
     if body is None:

@@ -13,6 +13,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import (
     Held,
     NotPolled,
@@ -22,16 +23,14 @@ from rss_pipeline.reader.refresh import (
     VisitRunning,
     answer_to,
     new_request,
+    queue,
     set_mark,
-    task_of,
+    task,
+    tasks,
 )
-from rss_pipeline.storage.database import one
-from rss_pipeline.storage.refresh.new_addresses import queue_of, read_queue
-from rss_pipeline.storage.refresh.refresh_requests import milliseconds, request_statements, task_statement
+from rss_pipeline.storage.refresh.refresh_requests import milliseconds, request_statements
 from rss_pipeline.storage.subscriptions.chosen import Scope
 from rss_pipeline.storage.subscriptions.refreshes import (
-    list_tasks,
-    named_tasks,
     request_many,
     requested_of,
 )
@@ -47,46 +46,46 @@ _RECENT = timedelta(hours=1)
 
 
 @router.get("/tasks/{id}")
-async def task(request: Request, caller: SignedIn, id: str) -> Response:
+async def show_task(request: Request, caller: SignedIn, id: str) -> Response:
     """One task. The page comes again until the task is done."""
     now = request.app.state.clock()
-    frame, [found, queued] = await read_frame(
-        caller, task_statement(caller.user_id, id, now=now), read_queue(caller.user_id, now=now)
+    frame, (found, queued) = await read_frame(
+        caller,
+        together(task(caller.user_id, id, now=now), queue(caller.user_id, now=now)),
     )
-    task = task_of(one(found))
-    if task is None:
+    if found is None:
         raise ApiError(
             "not_found",
             "You have no such visit.",
             what_to_do="Visits that you requested are shown for a day.",
         )
-    feed = next((each for each in frame.feeds if each.feed_id == task.feed_id), None)
-    again = {"url": task.address or ""} | {
+    feed = next((each for each in frame.feeds if each.feed_id == found.feed_id), None)
+    again = {"url": found.address or ""} | {
         name: str(value)
         for name, value in (
-            ("title", task.wishes.title),
-            ("folder", task.wishes.folder),
-            ("interval", task.wishes.wished_interval),
+            ("title", found.wishes.title),
+            ("folder", found.wishes.folder),
+            ("interval", found.wishes.wished_interval),
         )
         if value is not None
     }
-    is_late = task.state == "queued" and now - (task.begins_at or task.requested_at) > _LATE
+    is_late = found.state == "queued" and now - (found.begins_at or found.requested_at) > _LATE
     return page(
         request,
         "task.html",
         frame=frame,
-        title=_title(task.state),
-        task=task,
+        title=_title(found.state),
+        task=found,
         feed=feed,
         is_late=is_late,
         again=with_query("/feeds/add", again),
-        queue=queue_of(queued),
-        waits=task.state == "queued" and task.begins_at is not None and task.begins_at > now,
+        queue=queued,
+        waits=found.state == "queued" and found.begins_at is not None and found.begins_at > now,
     )
 
 
 @router.get("/tasks")
-async def tasks(
+async def show_tasks(
     request: Request,
     caller: SignedIn,
     since: int | None = None,
@@ -102,10 +101,8 @@ async def tasks(
     begin = now - _RECENT
     if since is not None and 0 <= since <= milliseconds(now):
         begin = datetime.fromtimestamp(since / 1000, UTC)
-    listed = list_tasks(caller.user_id, since=begin, now=now, limit=_MOST_SHOWN)
-    frame, [found] = await read_frame(caller, listed)
-    shown = [(task_of(each.row), each.name) for each in named_tasks(found)]
-    done = [task for task, _ in shown if task is not None and task.result is not None]
+    frame, shown = await read_frame(caller, tasks(caller.user_id, since=begin, now=now, limit=_MOST_SHOWN))
+    done = [task for task, _ in shown if task.result is not None]
     outcomes = Counter(task.result.outcome for task in done if task.result is not None)
     open_ones = len(shown) - len(done)
     return page(
@@ -126,7 +123,7 @@ async def tasks(
 
 
 @router.post("/feeds/{id}/refresh")
-async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
+async def refresh_feed(request: Request, caller: SignedIn, id: str) -> Response:
     """Visit one feed now, and show its task."""
     fields = await form_fields(request)
     wanted = new_request(caller.user_id, id, now=caller.clock())

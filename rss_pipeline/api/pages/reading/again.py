@@ -15,18 +15,10 @@ from rss_pipeline.api.pages.frame import items_of_all
 from rss_pipeline.api.pages.reading.lists import entries_of
 from rss_pipeline.api.pages.reading.views import view_at
 from rss_pipeline.api.pages.render import page
-from rss_pipeline.reader.accounts.preferences import stored_preferences
-from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.counts import count_all_starred, count_unread, unread_counts
-from rss_pipeline.storage.subscriptions.item_lists import (
-    READ_CHARACTERS,
-    items_by,
-    marked_items,
-    marks_of,
-    named_items,
-    texts_of,
-)
+from rss_pipeline.reader.accounts.preferences import own_preferences, state_version
+from rss_pipeline.reader.feeds import star_count, unread_counts
+from rss_pipeline.reader.items import marks, named_items_with_texts
+from rss_pipeline.reader.query import together
 
 router = APIRouter(include_in_schema=False)
 
@@ -38,21 +30,22 @@ Ids = Annotated[str, Query(pattern=rf"^(?:[0-9a-f]{{32}}(?:,[0-9a-f]{{32}}){{0,{
 @router.get("/state")
 async def state(caller: SignedIn, ids: Ids = "") -> Response:
     """All counts of the user, and the marks of these items."""
-    user, counted, stars, marked = await caller.read_long(
-        users.preferences(caller.user_id),
-        count_unread(caller.user_id),
-        count_all_starred(caller.user_id),
-        marks_of(caller.user_id, Chosen.by_ids(_listed(ids))),
+    own, counts, stars, marked = await caller.ask_long(
+        together(
+            state_version(caller.user_id),
+            unread_counts(caller.user_id),
+            star_count(caller.user_id),
+            marks(caller.user_id, _listed(ids)),
+        )
     )
-    counts = unread_counts(counted)
     version = max((each.newest for each in counts), default=0)
     found: dict[str, Any] = {
-        "state": int(user.rows[0]["state_version"]),
+        "state": own,
         "version": version,
         "unread": {each.feed_id: each.unread for each in counts if each.unread},
-        "starred": int(stars.rows[0]["n"]),
+        "starred": stars,
         "all": await items_of_all(caller, sorted(each.feed_id for each in counts), version),
-        "items": {each.id: [bool(each.read), bool(each.starred)] for each in marked_items(marked)},
+        "items": {each.id: [bool(each.read), bool(each.starred)] for each in marked},
     }
     headers = {"Cache-Control": "private, no-store"}
     return Response(orjson.dumps(found), headers=headers, media_type="application/json")
@@ -63,12 +56,10 @@ async def entries(
     request: Request, caller: SignedIn, ids: Ids = "", source: Annotated[str, Query(alias="from")] = ""
 ) -> Response:
     """The lines of these items in a list, in this order; those that are gone are left out."""
-    own, found = await caller.read_long(
-        users.preferences(caller.user_id),
-        items_by(caller.user_id, Chosen.by_ids(_listed(ids)), text_characters=READ_CHARACTERS),
+    preferences, (found, texts) = await caller.ask_long(
+        together(own_preferences(caller.user_id), named_items_with_texts(caller.user_id, _listed(ids)))
     )
-    preferences = stored_preferences(own.rows[0]["preferences"])
-    rows = {row.id: row for row in named_items(found)}
+    rows = {row.id: row for row in found}
 
     def shown() -> Response:
         listed = [rows[id] for id in _listed(ids) if id in rows]
@@ -78,7 +69,7 @@ async def entries(
             "entries.html",
             title="",
             view=view_at(source),
-            entries=entries_of(listed, texts_of(found), has_words=has_words),
+            entries=entries_of(listed, texts, has_words=has_words),
         )
 
     return await run_in_threadpool(shown)

@@ -22,17 +22,9 @@ from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
-from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.item_lists import (
-    READ_CHARACTERS,
-    Key,
-    items_of,
-    list_items,
-    texts_of,
-)
-from rss_pipeline.storage.subscriptions.item_rows import ItemRow
-from rss_pipeline.storage.subscriptions.listing import FeedRow
-from rss_pipeline.storage.subscriptions.undo import list_undoable, undoable_marks
+from rss_pipeline.reader.feeds import FeedRow
+from rss_pipeline.reader.items import ItemRow, Key, Scope, Texts, items_with_texts
+from rss_pipeline.reader.mark import undoable
 
 router = APIRouter(include_in_schema=False)
 
@@ -131,18 +123,16 @@ async def next_unread(caller: SignedIn, after: str = "") -> Response:
 
 
 async def _list(request: Request, caller: AsyncCaller, view: View, after: str | None) -> Response:
-    frame, [undoable] = await read_frame(caller, list_undoable(caller.user_id, now=caller.clock()))
+    frame, marks = await read_frame(caller, undoable(caller.user_id, now=caller.clock()))
     feeds = _feeds_of(frame, view)
     wanted = view.page(frame.preferences, after=None if after is None else Key.read(after))
-    statement = list_items(
-        caller.user_id, view.filter(frame.preferences), wanted, text_characters=READ_CHARACTERS
+    items, texts = await caller.ask_long(
+        items_with_texts(caller.user_id, view.filter(frame.preferences), wanted)
     )
-    [found] = await caller.read_long(statement)
-    items = items_of(found, wanted)
 
     def shown() -> Response:
         has_words = frame.preferences.density == "comfortable"
-        entries = entries_of(items.items, texts_of(found), has_words=has_words)
+        entries = entries_of(items.items, texts, has_words=has_words)
         feed = feeds[0] if view.kind == "feed" else None
         return page(
             request,
@@ -156,7 +146,7 @@ async def _list(request: Request, caller: AsyncCaller, view: View, after: str | 
             is_unread_only=view.is_unread_only(frame.preferences),
             is_newest_first=view.newest_first(frame.preferences),
             order=view.order_for(frame.preferences),
-            undoable=next(iter(undoable_marks(undoable)), None),
+            undoable=next(iter(marks), None),
             is_first_page=after is None,
             more=None if items.next_key is None else view.address(after=items.next_key),
             unread=frame.unread if feeds is frame.feeds else sum(each.unread for each in feeds),
@@ -206,7 +196,7 @@ def _title(view: View, feed: FeedRow | None) -> str:
             return one_line(feed.title, limit=_TITLE_CHARACTERS) or feed.url
 
 
-def entries_of(rows: Iterable[ItemRow], texts: dict[str, str], *, has_words: bool) -> list[Entry]:
+def entries_of(rows: Iterable[ItemRow], texts: Texts, *, has_words: bool) -> list[Entry]:
     """The lines of these items; `texts` are the starts of their texts."""
     found = []
     for row in rows:

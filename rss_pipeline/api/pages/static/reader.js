@@ -531,7 +531,11 @@ const keys = {
   A: () => press("mark-all", "Nothing to mark"),
   z: () => press("undo", "Nothing to undo"),
   n: () => goTo(`/next-unread?after=${encodeURIComponent((list && list.dataset.inFeed) || (item && item.dataset.of) || (current && current.dataset.of) || "")}`),
-  "/": () => { const search = one(".search input"); if (search.offsetParent) search.focus(); else goTo("/search"); },
+  "/": () => {
+    const search = one(".search input");
+    if (search && search.offsetParent) search.focus();
+    else if (search) goTo(search.form.getAttribute("action"));
+  },
   "?": () => document.getElementById("keys").showModal(),
 };
 // The key by what is printed on it where that is a Latin letter, and else by its place: `j` is `о` on a Russian

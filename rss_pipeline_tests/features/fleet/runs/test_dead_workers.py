@@ -16,7 +16,7 @@ from rss_pipeline.features.fleet.dead_workers import end_lost_runs
 from rss_pipeline.features.fleet.execute_run import run_place
 from rss_pipeline.features.fleet.joining import code_version
 from rss_pipeline.features.fleet.names import INCARNATION_TAG
-from rss_pipeline.features.fleet.watch import build_watch
+from rss_pipeline.features.health.asset_checks import build_watches
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
@@ -133,7 +133,7 @@ def test_the_check_of_the_workers_is_evaluated_when_one_comes_or_goes_also_witho
     instance: dg.DagsterInstance, settings: Settings, database: Database
 ) -> None:
     workers.join(database, main(code_version=code_version()), clock_offset=0)
-    watch, cursor = build_watch(settings, clock=utc_now), None
+    (watch,), cursor = build_watches(settings, clock=utc_now), None
 
     def look() -> list[tuple[bool, str]]:
         nonlocal cursor

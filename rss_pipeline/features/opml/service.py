@@ -1,0 +1,318 @@
+"""Lists of feeds from and to other readers: into and out of a user's subscriptions, and feeds.yaml.
+
+A list is imported whole, or not at all with all of its mistakes. Nothing is fetched: new feeds are due, and
+the polls that follow visit them as any other, paced and with back-off. The form of OPML is document.py's.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from rss_pipeline.batched import batched
+from rss_pipeline.collector.http.address_policy import AddressPolicy
+from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.request_url import request_url
+from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.registry.entry import MAX_FOLDER_CHARACTERS
+from rss_pipeline.collector.registry.feed_url import literal, read_url, same_as
+from rss_pipeline.collector.registry.new_entries import NewEntry
+from rss_pipeline.collector.registry.yaml_nodes import Mistake
+from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.features.opml import UPLOAD_BYTES
+from rss_pipeline.features.opml.document import OpmlFeed, OpmlLimits, read_opml, read_outlines, write_opml
+from rss_pipeline.pipeline.registry.edit import registered, write_feeds
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.addresses import address_policy, known_feeds
+from rss_pipeline.reader.subscribe_many import (
+    AddressedFeed,
+    PlannedSubscriptions,
+    named_statements,
+    plan_subscriptions,
+)
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database, Result, Statement
+from rss_pipeline.storage.feeds.feeds import known_pages, urls_by_id
+from rss_pipeline.storage.feeds.registered import registry_rows
+from rss_pipeline.storage.feeds.subscribed import add_feeds
+from rss_pipeline.storage.refresh.new_addresses import (
+    Queue,
+    give_turns,
+    hold_until_turn,
+    queue_of,
+    read_queue,
+)
+from rss_pipeline.storage.subscriptions.folders import add_folders
+from rss_pipeline.storage.subscriptions.listing import feed_names, subscription_count
+from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, subscribe
+
+UPLOAD = OpmlLimits(file_bytes=UPLOAD_BYTES, outlines=10_000, deepest=10, takes_doctype=False)
+_PRIVATE = "is in a private network, or at a port that is not open here; remove the outline"
+
+
+class OpmlRefused(RssPipelineError):
+    """A list that was not imported: nothing of it was written. `mistakes` are in the order of its lines."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__(self.mistakes)
+
+    def __str__(self) -> str:
+        return "\n".join(["The list has mistakes; nothing was imported.", *map(str, self.mistakes)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFeed(AddressedFeed):
+    """A feed of a list."""
+
+    line: int
+    """The line of its first outline."""
+    refusal: Mistake | None = None
+    """The reason not to request it for a user. A feed that feeds.yaml shares may have such an address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadedList:
+    """The feeds of a list in its order, each once."""
+
+    feeds: tuple[ListedFeed, ...]
+    merged: int
+    """Further outlines of a feed that the list has more than once."""
+    mistakes: tuple[Mistake, ...] = ()
+    empty_folders: tuple[str, ...] = ()
+
+    def check(self, known: Collection[str]) -> None:
+        """Raise OpmlRefused with all mistakes, if there are any.
+
+        `known` has `same_as` of the feeds that users may subscribe to, whatever their addresses.
+        """
+        refused = [
+            feed.refusal for feed in self.feeds if feed.refusal is not None and feed.same_as not in known
+        ]
+        if mistakes := [*self.mistakes, *refused]:
+            raise OpmlRefused(sorted(mistakes, key=lambda mistake: mistake.line))
+
+
+def read_upload(body: bytes, policy: AddressPolicy) -> UploadedList:
+    """The feeds of an OPML file of at most 1 MB, with its mistakes. An address with a password is one.
+
+    Of two outlines of one feed, the first gives title and folder; what it lacks comes from the others.
+    """
+    outlines, mistakes, empty = read_outlines(body, UPLOAD)
+    feeds: dict[str, ListedFeed] = {}
+    for each in outlines:
+        feed = _listed(each, policy)
+        if isinstance(feed, Mistake):
+            mistakes.append(feed)
+            continue
+        first = feeds.setdefault(feed.same_as, feed)
+        feeds[feed.same_as] = replace(
+            first, title=first.title or feed.title, folder=first.folder or feed.folder
+        )
+    return UploadedList(
+        feeds=tuple(feeds.values()),
+        merged=len(outlines) - len(feeds),
+        mistakes=tuple(mistakes),
+        empty_folders=tuple(folder for folder in empty if len(folder) <= MAX_FOLDER_CHARACTERS),
+    )
+
+
+def _listed(outline: OpmlFeed, policy: AddressPolicy) -> ListedFeed | Mistake:
+    read = read_url(literal(outline.url), {})
+    if read.username is not None or read.password is not None:
+        return Mistake(outline.line, "", "xmlUrl: the address has a name or password in it; remove them")
+    refusal = None
+    try:
+        request = request_url(read.url)
+        policy.check_unresolved(request.host, request.port)
+    except FetchError as error:
+        if error.kind != "blocked_address":
+            return Mistake(outline.line, "", error.message)
+        refusal = Mistake(outline.line, "", f"xmlUrl: the address {_PRIVATE}")
+    return ListedFeed(
+        url=read.url,
+        host=read.host,
+        same_as=read.same_as,
+        title=outline.title,
+        folder=outline.folder,
+        line=outline.line,
+        refusal=refusal,
+    )
+
+
+_FEEDS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedList:
+    """The feeds of a list: what became of them."""
+
+    added: int
+    """New subscriptions."""
+    known: int
+    """Subscribed already; they keep their titles and folders."""
+    merged: int
+    """Further outlines of a feed that the list has more than once."""
+    queue: Queue = field(default_factory=Queue)
+    """The user's new addresses that wait for their turn."""
+
+
+def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedList:
+    """Subscribe to the feeds of an OPML file, in three requests to the database. Of those that are new to the
+    installation, so many an hour are due (storage/refresh/new_addresses.py).
+
+    Belongs into a thread: a list of 1 MB takes about a second.
+
+    Raises:
+        OpmlRefused: with all mistakes of the list; nothing was written.
+        NoSession, DatabaseUnavailable: as Caller's methods.
+    """
+    # Before a second is spent on the list of a session that has ended.
+    [count] = caller.read(subscription_count(caller.user_id))
+    upload = read_upload(body, address_policy(settings))
+    stored, *taken = caller.read(*named_statements(caller.user_id, upload.feeds))
+    upload.check(known_feeds(stored.rows))
+    plan = plan_subscriptions(upload.feeds, stored.rows, urls_by_id(taken))
+    if int(count.rows[0]["n"]) + len(plan.wanted) > MAX_SUBSCRIPTIONS:
+        raise _refused(
+            f"with its {len(plan.wanted):,} new feeds there would be more than {MAX_SUBSCRIPTIONS:,}"
+            " subscriptions; split the list, or unsubscribe some feeds"
+        )
+    queue = Queue()
+    if plan.wanted or upload.empty_folders:
+        try:
+            *_, queued = caller.write(
+                *_statements(caller, plan),
+                add_folders(caller.user_id, upload.empty_folders),
+                read_queue(caller.user_id, now=caller.clock()),
+            )
+        except StorageRejected:
+            raise _refused("the list does not fit into one request; shorten folders or split it") from None
+        queue = queue_of(queued)
+    return ImportedList(added=len(plan.wanted), known=plan.known, merged=upload.merged, queue=queue)
+
+
+def _statements(caller: Caller, plan: PlannedSubscriptions) -> list[Statement]:
+    now = caller.clock()
+    ids = [wanted.feed_id for wanted in plan.wanted]
+    statements = give_turns(caller.user_id, ids, now=now) if ids else []
+    for some in batched(plan.new, _FEEDS_AT_ONCE):
+        statements += add_feeds(some, now=now)
+    if ids:
+        statements += subscribe(caller.user_id, plan.wanted, at=now)
+        statements += hold_until_turn(caller.user_id, ids, now=now)
+    return statements
+
+
+def _refused(sentence: str) -> OpmlRefused:
+    return OpmlRefused([Mistake(0, "", sentence)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribed:
+    """A subscription, as far as other readers take it."""
+
+    url: str
+    """The feed's address, without a password."""
+    title: str | None
+    """The user's own, or else the feed's."""
+    folder: str | None
+    html_url: str | None
+
+
+def export_subscriptions(
+    subscriptions: Sequence[Subscribed], folders: Iterable[str] = (), *, now: datetime
+) -> bytes:
+    """The subscriptions in their order, each folder at the place of its first feed; `folders` are all of the
+    user's, also those without feeds."""
+    full = {each.folder for each in subscriptions}
+    return write_opml(
+        (
+            OpmlFeed(url=each.url, title=each.title, folder=each.folder, html_url=each.html_url)
+            for each in subscriptions
+        ),
+        title="Subscriptions in rss_pipeline",
+        created=now,
+        empty_folders=[name for name in folders if name not in full],
+    )
+
+
+def subscribed(result: Result) -> list[Subscribed]:
+    """The results of `storage.subscriptions.listing.list_names`."""
+    return [
+        Subscribed(url=each.url, title=each.title, folder=each.folder, html_url=each.link)
+        for each in feed_names(result)
+    ]
+
+
+# An OPML file into feeds.yaml, feeds.yaml as OPML.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The feeds of an OPML file: what became of them."""
+
+    ids: tuple[str, ...]
+    """The added feeds."""
+    known: int
+    """Already in feeds.yaml, where their entries stay as they are."""
+    merged: int
+    """Further outlines of a feed that the file lists more than once."""
+    in_several: tuple[tuple[str, str, str], ...]
+    """URL, folder kept and other folder of feeds that the file lists in more than one."""
+
+    @property
+    def added(self) -> int:
+        return len(self.ids)
+
+
+def import_opml(
+    body: bytes, *, path: Path, database: Database, settings: Settings, environ: Mapping[str, str]
+) -> Imported:
+    """Add the feeds of an OPML file to feeds.yaml: all that are new, or none.
+
+    Two outlines are one feed if their URLs are the same to feeds.yaml. The first gives title and folder; what
+    it does not have comes from the others.
+
+    Raises RegistryError: the OPML file has mistakes, or feeds.yaml has.
+    """
+    specs = registered(settings.feeds_file, environ=environ)
+    listed = read_opml(body, path=path)
+    known = {same_as(spec.url) for spec in specs}
+    feeds: dict[str, OpmlFeed] = {}
+    in_several: list[tuple[str, str, str]] = []
+    for feed in listed:
+        first = feeds.setdefault(feed.same_as, feed)
+        if first.folder and feed.folder and first.folder != feed.folder and feed.same_as not in known:
+            in_several.append((first.url, first.folder, feed.folder))
+        feeds[feed.same_as] = replace(
+            first, title=first.title or feed.title, folder=first.folder or feed.folder
+        )
+    new = [feed for key, feed in feeds.items() if key not in known]
+    written: tuple[FeedSpec, ...] = ()
+    if new:
+        entries = [NewEntry(url=literal(each.url), title=each.title, folder=each.folder) for each in new]
+        written = write_feeds(settings.feeds_file, entries, environ=environ, rows=registry_rows(database))
+    return Imported(
+        ids=tuple(spec.id for spec in written),
+        known=len(feeds) - len(new),
+        merged=len(listed) - len(feeds),
+        in_several=tuple(in_several),
+    )
+
+
+def export_opml(
+    *, database: Database, settings: Settings, environ: Mapping[str, str], now: datetime
+) -> tuple[bytes, int, int]:
+    """The feeds of feeds.yaml as OPML; how many they are, and how many of them need a password or headers.
+
+    Passwords and headers are left out. Title and page are the registry's, else the feed's own.
+    """
+    specs = registered(settings.feeds_file, environ=environ)
+    pages = known_pages(database)
+    feeds = []
+    for spec in specs:
+        title, link = pages.get(spec.id, (None, None))
+        feeds.append(OpmlFeed(url=spec.url, title=spec.title or title, folder=spec.folder, html_url=link))
+    body = write_opml(feeds, title="Feeds of rss_pipeline", created=now)
+    return body, len(specs), sum(not spec.access.is_open for spec in specs)
