@@ -1,4 +1,4 @@
-"""What a user changes of the feeds that they subscribe to: title, folder, place, interval, address; folders
+"""Changes of a user to their feeds: title, folder, place, interval, address; folders
 themselves; and the end of a subscription.
 
 Each function does its rows and answers with values; all may be repeated. The address of a feed of feeds.yaml
