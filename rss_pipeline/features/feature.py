@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.pipeline.registry.sync import RegistrySync
     from rss_pipeline.pipeline.session.parser_tasks import ParseTask
+    from rss_pipeline.pipeline.session.session import Session
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Statement
 
-    EventBatches = Iterator[list[dg.AssetMaterialization]]
+    PollEvents = Callable[
+        [dg.OpExecutionContext, Session, Collection[str]], Iterator[list[dg.AssetMaterialization]]
+    ]
 
 T = TypeVar("T")
 
@@ -124,7 +127,7 @@ class Feature:
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
     """Adds the partition keys that a synced registry needs, and removes the others."""
-    poll_events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]] | None" = None
+    poll_events: "Part[PollEvents] | None" = None
     """Events in a poll's report after those of these feeds, which changed (in a backfill: were read)."""
     reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
     """Calls of the Google Reader API, by name: `subscription/export`."""

@@ -16,8 +16,8 @@ from rss_pipeline.features.replay import service as replay
 from rss_pipeline.features.replay import steps
 from rss_pipeline.features.replay.model import FINDINGS_KEPT, BackupVisits
 from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem
+from rss_pipeline.features.streams.dagster import report_judged
 from rss_pipeline.features.streams.model import streams_of
-from rss_pipeline.features.streams.report import report_judged
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.visits import SessionResource, visits_in, visits_out

@@ -8,8 +8,9 @@ sql.py         statements: members, the streams of the registry, those that are 
 service.py     stored items judged anew by changed selectors, or because a person wants it
 states.py      the streams with their items, for people and for events
 survey.py      what a feed can be split by
-report.py      partitions and events in Dagster
-cli.py         the command `streams`; output.py prints
+dagster.py     the asset `stream_items`: partitions and events
+checks.py      the health check
+cli.py         the command `streams`; output.py prints, also a section of `status`
 ```
 
 A stream as a filter of a feed's items is the core's: `items FEED/STREAM`, `export`, the tables.
@@ -35,7 +36,7 @@ FEATURE = Feature(
             at_close=Part("streams.sql:note_document"),
         ),
     },
-    partition_keys=Part("streams.report:register_streams"),
-    poll_events=Part("streams.report:report_streams"),
+    partition_keys=Part("streams.dagster:register_streams"),
+    poll_events=Part("streams.dagster:poll_events"),
     status=(Part("streams.output:status_section"),),
 )

@@ -129,7 +129,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
 def _record_parts(context: dg.OpExecutionContext, session: Session, feed_ids: Collection[str]) -> None:
     for feature in FEATURES:
         if feature.poll_events is not None:
-            for events in feature.poll_events.load()(session.run.database, context.instance, feed_ids):
+            for events in feature.poll_events.load()(context, session, feed_ids):
                 record_events(context, events)
 
 

@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS
+from rss_pipeline_tests.orchestration.downstream.test_external_assets import DEPLOYMENTS, where
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
@@ -144,3 +145,11 @@ def test_a_stream_by_hand_is_judged_again_and_one_by_a_changed_xpath_is_not(
     [failure] = [event for event in failed.all_node_events if event.is_step_failure]
     sentence = "feed/b: selector changed; run `rss-pipeline replay feed` to judge stored items."
     assert sentence in str(failure.event_specific_data.error)
+
+
+def test_the_graph_says_where_streams_are(pipeline: DagsterPipeline) -> None:
+    known = where(pipeline, "stream_items")
+    assert known == {"stream_items": ({"rss", "sqlite"}, "item_streams", "sqlite", None)}
+    pipeline.set(**DEPLOYMENTS["cloudflare"])
+    known = where(pipeline, "stream_items")
+    assert known == {"stream_items": ({"rss", "cloudflare"}, "item_streams", "d1", None)}

@@ -1,5 +1,7 @@
 """Topics of streams: written with the registry, and published again where members of a stream changed."""
 
+from pathlib import Path
+
 import pytest
 
 from rss_pipeline.errors import RegistryError
@@ -9,6 +11,7 @@ from rss_pipeline.features.topics import topics
 from rss_pipeline.features.topics.model import Member, TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.features.streams.stream_documents import JANE, by, store, stream_keys
+from rss_pipeline_tests.pipeline.registry.test_edit import WRITTEN, write
 from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, change, item, register, spec, visit
 from rss_pipeline_tests.support.pipeline import Pipeline
 
@@ -101,3 +104,12 @@ def test_a_topic_is_stale_only_if_members_changed(database: Database) -> None:
     published(database)
     refresh(database)
     assert is_stale(database)
+
+
+def test_streams_and_topics_stay_when_a_feed_is_added(tmp_path: Path) -> None:
+    path = tmp_path / "feeds.yaml"
+    head = "feeds:\n  - url: https://a.example/\n    id: a\n    streams:\n      one: {author: Jane}  # mine\n"
+    tail = "topics:\n  t:\n    of: [a/one]\n"
+    path.write_text(head + tail, "utf-8")
+    assert write(path) == ["https://new.example/feed"]
+    assert path.read_text("utf-8") == f"{head}  {WRITTEN.replace('  id', '    id')}{tail}"
