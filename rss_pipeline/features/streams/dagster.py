@@ -22,9 +22,16 @@ from rss_pipeline.features.streams.states import Known, StreamChange, stream_cha
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.visits import SessionResource
-from rss_pipeline.orchestration.partitions import KEYS_AT_ONCE, PARTITIONS_A_RUN, STREAMS, streams_partitions
+from rss_pipeline.orchestration.partitions import (
+    KEYS_AT_ONCE,
+    PARTITIONS_A_RUN,
+    STREAMS,
+    add_keys,
+    missing_keys,
+    streams_partitions,
+)
 from rss_pipeline.orchestration.parts import AFTER_FEED_ITEMS, Building, DagsterParts
-from rss_pipeline.orchestration.registry_partitions import keep_keys
+from rss_pipeline.orchestration.registry_partitions import remove_others
 from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS, version_tags
 from rss_pipeline.orchestration.ui_labels import GROUP
 from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -36,9 +43,9 @@ _EVENTS_AT_ONCE = 100
 
 def register_streams(_: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> None:
     """Make the partitions `streams` those of a synced registry."""
-    keep_keys(
-        instance, STREAMS, [f"{spec.id}/{each.name}" for spec in synced.specs for each in streams_of(spec)]
-    )
+    keys = [f"{spec.id}/{each.name}" for spec in synced.specs for each in streams_of(spec)]
+    add_keys(instance, STREAMS, missing_keys(instance, STREAMS, keys))
+    remove_others(instance, STREAMS, keys)
 
 
 def report_streams(

@@ -6,16 +6,16 @@ Topics are published by features.topics; here is only what may be written.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, ClassVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.registry.entry import STRICT
 from rss_pipeline.collector.registry.feed_url import read_url, same_as
+from rss_pipeline.collector.registry.load import KnownFeeds
 from rss_pipeline.collector.registry.validate import EntryModel, member_place, validated
 from rss_pipeline.collector.registry.values import (
     FLAGS,
@@ -38,7 +38,6 @@ from rss_pipeline.features.streams.entry import stream_names
 from rss_pipeline.features.topics.model import (
     DEFAULT_TOPIC_EVERY,
     DEFAULT_TOPIC_ITEMS,
-    Member,
     TopicContent,
     TopicSpec,
 )
@@ -62,18 +61,6 @@ PUBLIC_URLS = (
 """Variables with an address under which the objects `topics/...` are public."""
 
 _EXAMPLE = "`news: {of: [one-feed, another-feed]}`"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownFeeds:
-    """The feeds that a topic may name."""
-
-    specs: Mapping[str, FeedSpec]
-    """Without those that have mistakes."""
-    entries: Mapping[str, MappingNode]
-    """By id, the entries of the file, with mistakes or without."""
-    is_complete: bool
-    """False if the id of some feed is not known because of a mistake there."""
 
 
 def _members(value: object) -> Sequence[Node]:

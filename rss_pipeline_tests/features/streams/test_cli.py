@@ -231,8 +231,9 @@ def test_items_and_exports_of_a_stream_have_its_items_only(invoke: Any, shared: 
 
 
 def test_it_prints_no_control_character_or_line_of_a_publisher(
-    invoke: Any, pipeline: Pipeline, server: FeedServer
+    invoke: Any, pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "2000")
     authors = [{"name": HOSTILE}, {"name": f"{HOSTILE} too"}]
     item = {"id": HOSTILE, "title": HOSTILE, "content_html": HOSTILE, "authors": authors, "tags": [HOSTILE]}
     document = {"version": "https://jsonfeed.org/version/1.1", "title": HOSTILE, "items": [item]}

@@ -14,8 +14,6 @@ from rss_pipeline.features.streams.model import (
     StreamSpec,
     names_of,
     normal,
-    streams_of_json,
-    streams_to_json,
 )
 from rss_pipeline_tests.support.cost import costs_less_than
 
@@ -172,19 +170,3 @@ def test_long_texts_take_no_more_than_their_length() -> None:
     with costs_less_than(2):
         for part in ("a", "a@", "a@b (", "(", " ", "a@b )"):
             names_of(part * (1_000_000 // len(part)))
-
-
-def test_streams_come_back_from_their_text() -> None:
-    streams = (
-        StreamSpec(name="haruna", selector=FieldSelector(author=("小嶋 陽菜", "Haruna"))),
-        StreamSpec(
-            name="staff",
-            selector=FieldSelector(category=("スタッフ",), negated=FieldSelector(title=("*お知らせ*",))),
-        ),
-        StreamSpec(name="sound", selector="//item[enclosure]"),
-    )
-    text = streams_to_json(streams)
-    assert streams_of_json(text) == streams
-    assert streams_to_json(streams_of_json(text)) == text
-    assert streams_to_json(()) is None
-    assert streams_of_json(None) == ()

@@ -1,207 +1,120 @@
-"""The mark on topics: whoever changes what a topic shows leaves it in the same batch, and nobody else does.
-
-On SQLite and a folder, and on D1 and R2 in workerd.
-"""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+"""The marks on topics, in the batch of whatever changes what they show, and topics that follow feeds.yaml."""
 
 import pytest
 
-from rss_pipeline.features.replay.service import revive
-from rss_pipeline.features.retention import sql as retention
-from rss_pipeline.features.streams.service import refresh
-from rss_pipeline.storage.feeds import forget
-from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline_tests.features.replay.replays import drop_database, replayed, restored
-from rss_pipeline_tests.features.retention.archive import age, cleaned
-from rss_pipeline_tests.features.retention.test_revive import LONG_AGO
-from rss_pipeline_tests.support.pictures import png
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.places import EVERYWHERE
-from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
+from rss_pipeline.collector.models.feed import Member
+from rss_pipeline.collector.models.item import FeedHeader, item_id
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.features.topics import sql
+from rss_pipeline.features.topics.model import TopicSpec
+from rss_pipeline.pipeline.registry.sync import RegistrySync
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds.closing_parts import mark_header
+from rss_pipeline.storage.objects import ObjectInfo
+from rss_pipeline_tests.storage.values import (
+    NOW,
+    change,
+    claim_one,
+    closing,
+    item,
+    register,
+    spec,
+    visit,
+)
+from rss_pipeline_tests.support.pipeline import Pipeline
 
 
-class Topic:
-    """A feed in a topic of its own, beside another feed with one, which must never be marked."""
-
-    def __init__(self, pipeline: Pipeline, server: FeedServer) -> None:
-        self.pipeline, self.server = pipeline, server
-        pipeline.register(self.serve(rss("1", "2")), "feed", streams={"one": {"title": "*1"}})
-        pipeline.register(server.route("127.0.0.3", "/", Answer(body=rss("9"))), "other")
-        pipeline.topics = {
-            "t": {"of": ["feed/one"], "public": True},
-            "u": {"of": ["other"], "public": True},
-        }
-        pipeline.write_registry()
-        pipeline.poll()
-        pipeline.database.query("UPDATE topics SET stale = 0")
-
-    def serve(self, body: bytes) -> str:
-        return self.server.route("127.0.0.2", "/feed", Answer(body=body, etag=etag_of(body)))
-
-    def poll(self, body: bytes | None = None) -> None:
-        if body is not None:
-            self.serve(body)
-        self.pipeline.clock.turn(hours=3)
-        self.pipeline.poll(all_feeds=True)
-
-    @contextmanager
-    def marks(self, what: str) -> Iterator[None]:
-        self._settle()
-        yield
-        assert self._marked() == {"t"}, what
-
-    @contextmanager
-    def leaves(self, what: str) -> Iterator[None]:
-        self._settle()
-        yield
-        assert self._marked() == set(), what
-
-    def _settle(self) -> None:
-        self.pipeline.database.query("UPDATE topics SET stale = 0")
-
-    def _marked(self) -> set[str]:
-        return {row["id"] for row in self.pipeline.rows("SELECT id FROM topics WHERE stale > 0")}
+def topic_changes(synced: RegistrySync) -> sql.TopicChanges:
+    [changes] = [each for each in synced.changes_of_features if isinstance(each, sql.TopicChanges)]
+    return changes
 
 
-class Public:
-    """An object store with public URLs."""
+def test_streams_and_topics_of_feeds_yaml_are_stored_and_follow_it(pipeline: Pipeline) -> None:
+    one = {"one": {"author": "Jane"}}
+    pipeline.register("http://example.com/feed", "feed", streams=one, allow_private=False)
+    pipeline.topics = {"t": {"of": ["feed/one"], "title": "T"}}
+    pipeline.write_registry()
+    synced = pipeline.sync()
+    assert [topic.id for topic in topic_changes(synced).written] == ["t"]
+    assert "1 topics: 1 new or changed, 0 no longer listed" in str(synced)
+    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]'
+    assert pipeline.rows("SELECT * FROM topic_members") == [{"topic_id": "t", "feed_id": "feed"}]
+    again = pipeline.sync()
+    assert again.is_without_changes
 
-    def __init__(self, real: ObjectStore) -> None:
-        self._real = real
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def url(self, key: str) -> str:
-        return f"https://images.example/{key}"
-
-
-@pytest.fixture
-def topic(place: Pipeline, server: FeedServer) -> Topic:
-    place.set(image_host_delay_seconds=0.0)
-    return Topic(place, server)
-
-
-def test_polls(topic: Topic) -> None:
-    with topic.leaves("a 304"):
-        topic.poll()
-    with topic.marks("a new item"):
-        topic.poll(rss("1", "2", "3"))
-    with topic.leaves("the same bytes, from a server without validators"):
-        topic.server.route("127.0.0.2", "/feed", Answer(body=rss("1", "2", "3")))
-        topic.poll()
-    changed = rss("1", "2", "3").replace(b"Text of 1", b"Another text")
-    with topic.leaves("another document with the same items: they stay as they were stored"):
-        topic.poll(changed)
-    with topic.marks("an item that leaves a stream"):
-        topic.poll(changed.replace(b"Title of 1", b"No more"))
-    with topic.marks("an item that joins a stream"):
-        topic.poll(changed)
-    with topic.marks("the feed's title"):
-        topic.poll(changed.replace(b"A feed", b"The feed"))
-    with topic.marks("the feed's link"):
-        topic.poll(changed.replace(b"A feed", b"The feed").replace(b"com/</link>", b"org/</link>", 1))
-    with topic.leaves("a document that cannot be read"):
-        topic.poll(b"<html>")
-
-
-def test_the_registry(topic: Topic) -> None:
-    pipeline = topic.pipeline
-    with topic.leaves("the same file"):
+    pipeline.topics["t"]["of"] = ["feed/two"]
+    pipeline.write_registry()
+    with pytest.raises(RegistryError, match='the feed "feed" has no stream "two"'):
         pipeline.sync()
-    with topic.marks("another title of the feed"):
-        pipeline.feeds[0]["title"] = "Mine"
-        pipeline.write_registry()
-        pipeline.sync()
-    with topic.leaves("the publisher's title, which is not shown"):
-        topic.poll(rss("1", "2", title="Another"))
-    with topic.marks("another selector"):
-        pipeline.feeds[0]["streams"] = {"one": {"title": "*2"}}
-        pipeline.write_registry()
-        pipeline.sync()
-    with topic.marks("the items by that selector"):
-        refresh(pipeline.database)
-    with topic.leaves("a second refresh"):
-        refresh(pipeline.database)
-    with topic.marks("the feed's end"):
-        forget.begin_forget(pipeline.database, "feed")
+    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]', "nothing changed"
+    assert pipeline.rows("SELECT removed FROM topics") == [{"removed": 0}]
+
+    pipeline.topics = {}
+    del pipeline.feeds[0]["streams"]
+    pipeline.write_registry()
+    assert topic_changes(pipeline.sync()).removed == ("t",)
+    assert pipeline.feed("feed")["streams"] is None
 
 
-def test_replays(topic: Topic) -> None:
-    pipeline = topic.pipeline
-    with topic.leaves("a replay of what is stored"):
-        replayed(pipeline, "feed")
-    pipeline.database.query("DELETE FROM items WHERE feed_id = 'feed' AND guid = '2'")
-    with topic.leaves("a dry run"):
-        replayed(pipeline, "feed", dry_run=True)
-    with topic.marks("an item that was missing"):
-        replayed(pipeline, "feed")
-    pipeline.database.query("UPDATE items SET title = 'Wrong' WHERE feed_id = 'feed' AND guid = '2'")
-    with topic.leaves("a replay that repairs nothing"):
-        replayed(pipeline, "feed", repair=True, dry_run=True)
-    with topic.marks("a repair"):
-        replayed(pipeline, "feed", repair=True)
-    with topic.leaves("a second repair"):
-        replayed(pipeline, "feed", repair=True)
-    pipeline.database.query("DELETE FROM item_streams")
-    with topic.marks("members alone"):
-        replayed(pipeline, "feed")
+def test_topics_show_the_restored_title(database: Database) -> None:
+    """Its items came before, in batches of their own."""
+    register(database, spec("a"), spec("b"))
+    made = sql.topic_changes([TopicSpec(id=id, of=(Member(id),)) for id in ("a", "b")], [])
+    sql.write_topics(database, made)
+    change(database, "UPDATE topics SET stale = 0")
+    feed = feeds.feeds_by_id(database, ["a"])["a"]
+    restores = pytest.importorskip("rss_pipeline.features.replay.restore_sql")
+    state = restores.FeedState(feed=feed, earliest=NOW)
+    assert restores.restore_state(database, state, now=NOW)
+    stale = [row["id"] for row in database.query("SELECT id FROM topics WHERE stale > 0").rows]
+    assert stale == ["a"]
+    change(database, "UPDATE topics SET stale = 0")
+    change(database, "UPDATE feeds SET content_hash = 'hash', last_visited_at = '2026'")
+    assert not restores.restore_state(database, state, now=NOW)
+    assert database.query("SELECT id FROM topics WHERE stale > 0").rows == []
 
 
-def test_retention(topic: Topic) -> None:
-    pipeline = topic.pipeline
-    with topic.leaves("a clean of nothing"):
-        cleaned(pipeline)
-    age(pipeline, "feed", 181, "2")
-    with topic.leaves("a dry run"):
-        cleaned(pipeline, dry_run=True)
-    with topic.marks("a retired item"):
-        assert cleaned(pipeline).total.items == 1
-    with topic.leaves("a retired item that is listed"):
-        topic.poll(rss("1", "2", title="A feed "))
-    with topic.marks("its return"), pipeline.session() as session:
-        revive(session.run, pool=session.parser_pool, spool=session.spool, since=LONG_AGO)
-    assert pipeline.guids("feed") == ["1", "2"]
-
-
-@EVERYWHERE
-def test_images(topic: Topic) -> None:
-    pipeline, server = topic.pipeline, topic.server
-    for guid in ("3", "4"):
-        server.route("127.0.0.2", f"/{guid}.png", Answer(body=png(), headers={"Content-Type": "image/png"}))
-    topic.poll(rss("3", image=server.url("127.0.0.2", "")))
-    with topic.leaves("an archived image without a public URL"):
-        assert pipeline.download().archived == 1
-    topic.poll(rss("4", image=server.url("127.0.0.2", "")))
-    with topic.marks("an archived image with one"):
-        assert pipeline.download(objects=Public(pipeline.objects)).archived == 1
-    [task] = pipeline.rows("SELECT id, item_id, r2_key FROM image_tasks WHERE original_url LIKE '%/4.png'")
-    known = retention.Task(
-        id=task["id"],
-        item_id=task["item_id"],
-        position=1,
-        r2_key=task["r2_key"],
-        size=1,
-        lease_token=None,
-        is_live=False,
+def test_topics_show_images_that_are_found_again(database: Database) -> None:
+    register(database, spec("a"), spec("b"))
+    for id in ("a", "b"):
+        visit(database, [item("1")], id=id)
+    sql.write_topics(
+        database, sql.topic_changes([TopicSpec(id=id, of=(Member(id),)) for id in ("a", "b")], [])
     )
-    with topic.marks("the end of an image whose item stays"):
-        retention.drop_tasks(pipeline.database, [known])
-    with topic.leaves("the end of no image"):
-        retention.drop_tasks(pipeline.database, [known])
+    change(
+        database,
+        """INSERT INTO image_tasks (id, item_id, original_url, created_at, updated_at, host, position)
+        VALUES ('task', ?, 'https://a.example/1.png', '2026', '2026', 'a.example', 0)""",
+        item_id("a", "1"),
+    )
+    restores = pytest.importorskip("rss_pipeline.features.replay.restore_sql")
+    image = ObjectInfo(key="images/a/x/0.png", size=9, modified=NOW)
+    for adopted, stale in ((1, ["a"]), (0, [])):
+        change(database, "UPDATE topics SET stale = 0")
+        assert restores.adopt(database, {"task": image}) == adopted
+        rows = database.query("SELECT id FROM topics WHERE stale > 0").rows
+        assert [row["id"] for row in rows] == stale
 
 
-def test_a_restore(topic: Topic) -> None:
-    pipeline = topic.pipeline
-    drop_database(pipeline)
-    pipeline.sync()
-    pipeline.database.query("UPDATE topics SET stale = 0")
-    restored(pipeline)
-    assert {row["id"] for row in pipeline.rows("SELECT id FROM topics WHERE stale > 0")} == {"t", "u"}
-    rows = pipeline.rows("SELECT guid FROM item_streams JOIN items ON items.id = item_id")
-    assert [row["guid"] for row in rows] == ["1"]
-    with topic.leaves("a second one"):
-        restored(pipeline)
+def test_topics_are_marked_for_a_first_document_and_for_another_title_or_link(database: Database) -> None:
+    """Of a first document they show fewer items, so its end changes them although its title is known."""
+    register(database, spec("a", title="Mine"))
+    made = sql.topic_changes([TopicSpec(id="t", of=(Member("a"),))], [])
+    sql.write_topics(database, made)
+
+    def marks(title: str | None, link: str | None, *, token: str | None = None) -> bool:
+        database.query("UPDATE topics SET stale = 0")
+        feed, own = claim_one(database)
+        header = FeedHeader(format="rss20", title=title, link=link, charset="utf-8", charset_rule="utf-8")
+        for statement in mark_header(feed, token or own, header):
+            database.batch([statement])
+        database.batch([closing(feed, own, [], title=title, link=link)])
+        return bool(database.query("SELECT stale FROM topics").rows[0]["stale"])
+
+    assert marks(None, None), "the first document"
+    assert not marks("The publisher's title", None)
+    assert marks(None, "https://a.example/")
+    assert not marks(None, "https://a.example/")
+    assert marks(None, "https://a.example/blog")
+    assert not marks(None, "https://a.example/", token="lost")

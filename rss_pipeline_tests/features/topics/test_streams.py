@@ -2,23 +2,20 @@
 
 from pathlib import Path
 
-import pytest
-
-from rss_pipeline.errors import RegistryError
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.streams.model import FieldSelector
 from rss_pipeline.features.streams.service import refresh
-from rss_pipeline.features.topics import topics
-from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.features.topics import sql
+from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.features.streams.stream_documents import JANE, by, store, stream_keys
 from rss_pipeline_tests.pipeline.registry.test_edit import WRITTEN, write
 from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, change, item, register, spec, visit
-from rss_pipeline_tests.support.pipeline import Pipeline
 
 
 def with_topic(database: Database, *of: str) -> None:
     topic = TopicSpec(id="t", of=tuple(map(Member.of, of)))
-    topics.apply(database, topics.topic_changes([topic], database.batch([topics.STORED_TOPICS])[0].rows))
+    sql.write_topics(database, sql.topic_changes([topic], database.batch([sql.STORED_TOPICS])[0].rows))
     published(database)
 
 
@@ -30,34 +27,6 @@ def is_stale(database: Database) -> bool:
     [row] = database.query("SELECT stale FROM topics").rows
     published(database)
     return bool(row["stale"])
-
-
-def test_streams_and_topics_of_feeds_yaml_are_stored_and_follow_it(pipeline: Pipeline) -> None:
-    one = {"one": {"author": "Jane"}}
-    pipeline.register("http://example.com/feed", "feed", streams=one, allow_private=False)
-    pipeline.topics = {"t": {"of": ["feed/one"], "title": "T"}}
-    pipeline.write_registry()
-    synced = pipeline.sync()
-    assert [topic.id for topic in synced.topic_changes.written] == ["t"]
-    assert "1 topics: 1 new or changed, 0 no longer listed" in str(synced)
-    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]'
-    assert pipeline.rows("SELECT * FROM topic_members") == [{"topic_id": "t", "feed_id": "feed"}]
-    again = pipeline.sync()
-    assert again.changes.is_empty
-    assert again.topic_changes.is_empty
-
-    pipeline.topics["t"]["of"] = ["feed/two"]
-    pipeline.write_registry()
-    with pytest.raises(RegistryError, match='the feed "feed" has no stream "two"'):
-        pipeline.sync()
-    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]', "nothing changed"
-    assert pipeline.rows("SELECT removed FROM topics") == [{"removed": 0}]
-
-    pipeline.topics = {}
-    del pipeline.feeds[0]["streams"]
-    pipeline.write_registry()
-    assert pipeline.sync().topic_changes.removed == ("t",)
-    assert pipeline.feed("feed")["streams"] is None
 
 
 def test_topics_are_stale_where_members_changed_and_not_else(database: Database) -> None:

@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
-from rss_pipeline.features.topics import topics
-from rss_pipeline.features.topics.model import Member, TopicSpec
-from rss_pipeline.features.topics.stale import mark_stale
+from rss_pipeline.features.topics import sql
+from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.stale import mark_stale
 from rss_pipeline_tests.features.streams.stream_documents import keys
 from rss_pipeline_tests.storage.values import register, spec
 
@@ -18,10 +19,10 @@ def topic(id: str, *of: str, **keys: object) -> TopicSpec:
     return TopicSpec(id=id, of=tuple(map(Member.of, of)), **keys)  # type: ignore[arg-type]
 
 
-def sync(database: Database, *specs: TopicSpec) -> topics.TopicChanges:
-    stored = database.batch([topics.STORED_TOPICS])[0].rows
-    changes = topics.topic_changes(specs, stored)
-    topics.apply(database, changes)
+def sync(database: Database, *specs: TopicSpec) -> sql.TopicChanges:
+    stored = database.batch([sql.STORED_TOPICS])[0].rows
+    changes = sql.topic_changes(specs, stored)
+    sql.write_topics(database, changes)
     return changes
 
 
@@ -79,7 +80,7 @@ def test_a_topic_that_left_is_published_once_more_and_comes_back(database: Datab
 def test_news_of_a_feed_count_in_its_topics_alone(database: Database) -> None:
     sync(database, topic("t", "a", "b"), topic("u", "b/one"), topic("v", "c"))
     published(database)
-    database.batch([mark_stale(compact(["a", "b"])), mark_stale(compact(["a"]))])
+    database.batch([*mark_stale(compact(["a", "b"])), *mark_stale(compact(["a"]))])
     assert stale(database) == {"t": 2, "u": 1, "v": 0}
 
 
@@ -104,21 +105,3 @@ def test_many_topics_are_written_in_pieces_that_d1_takes(database: Database) -> 
     assert len(sync(database, *many).written) == 1_500
     assert database.query("SELECT count(*) AS n FROM topic_members").rows == [{"n": 30_000}]
     assert sync(database, *many).is_empty
-
-
-def test_a_topic_comes_back_from_its_text() -> None:
-    plain = TopicSpec(id="all", of=(Member("a"),))
-    full = TopicSpec(
-        id="no3b",
-        title="ノースリーブス",
-        of=(Member("idol", "haruna"), Member("natalie")),
-        each=1,
-        items=10,
-        every=timedelta(hours=1),
-        content="summary",
-        link="https://example.org/",
-        hub=("https://hub.example.org/",),
-        public=True,
-    )
-    assert [TopicSpec.of_json(each.to_json()) for each in (plain, full)] == [plain, full]
-    assert [str(member) for member in full.of] == ["idol/haruna", "natalie"]

@@ -1,4 +1,4 @@
-"""`streams:` of feeds.yaml: what may be written, and each mistake with its line."""
+"""`streams:` of feeds.yaml: each mistake with its line, and their text in the database."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,19 +8,24 @@ import pytest
 from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.streams.model import FieldSelector, streams_of
+from rss_pipeline.features.streams.model import (
+    FieldSelector,
+    StreamSpec,
+    streams_of,
+    streams_of_json,
+    streams_to_json,
+)
 
 SEED = """
-feeds:
-  - url: https://blog.example.jp/idol/index.rdf
-    id: idol
-    streams:
-      haruna: {author: 小嶋 陽菜}
-      minami: {author: [高橋 みなみ, たかみな]}
-      staff:  {category: スタッフ, not: {title: "*お知らせ*"}}
-      sound:  {xpath: "//item[enclosure]"}
-  - url: https://natalie.example/owarai.xml
-    id: natalie
+- url: https://blog.example.jp/idol/index.rdf
+  id: idol
+  streams:
+    haruna: {author: 小嶋 陽菜}
+    minami: {author: [高橋 みなみ, たかみな]}
+    staff:  {category: スタッフ, not: {title: "*お知らせ*"}}
+    sound:  {xpath: "//item[enclosure]"}
+- url: https://natalie.example/owarai.xml
+  id: natalie
 """
 
 
@@ -39,7 +44,8 @@ def stream(selector: str) -> str:
 
 
 def test_the_streams_of_the_manual_arrive() -> None:
-    idol, natalie = read(SEED).feeds
+    registry = read(SEED)
+    idol, natalie = registry.feeds
     assert {each.name: each.selector for each in streams_of(idol)} == {
         "haruna": FieldSelector(author=("小嶋 陽菜",)),
         "minami": FieldSelector(author=("高橋 みなみ", "たかみな")),
@@ -120,3 +126,19 @@ def test_aliases_repeat_a_selector() -> None:
     text = stream("&s {author: Jane}") + "    two: {<<: *s, title: x}\n"
     [feed] = read(text).feeds
     assert streams_of(feed)[1].selector == FieldSelector(author=("Jane",), title=("x",))
+
+
+def test_streams_come_back_from_their_text() -> None:
+    streams = (
+        StreamSpec(name="haruna", selector=FieldSelector(author=("小嶋 陽菜", "Haruna"))),
+        StreamSpec(
+            name="staff",
+            selector=FieldSelector(category=("スタッフ",), negated=FieldSelector(title=("*お知らせ*",))),
+        ),
+        StreamSpec(name="sound", selector="//item[enclosure]"),
+    )
+    text = streams_to_json(streams)
+    assert streams_of_json(text) == streams
+    assert streams_to_json(streams_of_json(text)) == text
+    assert streams_to_json(()) is None
+    assert streams_of_json(None) == ()

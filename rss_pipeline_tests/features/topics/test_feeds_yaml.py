@@ -1,4 +1,4 @@
-"""`topics:` of feeds.yaml: what may be written, and each mistake with its line."""
+"""`topics:` of feeds.yaml: each mistake with its line, and their text in the database."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.features.topics.model import TopicSpec
 
 SEED = """
 feeds:
@@ -45,7 +46,8 @@ def topic(keys: str, feed: str = "") -> str:
 
 
 def test_the_topic_of_the_manual_arrives() -> None:
-    assert read(SEED).topics == (
+    registry = read(SEED)
+    assert registry.of_features["topics"] == (
         TopicSpec(
             id="no3b",
             title="ノースリーブス",
@@ -62,7 +64,7 @@ def test_every_key_of_a_topic_arrives() -> None:
             " hub: ['https://hub.example/', 'https://hub2.example/'], title: '${T}'}"
         ),
         {"T": "News"},
-    ).topics
+    ).of_features["topics"]
     assert (one.items, one.every, one.content, one.public) == (20, timedelta(hours=1), "summary", True)
     assert (one.link, one.hub) == ("https://a.example/t", ("https://hub.example/", "https://hub2.example/"))
     assert (one.title, one.each, one.of) == ("News", None, (Member("a"),))
@@ -123,8 +125,8 @@ def test_a_mistake_in_the_list_of_topics_has_its_line(topics: str, mistake: str)
 
 
 def test_a_feed_in_a_list_alone_has_no_topics_and_none_need_be_written() -> None:
-    assert read("- https://a.example/\n").topics == ()
-    assert read("feeds: []\ntopics: {}\n") == Registry()
+    assert read("- https://a.example/\n").of_features["topics"] == ()
+    assert read("feeds: []\ntopics: {}\n") == Registry((), {"topics": ()})
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_what_only_its_owner_may_read_is_in_no_topic_that_does_not_say_public(fe
     )
     assert "`public: true`" in found
     assert len(mistakes(topic("{of: a, public: no}", feed))) == 1
-    assert read(topic("{of: a, public: true}", feed)).topics[0].public
+    assert read(topic("{of: a, public: true}", feed)).of_features["topics"][0].public
     password = "feeds: [{url: 'https://me:pw@a.example/', id: a}]\ntopics: {t: {of: a}}\n"
     assert "has headers or a password" in mistakes(password)[0]
 
@@ -198,3 +200,21 @@ topics:
 def test_a_feed_whose_id_is_unknown_because_of_a_mistake_makes_no_second_mistake() -> None:
     [found] = mistakes("feeds:\n- {url: 'ftp://a.example/'}\ntopics: {t: {of: a-example}}\n")
     assert found.startswith("line 2: feeds[0].url")
+
+
+def test_a_topic_comes_back_from_its_text() -> None:
+    plain = TopicSpec(id="all", of=(Member("a"),))
+    full = TopicSpec(
+        id="no3b",
+        title="ノースリーブス",
+        of=(Member("idol", "haruna"), Member("natalie")),
+        each=1,
+        items=10,
+        every=timedelta(hours=1),
+        content="summary",
+        link="https://example.org/",
+        hub=("https://hub.example.org/",),
+        public=True,
+    )
+    assert [TopicSpec.of_json(each.to_json()) for each in (plain, full)] == [plain, full]
+    assert [str(member) for member in full.of] == ["idol/haruna", "natalie"]
