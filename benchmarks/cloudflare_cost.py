@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import dagster as dg
 
 from rss_pipeline.collector.models.hold import url_hash
-from rss_pipeline.features.retention.clean import clean
+from rss_pipeline.features.retention.service import clean
 from rss_pipeline.features.streams.refresh import refresh
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.documents import Document, folder_feeds
-from rss_pipeline.features.copy.tables import TABLES
+from rss_pipeline.features.copy.sql import TABLES
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.schema import migrate

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send
 from rss_pipeline.api.conditional import gzip_tag
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.web.headers import headers_named
+from rss_pipeline.web.authority import headers_named
 
 GZIP_FROM_BYTES = 1_000
 _IN_THREAD_FROM_BYTES = 100_000

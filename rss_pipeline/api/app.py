@@ -50,7 +50,7 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
-from rss_pipeline.web.headers import headers_named
+from rss_pipeline.web.authority import headers_named
 
 ROUTERS: tuple[APIRouter, ...] = (
     feeds.router,

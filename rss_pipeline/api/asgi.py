@@ -2,7 +2,7 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rss_pipeline.web.headers import headers_named
+from rss_pipeline.web.authority import headers_named
 
 __all__ = ["ASGIApp", "Message", "Receive", "Scope", "Send", "header"]
 

@@ -21,7 +21,7 @@ from rss_pipeline.reader.accounts.callers import SessionKey
 from rss_pipeline.reader.accounts.tokens import read_jwt, read_opaque
 from rss_pipeline.storage.accounts.login_failures import KNOWN_FOR
 from rss_pipeline.storage.accounts.sessions import LIFETIME
-from rss_pipeline.web.headers import headers_named
+from rss_pipeline.web.authority import headers_named
 
 COOKIE = "rss_session"
 HOST_COOKIE = "__Host-rss_session"

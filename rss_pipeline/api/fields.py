@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandle
 from pydantic_core import CoreSchema
 
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
-from rss_pipeline.collector.models.whole_number import whole_number
+from rss_pipeline.collector.models.plain_text import whole_number
 from rss_pipeline.storage.subscriptions.item_lists import KEY
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 15 * 60, 24 * 60 * 60

@@ -10,8 +10,14 @@ from ipaddress import ip_address
 from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.settings import Settings
-from rss_pipeline.web.authority import Authority, own_authorities, read_authority, read_origin
-from rss_pipeline.web.headers import headers_named, origins
+from rss_pipeline.web.authority import (
+    Authority,
+    headers_named,
+    origins,
+    own_authorities,
+    read_authority,
+    read_origin,
+)
 
 EVERY_ADDRESS = "0.0.0.0"
 UNKNOWN = "unknown"

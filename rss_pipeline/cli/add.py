@@ -1,6 +1,6 @@
 """The command `add`: feeds by the addresses of their sites.
 
-The search and the visit are pipeline.adding's; lists of feeds are in feed_list.py.
+The search and the visit are pipeline.adding's; lists of feeds are in features/opml.
 """
 
 import os

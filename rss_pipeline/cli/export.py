@@ -12,7 +12,7 @@ import click
 
 from rss_pipeline.cli.arguments import as_json, one_member
 from rss_pipeline.cli.output.terminal import Bars, say, say_json
-from rss_pipeline.pipeline.read.formats import FORMATS, Format
+from rss_pipeline.pipeline.read.export import FORMATS, Format
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
 from rss_pipeline.storage.items.cursor import Position

@@ -29,13 +29,10 @@ _COMMANDS = {
     "item": "status.item",
     "export": "export.export",
     "add": "add.add",
-    "clean": "upkeep.clean",
     "purge": "upkeep.purge",
     "forget": "upkeep.forget",
     "migrate": "upkeep.migrate",
     "schema": "upkeep.schema",
-    "doctor": "upkeep.doctor",
-    "copy": "upkeep.copy",
     "move-images": "upkeep.move_images",
     "user": "user.user",
 }

@@ -161,7 +161,7 @@ def poll(
     failed, feeds.yaml has mistakes; and if a FEED that was named failed or was not visited. Other feeds that
     fail are tried again by themselves; with --strict they count, too.
     """
-    from rss_pipeline.features.health.feed_notes import none_reached
+    from rss_pipeline.pipeline.read.feed_notes import none_reached
     from rss_pipeline.pipeline.visits.pending_work import has_pending_work, has_registry_news
 
     is_requested = bool(feed) or all_feeds

@@ -14,10 +14,8 @@ from rss_pipeline.cli.output import status as output
 from rss_pipeline.cli.output.items import open_page, show_item, show_items
 from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.fleet.workers import fleet
-from rss_pipeline.features.streams.sql import stream_states, warned_streams
-from rss_pipeline.features.topics import output as topic_output
-from rss_pipeline.features.topics.states import topic_states
+from rss_pipeline.features import FEATURES
+from rss_pipeline.pipeline.read.feed_notes import feed_notes, none_reached
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
 from rss_pipeline.storage.feeds import due
@@ -45,8 +43,6 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
 
     Exit code 1 if a feed has failed ten times in a row, or no feed could ever be reached.
     """
-    from rss_pipeline.features.health.feed_notes import feed_notes, none_reached
-
     now = utc_now()
     if limit is None and not as_json:
         limit = output.FEEDS_LISTED
@@ -58,17 +54,18 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         problems, kinds = overview.problems(
             database, limit=output.PROBLEMS_LISTED, feeds=output.FEEDS_OF_A_PROBLEM
         )
-        all_streams = as_json or wanted is not None
-        streams = stream_states(database, wanted) if all_streams else warned_streams(database)
-        topics = topic_states(database) if wanted is None else []
         has_shards = settings.shards > 1 and wanted is None
         shards = due.backlog_by_shard(database, now, count=settings.shards) if has_shards else {}
-        machines = None
-        if settings.fleet is not None and wanted is None:
-            from rss_pipeline.features.fleet.checks import check_machines
-
-            found = fleet(database)
-            machines = (found, check_machines(database, found, settings, now=now))
+        look = output.StatusLook(
+            database=database,
+            settings=settings,
+            now=now,
+            feed_id=wanted,
+            as_json=as_json,
+            lists_all=limit == 0,
+        )
+        read = [part.load()(look) for feature in FEATURES for part in feature.status]
+    sections = [section for section in read if section is not None]
     rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
     stores = {"database": settings.database.file, "objects": settings.objects.folder}
     here = {name: path for name, path in stores.items() if path is not None}
@@ -82,19 +79,18 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
                 "nothing_reached": offline,
                 "disk": disk,
                 "feeds": rows,
-                "streams": [topic_output.stream_as_json(each) for each in streams],
                 **({"shards": output.shards_as_json(shards)} if shards else {}),
-                **({} if machines is None else {"fleet": output.fleet_as_json(*machines)}),
-                "topics": [topic_output.topic_as_json(each, now=now) for each in topics],
+                **{key: value for section in sections for key, value in section.as_json.items()},
             }
         )
     elif feed is not None:
-        show_fields(rows[0] | {"streams": topic_output.stream_lines(streams, now=now)})
+        show_fields(rows[0] | {name: value for each in sections for name, value in each.fields.items()})
     else:
         output.show_overview(whole, disk=disk, now=now)
         output.show_shards(shards, due=whole.due, now=now)
-        if machines is not None:
-            output.show_fleet(*machines)
+        for section in sections:
+            if section.is_above:
+                section.show()
         # The others are one line of the overview; they come last, so that a limit cuts them off first.
         rows = [row for row in rows if row["registered"]]
         if rows:
@@ -103,8 +99,9 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         if not verbose:
             output.show_problems(problems, more=kinds - len(problems))
             output.show_notes(rows)
-        topic_output.show_stream_warnings(streams)
-        topic_output.show_topics(topics, limit=topic_output.TOPICS_LISTED if limit else 0, now=now)
+        for section in sections:
+            if not section.is_above:
+                section.show()
     if whole.failing_long or offline is not None:
         sys.exit(1)
 
@@ -121,7 +118,7 @@ def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
         found = one_feed(database, member.feed_id)
         rows = stored.newest(database, member.feed_id, limit=limit, stream=member.stream)
     if as_json:
-        from rss_pipeline.pipeline.read.as_json import item_as_json
+        from rss_pipeline.pipeline.read.page import item_as_json
 
         say_json([item_as_json(row) for row in rows])
     else:
@@ -166,7 +163,7 @@ def item(settings: Settings, id: str, html: bool, open_: bool, original: bool, a
         if open_:
             open_page(page, folder=settings.spool_path)
     elif as_json:
-        from rss_pipeline.pipeline.read.as_json import item_as_json
+        from rss_pipeline.pipeline.read.page import item_as_json
 
         say_json(item_as_json(found))
     else:

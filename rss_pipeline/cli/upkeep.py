@@ -1,10 +1,9 @@
-"""The commands that keep the stores in order: `clean`, `purge`, `forget`, `migrate`, `schema`, `doctor`,
-`copy`, `move-images`.
+"""The commands that keep the stores in order, and what they print: `purge`, `forget`, `migrate`, `schema`,
+`move-images`.
 
-The daemon does the clean and the purge by itself each day.
+The daemon does the purge by itself each day.
 """
 
-import os
 import re
 import shutil
 import sys
@@ -12,19 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.home_lock import HomeLock
-from rss_pipeline.cli.output import upkeep as output
 from rss_pipeline.cli.output.terminal import Bars, complain, say, say_content, say_json
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import DatabaseFull, ForgetRefused, HomeNotLockable, InfrastructureError
-from rss_pipeline.features.copy.sides import SIDES, open_side
-from rss_pipeline.features.copy.stores import copy as copy_stores
 from rss_pipeline.reserve import reserve_released
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
@@ -34,47 +29,12 @@ from rss_pipeline.storage.schema import schema_text
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.registry.sync import RegistrySync
+from collections.abc import Mapping, Sequence
 
-
-@click.command()
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-@click.option(
-    "--yes",
-    is_flag=True,
-    help="Remove it although it is a large part of all items, or no feed was visited for days.",
+from rss_pipeline.cli.output.terminal import (
+    show_table,
 )
-@as_json
-@click.pass_obj
-def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Remove old items with their images, and old backups. The daemon does so each day.
-
-    RSS_KEEP_DAYS, `keep` in feeds.yaml and RSS_BACKUP_DAYS set how long items and backups are kept. It works
-    in a database that is full, and on a full disk, too. What a wrong clock would remove is refused without
-    --yes; `restore --retired` brings items back. Exit code 1 if it refused, or something could not be
-    removed.
-    """
-    from rss_pipeline.features.retention.clean import clean as clean_stores
-
-    with (
-        reserve_released(settings.home),
-        open_database(settings, alone_where_full=True) as database,
-        Bars() as progress,
-    ):
-        cleaned = clean_stores(
-            database,
-            open_objects(settings),
-            settings,
-            now=utc_now(),
-            dry_run=dry_run,
-            confirmed=yes,
-            progress=progress,
-        )
-    if as_json:
-        say_json(output.cleaned_as_json(cleaned))
-    else:
-        output.show_cleaned(cleaned)
-    if cleaned.refused or cleaned.refusal is not None:
-        sys.exit(1)
+from rss_pipeline.storage.database import Room, Row
 
 
 @click.command()
@@ -88,7 +48,7 @@ def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
 @click.pass_obj
 def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) -> None:
     """Remove Dagster's history of old runs. The daemon does so each day. Collected items stay."""
-    from rss_pipeline.orchestration.instance.nothing_to_purge import nothing_to_purge
+    from rss_pipeline.orchestration.instance.history_tables import nothing_to_purge
     from rss_pipeline.orchestration.instance.purged import Purged
 
     before = utc_now() - timedelta(days=settings.history_days if days is None else days)
@@ -100,7 +60,7 @@ def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) 
     if as_json:
         say_json(figures)
     else:
-        say(output.purged_as_text(figures))
+        say(purged_as_text(figures))
 
 
 def _purge_in_process(
@@ -171,7 +131,7 @@ def _forget_unlisted(settings: Settings, database: Database, *, yes: bool) -> No
     synced = _synced(settings, database)
     rows = unlisted(database)
     if rows and not yes:
-        output.show_unlisted(rows)
+        show_unlisted(rows)
         click.confirm("Delete these feeds with their items?", abort=True)
     if not (rows or synced.forgotten):
         say("There is nothing to forget: every feed is in feeds.yaml.")
@@ -210,7 +170,7 @@ def _shrink(database: Database) -> None:
     """Return the room of deleted rows to the disk, where the database is a file here that can."""
     if isinstance(database, InFile):
         database.shrink()
-        output.show_room(database.room())
+        show_room(database.room())
 
 
 @click.command()
@@ -257,7 +217,7 @@ def schema(table: str | None) -> None:
 
 def _compact(settings: Settings, database: InFile, *, yes: bool) -> None:
     room, disk = database.room(), shutil.disk_usage(settings.home).free
-    size, free, needed, there = map(output.megabytes, (room.bytes, room.free, room.needed, disk))
+    size, free, needed, there = map(megabytes, (room.bytes, room.free, room.needed, disk))
     say(
         f"{settings.database_path} has {size}, of which {free} are free. To write it anew takes {needed}"
         f" below {settings.home} for that time; {there} are free there."
@@ -276,7 +236,7 @@ def _compact(settings: Settings, database: InFile, *, yes: bool) -> None:
         except DatabaseFull as error:
             # Others have taken it meanwhile.
             raise InfrastructureError(too_little) from error
-    say(f"It has {output.megabytes(database.room().bytes)} now, and shrinks with each clean.")
+    say(f"It has {megabytes(database.room().bytes)} now, and shrinks with each clean.")
 
 
 @contextmanager
@@ -291,63 +251,6 @@ def _without_up(settings: Settings) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-@click.command()
-@click.option("--alert", is_flag=True, help="Send a test alert to RSS_ALERT_WEBHOOK as well.")
-@as_json
-def doctor(alert: bool, as_json: bool) -> None:
-    """Check everything this installation needs, and show how to fix what is wrong.
-
-    Changes nothing, except that it writes and deletes one small object. Exit code 1 if a check fails.
-    """
-    from rss_pipeline.features.health.doctor import examine, try_alert
-    from rss_pipeline.orchestration.instance.run_times import daemon_state
-
-    checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now, daemon=daemon_state)
-    if alert:
-        checks.append(try_alert(os.environ, cwd=Path.cwd()))
-    if as_json:
-        say_json([check.as_json() for check in checks])
-    else:
-        output.show_checks(checks)
-    if any(check.state == "failure" for check in checks):
-        sys.exit(1)
-
-
-@click.command()
-@click.option(
-    "--from", "source", type=click.Choice(SIDES), metavar="SIDE", required=True, help="The side to copy from."
-)
-@click.option(
-    "--to", "target", type=click.Choice(SIDES), metavar="SIDE", required=True, help="The side to copy to."
-)
-@as_json
-def copy(source: str, target: str, as_json: bool) -> None:
-    """Copy all rows and objects to another storage, and check them by counts and hashes.
-
-    \b
-    SIDE is one of
-      embedded    the file and the folder in RSS_PIPELINE_HOME
-      cloudflare  D1 and R2, which the six variables D1_... and R2_... name
-      postgres    DATABASE_URL and the bucket of R2_... or S3_...; without a bucket,
-                  the folder in RSS_PIPELINE_HOME
-      X+Y         X is sqlite, d1 or postgres, and Y is folder, r2 or s3
-
-    The variables of both sides may be set, for this command alone. The target must be empty, or an earlier
-    copy of the same source that was not used since. A store that both sides have stays as it is. Nothing is
-    deleted on either side. After an interruption, run the same command again: it continues.
-    """
-    with (
-        open_side(os.environ, source, cwd=Path.cwd(), as_source=True) as ours,
-        open_side(os.environ, target, cwd=Path.cwd()) as theirs,
-        Bars() as progress,
-    ):
-        copied = copy_stores(ours, theirs, progress=progress)
-    if as_json:
-        say_json(output.copied_as_json(copied))
-    else:
-        output.show_copied(copied)
 
 
 @click.command()
@@ -374,3 +277,54 @@ def move_images(settings: Settings, as_json: bool) -> None:
             f"{moved.public:,} images and documents of topics moved into the public bucket,"
             f" {moved.private:,} images of private feeds out of the public place."
         )
+
+
+# What the commands print, and that of `clean` about the room in the file.
+
+_FEEDS_SHOWN = 20
+
+
+def show_unlisted(rows: Sequence[Row]) -> None:
+    """The feeds that `forget --unlisted` would delete, with their items."""
+    shown = rows[:_FEEDS_SHOWN]
+    show_table(
+        ("feed", "items", "address"), [(row["id"], f"{int(row['items']):,}", row["url"]) for row in shown]
+    )
+    more = f" ({len(rows) - len(shown):,} more are not shown)" if len(rows) > len(shown) else ""
+    items = sum(int(row["items"]) for row in rows)
+    say(f"{len(rows):,} feeds are no longer in feeds.yaml{more}; they have {items:,} items.")
+
+
+def show_room(room: Room) -> None:
+    """Say that what was deleted leaves room in the file, where it does not shrink."""
+    if room.free and not room.shrinks:
+        say(
+            f"{megabytes(room.free)} of the database's {megabytes(room.bytes)} are free for new rows; its"
+            " file does not shrink yet. `rss-pipeline migrate --compact` changes that, and says first how"
+            " much room it needs."
+        )
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def purged_as_text(figures: Mapping[str, int | bool]) -> str:
+    """The result of a purge of run history."""
+    would = "would be " if figures["dry_run"] else ""
+    room = f"{figures['runs_removed']:,} runs {would}removed ({figures['bytes_removed'] / 1e6:,.1f} MB)"
+    parts = [
+        (figures["backfills_removed"], f"{figures['backfills_removed']:,} backfills"),
+        (figures["ticks_removed"], f"{figures['ticks_removed']:,} ticks"),
+        (
+            figures["orphans_removed"],
+            f"files of {figures['orphans_removed']:,} runs that were deleted before",
+        ),
+        (figures["heartbeats"], f"{figures['heartbeats']:,} feeds reported again, so that they stay green"),
+        (
+            figures["runs_kept"],
+            f"{figures['runs_kept']:,} runs kept, because each holds the last materialization of something",
+        ),
+        (figures["runs_left"], f"{figures['runs_left']:,} runs left for the next purge"),
+    ]
+    return ", ".join([room, *(text for number, text in parts if number)]) + "."

@@ -9,20 +9,27 @@ Two things need no field: a feature's templates (`search/search.html`), and its 
 (`static_url("plots.css")`), are found in its folder.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     import click
+    import dagster as dg
     from fastapi import APIRouter
+    from prometheus_client.core import Metric
 
     from rss_pipeline.api.google_reader.call import FeatureCall
+    from rss_pipeline.cli.output.status import StatusLook, StatusSection
     from rss_pipeline.cli.reader import ChildProcess
+    from rss_pipeline.features.health.model import Check, Finding
+    from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.settings import Settings
+    from rss_pipeline.storage.database import Database
 
 T = TypeVar("T")
 
@@ -46,15 +53,40 @@ def _load(name: str) -> Any:
 
 
 @dataclass(frozen=True)
+class AfterPoll:
+    """A last step of each poll, such as the publication of what changed."""
+
+    op: "Part[dg.OpDefinition]"
+    """The op after `report`. Its configuration has `later`: leave it to the job."""
+    job: "Part[dg.JobDefinition]"
+    """The same work by itself: `rss-pipeline poll` runs it after its last round, if it is due."""
+    is_due: "Part[Callable[[Database, datetime], bool]]"
+    """True if the job has work at this instant; a small query."""
+
+
+@dataclass(frozen=True)
 class Feature:
-    """What one feature adds. Each field is a point of extension; most features use a few."""
+    """The list of what one feature adds. Each field is a point of extension; most features use a few."""
 
     name: str
     """The name of its package."""
     needs: tuple[str, ...] = ()
     """The features that it uses: they cannot be removed without it. There are no circles."""
+    after_poll: AfterPoll | None = None
+    """A step at the end of each poll."""
+    backlog_advice: "tuple[Part[Callable[[Database, Settings], str | None]], ...]" = ()
+    """Sentences on what to add where feeds wait, by its figures; None where it is off."""
+    checks: "tuple[Part[Sequence[Check]], ...]" = ()
+    """Health checks. Only the feature health loads them: such a module may import its model.py, without a
+    need for it."""
     commands: Mapping[str, "Part[click.Command]"] = field(default_factory=dict)
     """Commands of `rss-pipeline`, by name."""
+    dagster: "Part[Callable[[Building], DagsterParts]] | None" = None
+    """Assets, checks, jobs, schedules, sensors and resources, for all definitions."""
+    doctor: "Mapping[str, Part[Callable[[Settings], Finding | None]]]" = field(default_factory=dict)
+    """Looks of `doctor` at what a check of the database cannot see, by the name of what they find."""
+    metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
+    """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
     """Calls of the Google Reader API, by name: `subscription/export`."""
     reader_larger_bodies: Mapping[str, int] = field(default_factory=dict)
@@ -77,3 +109,5 @@ class Feature:
     """Routers of the JSON API, below /api."""
     reader_settings: Mapping[str, str] = field(default_factory=dict)
     """Pages among the settings: their names by address."""
+    status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
+    """Sections of `status`, each read once in its database; None for one with nothing to say."""

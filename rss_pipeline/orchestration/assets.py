@@ -9,18 +9,25 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.features.topics import dagster as topic_ops
+from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.ops import poll as ops
 from rss_pipeline.orchestration.ops.claim import claim
 from rss_pipeline.orchestration.ops.visits import SessionResource
-from rss_pipeline.orchestration.partitions import feeds_partitions
+from rss_pipeline.orchestration.partitions import PARTITIONS_A_RUN, feeds_partitions
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES, REGISTRY
 from rss_pipeline.orchestration.reporting.images import image_metadata
 from rss_pipeline.orchestration.ui_labels import GROUP
 from rss_pipeline.pipeline.images import download
 
-PARTITIONS_A_RUN = 100
+
+def end_poll(visits: Any) -> Any:
+    """The ops that end a poll: `report`, then the last steps of features."""
+    reported = ops.report(visits)
+    for feature in FEATURES:
+        if feature.after_poll is not None:
+            reported = feature.after_poll.op.load()(reported)
+    return reported
 
 
 @dg.graph_asset(
@@ -40,7 +47,7 @@ def feed_items(registry: Any) -> Any:
     visits = claim(registry)
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
-    return topic_ops.publish(ops.report(visits))
+    return end_poll(visits)
 
 
 @dg.asset(

@@ -9,7 +9,8 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.orchestration.jobs import poll_feeds, publish_topics, refresh_feeds
+from rss_pipeline.features import FEATURES
+from rss_pipeline.orchestration.jobs import poll_feeds, refresh_feeds
 from rss_pipeline.orchestration.ops.visits import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.resources import database_resource, object_resource, session_resource
 from rss_pipeline.orchestration.run_config import NOTHING
@@ -45,7 +46,10 @@ def poll_definitions(
     """The jobs of `in_process.poll_in_process`; the arguments are those of `build.build_definitions`."""
     resources = run_resources(settings, clock=clock, progress=progress, synced=synced)
     return dg.Definitions(
-        jobs=[poll_feeds, publish_topics],
+        jobs=[
+            poll_feeds,
+            *(each.after_poll.job.load() for each in FEATURES if each.after_poll is not None),
+        ],
         resources={**resources, **(resource_overrides or {})},
         executor=dg.in_process_executor,
     )

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
-from rss_pipeline.features.topics import publications
-from rss_pipeline.features.topics.dagster import PUBLISHED
+from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.instance.new_run import new_run, run_tags
-from rss_pipeline.orchestration.jobs import POLL_FEEDS, PUBLISH_TOPICS, REFRESH_FEEDS
+from rss_pipeline.orchestration.jobs import POLL_FEEDS, REFRESH_FEEDS
+from rss_pipeline.orchestration.parts import PUBLISHED
 from rss_pipeline.orchestration.queueing import REASON_TAG, REFRESH_TAGS
 from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.run_config import QUIET
@@ -33,11 +33,13 @@ def poll_in_process(
 ) -> Iterator[Round]:
     """Run polls until nothing is due, or until all that was requested was visited; see `poll_until_done`.
 
-    Then publish the topics that are due, if there are any and no run failed: one round more, without visits.
+    Then run the last steps of features that are due, if no run failed: one round more, without visits.
     """
+    last_steps = [feature.after_poll for feature in FEATURES if feature.after_poll is not None]
+    later = {each.op.load().name: {"config": {"later": True}} for each in last_steps}
 
     def run(wanted: Due | NotVisitedSince) -> Round:
-        ops = {"claim": {"config": _config(wanted)}, "publish": {"config": {"later": True}}}
+        ops = {"claim": {"config": _config(wanted)}, **later}
         return _round(_execute(definitions, instance, POLL_FEEDS, ops))
 
     is_fine = True
@@ -46,8 +48,9 @@ def poll_in_process(
     ):
         is_fine = done.error is None
         yield done
-    if is_fine and publications.due(database, now=clock()):
-        yield _publication(_execute(definitions, instance, PUBLISH_TOPICS, {}))
+    for each in last_steps:
+        if is_fine and each.is_due.load()(database, clock()):
+            yield _publication(_execute(definitions, instance, each.job.load().name, {}))
 
 
 def refresh_in_process(

@@ -14,6 +14,7 @@ feeds_partitions = dg.DynamicPartitionsDefinition(name=FEEDS)
 streams_partitions = dg.DynamicPartitionsDefinition(name=STREAMS)
 topics_partitions = dg.DynamicPartitionsDefinition(name=TOPICS)
 
+PARTITIONS_A_RUN = 100
 KEYS_AT_ONCE = 500
 """SQLite instance storage binds one variable for each key."""
 

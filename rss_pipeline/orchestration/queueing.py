@@ -18,6 +18,8 @@ DAEMON_TAGS = {PRIORITY_TAG: "-1"}
 """Tags of polls and downloads; a run that a person starts has no such tag, which means 0."""
 UPKEEP_TAGS = {PRIORITY_TAG: "-2"}
 """Tags of the clean and the purge."""
+MINUTES_TAGS = {"dagster/max_runtime": "1800"}
+"""Tags of runs that take minutes: Dagster ends a run that hangs after half an hour; in seconds."""
 REASON_TAG = "rss_pipeline/reason"
 """A tag of the daemon's runs: the reason for the start, in a sentence."""
 QUEUE_TAG = "dagster-celery/queue"

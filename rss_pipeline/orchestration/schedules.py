@@ -1,5 +1,5 @@
-"""The schedules: a daily clean and purge, repeated where they did not finish, retries of images, and the
-daily poll of all feeds, if RSS_SWEEP_AT is set.
+"""The schedules: a daily purge, repeated where it did not finish, retries of images, and the daily poll of
+all feeds, if RSS_SWEEP_AT is set; and the form of those of daily jobs, which features have as well.
 
 The decisions are in pipeline/triggers. Runs for feeds that are due and for new images are started by sensors
 (sensors.py), the health checks by the schedule in checks.py.
@@ -14,16 +14,15 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.models.shard import shards
-from rss_pipeline.features.retention.dagster import clean_store
 from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
-from rss_pipeline.orchestration.looks import Looks
+from rss_pipeline.orchestration.parts import Building
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS, UPKEEP_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs, recent_runs, recent_runs_of_shards
 from rss_pipeline.orchestration.triggers import Decision, Tick, tick
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
-from rss_pipeline.pipeline.triggers.daily import DailyRun, decide_again, decide_daily, decide_once_a_day
+from rss_pipeline.pipeline.triggers.daily import DailyRun, decide_once_a_day
 from rss_pipeline.pipeline.triggers.images import decide_retries
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, decide_sweep
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
@@ -33,32 +32,36 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.images.claims import images_due
 
 
-def build_schedules(settings: Settings, *, clock: Clock, looks: Looks) -> list[dg.ScheduleDefinition]:
-    """All schedules but that of the checks; they run from the start."""
+def upkeep_schedule(
+    of: Building,
+    name: str,
+    job: dg.JobDefinition,
+    cron: str,
+    decide: Callable[..., Start | Wait],
+    description: str,
+) -> dg.ScheduleDefinition:
+    """A schedule of a daily job, which starts it where `decide` says so of its newest runs."""
+
+    def evaluate(context: dg.ScheduleEvaluationContext) -> Tick:
+        runs: Sequence[DailyRun] = recent_daily_runs(context.instance, job.name)
+        return tick(decide(runs, now=of.clock()), tags=UPKEEP_TAGS)
+
+    return dg.schedule(
+        name=name,
+        job=job,
+        cron_schedule=cron,
+        execution_timezone=of.settings.timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        tags={CONCERNS: "upkeep", **UPKEEP_TAGS},
+        owners=OWNERS,
+        description=description,
+    )(evaluate)
+
+
+def build_schedules(of: Building) -> list[dg.ScheduleDefinition]:
+    """All schedules but those of features; they run from the start."""
+    settings, clock, looks = of.settings, of.clock, of.looks
     at = settings.clean_at
-
-    def upkeep(
-        name: str,
-        job: dg.JobDefinition,
-        cron: str,
-        decide: Callable[..., Start | Wait],
-        *,
-        description: str,
-    ) -> dg.ScheduleDefinition:
-        def evaluate(context: dg.ScheduleEvaluationContext) -> Tick:
-            runs: Sequence[DailyRun] = recent_daily_runs(context.instance, job.name)
-            return tick(decide(runs, now=clock()), tags=UPKEEP_TAGS)
-
-        return dg.schedule(
-            name=name,
-            job=job,
-            cron_schedule=cron,
-            execution_timezone=settings.timezone,
-            default_status=dg.DefaultScheduleStatus.RUNNING,
-            tags={CONCERNS: "upkeep", **UPKEEP_TAGS},
-            owners=OWNERS,
-            description=description,
-        )(evaluate)
 
     @dg.schedule(
         name="retry_images",
@@ -79,25 +82,8 @@ def build_schedules(settings: Settings, *, clock: Clock, looks: Looks) -> list[d
         )  # fmt: skip
 
     return [
-        upkeep(
-            "clean_daily",
-            clean_store,
-            f"{at.minute} {at.hour} * * *",
-            decide_daily,
-            description=(
-                f"Starts the clean each day at {at:%H:%M} ({settings.timezone}), the time of RSS_CLEAN_AT and"
-                " RSS_TIMEZONE."
-            ),
-        ),
-        upkeep(
-            "clean_again",
-            clean_store,
-            # Half an hour after the daily one, so that the two never start a clean each.
-            f"{(at.minute + 30) % 60} * * * *",
-            decide_again,
-            description="Starts the clean again where the last one failed, was killed, or left work.",
-        ),
-        upkeep(
+        upkeep_schedule(
+            of,
             "purge_daily",
             purge_history,
             # Between the clean and the clean's second try; hourly, for a machine that sleeps at night.

@@ -1,56 +1,47 @@
-"""The sensors: they start polls, refreshes, publications and downloads of images, sync the registry, and end
-runs that were killed.
+"""The sensors: they start polls, refreshes and downloads of images, sync the registry, and end runs that were
+killed.
 
 No decision and no long work in here: the decisions are in pipeline/triggers, the sync is in
-pipeline/registry/sync.py, the search for killed runs in instance/dead_runs.py. Alerts are in alerts.py.
+pipeline/registry/sync.py, the search for killed runs in instance/dead_runs.py.
 https://docs.dagster.io/guides/automate/sensors
 """
 
-import logging
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
-from rss_pipeline.collector.models.plain_text import plain_lines
 from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.collector.registry.load import load_registry
-from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.errors import StorageRejected
 from rss_pipeline.features.fleet.dead_workers import end_lost_runs
-from rss_pipeline.features.retention.result import Allowance
-from rss_pipeline.features.retention.user_backups import back_up_users
-from rss_pipeline.features.topics import publications
-from rss_pipeline.features.topics.trigger import decide_publication
 from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.jobs import (
     DOWNLOAD_IMAGES,
     POLL_FEEDS,
-    PUBLISH_TOPICS,
     REFRESH_FEEDS,
     download_images,
     poll_feeds,
-    publish_topics,
     refresh_feeds,
 )
-from rss_pipeline.orchestration.looks import Awaits, Looks
-from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REFRESH_TAGS
+from rss_pipeline.orchestration.looks import Looks
+from rss_pipeline.orchestration.parts import Building, Starts, Works
+from rss_pipeline.orchestration.queueing import REFRESH_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_runs, recent_runs_of_shards
 from rss_pipeline.orchestration.registry_partitions import register
-from rss_pipeline.orchestration.triggers import Decide, Decision, Tick
-from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
+from rss_pipeline.orchestration.triggers import Decision
 from rss_pipeline.pipeline.registry.sync import sync_registry
+from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline.pipeline.triggers.images import decide_fresh, most_at_once
 from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
 from rss_pipeline.pipeline.triggers.refresh import decide_refresh
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.pipeline.triggers.shards import decide_by_shard, look_seconds, polls_of_all
+from rss_pipeline.reader.user_backups import back_up_users
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -64,95 +55,10 @@ SYNCED_FOR = timedelta(hours=1)
 BACK_UP_SECONDS = 20.0
 """A tick that takes longer than a minute fails."""
 
-_logger = logging.getLogger(__name__)
 
-
-Work = Callable[[dg.SensorEvaluationContext, Settings, Clock], str]
-"""The work of a sensor that starts no run: its result is a sentence."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Starts:
-    """A sensor that starts runs of a job."""
-
-    name: str
-    job: Any
-    decide: Callable[[Settings], Decide]
-    awaits: Awaits
-    concerns: str
-    description: str
-    seconds: Callable[[Settings], int] = lambda _: 60
-    tags: Mapping[str, str] = field(default_factory=lambda: DAEMON_TAGS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Works:
-    """A sensor that works itself."""
-
-    name: str
-    work: Callable[[Looks], Work]
-    concerns: str
-    description: str
-    seconds: int = 30
-
-
-def build_sensors(settings: Settings, *, clock: Clock, looks: Looks) -> list[dg.SensorDefinition]:
-    """All sensors but the alerts; they run from the start."""
-    return [
-        *(_starting(each, settings, clock, looks) for each in _STARTING),
-        *(_working(each, settings, clock, looks) for each in _WORKING),
-    ]
-
-
-def _starting(sensor: _Starts, settings: Settings, clock: Clock, looks: Looks) -> dg.SensorDefinition:
-    decide = sensor.decide(settings)
-
-    def evaluate(context: dg.SensorEvaluationContext) -> Tick:
-        return looks.tick(
-            sensor.name,
-            sensor.job.name,
-            decide,
-            context.instance,
-            awaits=sensor.awaits,
-            now=clock(),
-            tags=sensor.tags,
-        )
-
-    return dg.sensor(
-        name=sensor.name,
-        job=sensor.job,
-        minimum_interval_seconds=sensor.seconds(settings),
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        tags={CONCERNS: sensor.concerns, **sensor.tags},
-        owners=OWNERS,
-        description=sensor.description,
-    )(evaluate)
-
-
-def _working(sensor: _Works, settings: Settings, clock: Clock, looks: Looks) -> dg.SensorDefinition:
-    work = sensor.work(looks)
-
-    def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        # The result is a skip reason and no log line: a tick that logs costs a file, each half a minute.
-        try:
-            said, error = work(context, settings, clock), ""
-        except RssPipelineError as failed:
-            said = error = str(failed)
-        if error != (context.cursor or ""):
-            context.update_cursor(error)
-            if error:
-                # To the terminal of `up`, once: this logger is none that Dagster captures.
-                _logger.warning("%s: %s", sensor.name, plain_lines(error))
-        return dg.SkipReason(said)
-
-    return dg.sensor(
-        name=sensor.name,
-        minimum_interval_seconds=sensor.seconds,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        tags={CONCERNS: sensor.concerns},
-        owners=OWNERS,
-        description=sensor.description,
-    )(evaluate)
+def build_sensors(of: Building) -> list[dg.SensorDefinition]:
+    """All sensors but those of features; they run from the start."""
+    return [sensor.build(of) for sensor in (*_STARTING, *_WORKING)]
 
 
 def decide_poll(
@@ -190,21 +96,6 @@ def decide_refreshes(database: Database, instance: dg.DagsterInstance, now: date
         return decide_refresh(waiting, (), (), now=now)
     return decide_refresh(
         waiting, recent_runs(instance, REFRESH_FEEDS), leases.live_run_ids(database), now=now
-    )
-
-
-def decide_publish(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
-    """Start a publication or wait, by the topics that are due and the newest publications and polls."""
-    # The list of topics alone is left to the next poll.
-    found = [id for id in publications.due(database, now=now) if id != publications.INDEX]
-    if not found:
-        return decide_publication((), (), (), (), now=now)
-    return decide_publication(
-        found,
-        recent_runs(instance, PUBLISH_TOPICS),
-        recent_runs(instance, POLL_FEEDS),
-        leases.live_run_ids(database),
-        now=now,
     )
 
 
@@ -271,7 +162,7 @@ def _back_up_users(context: dg.SensorEvaluationContext, settings: Settings, cloc
 
 
 _STARTING = (
-    _Starts(
+    Starts(
         name="poll_feeds_when_due",
         job=poll_feeds,
         decide=lambda settings: partial(decide_poll, shards=settings.shards),
@@ -282,7 +173,7 @@ _STARTING = (
         " feeds are due. After a poll of all feeds that left some, it starts the next one. With RSS_SHARDS"
         " it does so for each shard.",
     ),
-    _Starts(
+    Starts(
         name="refresh_feeds_when_requested",
         job=refresh_feeds,
         decide=lambda _: decide_refreshes,
@@ -293,16 +184,7 @@ _STARTING = (
         description="Starts visits that users of the reader requested and that `rss-pipeline up` did not"
         " start at once: the reader is on another machine, or a run was killed.",
     ),
-    _Starts(
-        name="publish_when_changed",
-        job=publish_topics,
-        decide=lambda _: decide_publish,
-        awaits=awaiting.topics,
-        concerns="topics",
-        description="Starts a publication when topics changed that no poll publishes: by a replay, a"
-        " repair, a clean, images archived later, a change of `topics:`, or what another machine collected.",
-    ),
-    _Starts(
+    Starts(
         name="download_images_when_waiting",
         job=download_images,
         decide=lambda settings: partial(decide_download, at_once=most_at_once(settings.shards)),
@@ -313,20 +195,20 @@ _STARTING = (
     ),
 )
 _WORKING = (
-    _Works(
+    Works(
         name="sync_registry",
         work=_Sync,
         concerns="feeds",
         description="Applies changes of feeds.yaml: new feeds, changed feeds, and feeds that were removed or"
         " came back.",
     ),
-    _Works(
+    Works(
         name="end_dead_runs",
         work=lambda _: _end_dead_runs,
         concerns="upkeep",
         description="Ends runs without a living process, so that they take no place in the queue.",
     ),
-    _Works(
+    Works(
         name="back_up_users",
         work=lambda _: _back_up_users,
         concerns="upkeep",

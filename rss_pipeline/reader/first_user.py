@@ -1,6 +1,6 @@
 """The first user, who adds themselves: while there is none, no one could let them in.
 
-Who has to know the code is decided in api/; other users are added by pipeline/accounts.
+Who has to know the code is decided in api/; other users are added by reader/accounts.
 """
 
 import secrets
@@ -13,7 +13,8 @@ from rss_pipeline.reader.accounts.passwords import hash_password
 from rss_pipeline.reader.accounts.users import check_new_name
 from rss_pipeline.reader.listed_feeds import read_list, wanted_listed
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.accounts import first_user_code, users
+from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import users as first_user_code
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.installation import put_contact
 from rss_pipeline.storage.subscriptions.subscriptions import joinable_listed, subscribe

@@ -1,6 +1,6 @@
 """The sanitized HTML of items in the table item_html: written with an item's images, read when it is served.
 
-How HTML is sanitized is collector.sanitize's, how it is kept and served pipeline.reading's. Only stores that
+How HTML is sanitized is collector.sanitize's, how it is kept and served reader's. Only stores that
 take bytes have it.
 """
 

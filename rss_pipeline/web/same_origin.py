@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from rss_pipeline.web.authority import Authority, read_authority, read_origin
-from rss_pipeline.web.headers import headers_named, origins, shown
+from rss_pipeline.web.authority import Authority, headers_named, origins, read_authority, read_origin, shown
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -288,7 +288,7 @@ def archive(world: World) -> None:
 
 def repair(world: World) -> None:
     [row] = world.database.query("SELECT backup_key FROM items WHERE id = ?", [ONE]).rows
-    rows = replay.known_rows(
+    rows = items.known_rows(
         items.item_rows("a", [item("1", title="Repaired", content_html=SHOWN)], fetched_at=NOW)
     )
     assert replay.repair(world.database, rows.values(), feed_id="a", backup_key=row["backup_key"], now=NOW)

@@ -15,8 +15,6 @@ from click.testing import CliRunner
 from rss_pipeline.cli.main import main
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
-from rss_pipeline.cli.output.upkeep import show_checks
-from rss_pipeline.features.health.model import Finding
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import PATIENCE
@@ -127,7 +125,6 @@ def test_what_a_command_forgets_the_terminal_still_does(
     counts = dict.fromkeys(("stored", "unchanged", "failed", "items_new", "gaps"), 1)
     failures = [("page", "html", HOSTILE)]
     PollResult(counts=counts, failures=failures, errors=[HOSTILE], runs=["1"]).show()
-    show_checks([Finding("feed warnings", "warning", HOSTILE, f"Fix it: {HOSTILE}")])
     table = terminal.new_table("feed")
     table.add_row(HOSTILE)
     console = terminal.new_console()

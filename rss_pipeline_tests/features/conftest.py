@@ -2,7 +2,6 @@
 
 from rss_pipeline_tests.api.conftest import reader
 from rss_pipeline_tests.cli.conftest import collected, collected_in_runs, invoke
-from rss_pipeline_tests.pipeline.conftest import prepared
 from rss_pipeline_tests.storage.conftest import (
     database,
     empty_d1,
@@ -32,7 +31,6 @@ __all__ = [
     "migrated_schema",
     "nobody",
     "objects",
-    "prepared",
     "public_folder",
     "r2",
     "reader",

@@ -8,12 +8,10 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.fleet import checks as fleet_checks
-from rss_pipeline.features.health import asset_checks, checks
+from rss_pipeline.features.health import checks
 from rss_pipeline.features.health.diagnostics import BackupLoss
 from rss_pipeline.features.health.health_rows import Concerned
 from rss_pipeline.features.health.stores import backups_there, check_size, database_has_room, disk_room
-from rss_pipeline.orchestration import jobs
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import NOON, rss
@@ -133,14 +131,6 @@ def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: Dagster
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
     graph = definitions.resolve_asset_graph()
     assert {key.name for key in graph.asset_check_keys} == CHECKS
-
-
-def test_the_fleet_s_checks_know_the_jobs_by_their_names() -> None:
-    """The pipeline knows no Dagster, so it cannot import them."""
-    assert (fleet_checks.POLL_FEEDS, fleet_checks.CHECK_HEALTH) == (
-        jobs.POLL_FEEDS,
-        asset_checks.CHECK_HEALTH,
-    )
 
 
 def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: DagsterPipeline) -> None:

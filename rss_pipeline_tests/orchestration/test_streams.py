@@ -1,6 +1,6 @@
 """Streams in Dagster: their partitions, the events of a poll and of a changed selector, a judgement by hand.
 
-Which items belong to a stream is in collector/streams and pipeline/streams.
+Which items belong to a stream is in features/streams.
 """
 
 from typing import Any

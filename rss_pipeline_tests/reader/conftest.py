@@ -2,6 +2,7 @@
 
 import pytest
 
+from rss_pipeline_tests.pipeline.conftest import prepared
 from rss_pipeline_tests.storage.conftest import (
     database,
     empty_d1,
@@ -17,6 +18,7 @@ __all__ = [
     "empty_d1",
     "migrated_d1",
     "migrated_schema",
+    "prepared",
     "shared_d1",
     "sqlite",
 ]

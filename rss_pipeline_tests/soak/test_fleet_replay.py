@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.replay.parts import Part, parts
+from rss_pipeline.features.replay.service import Part, parts
 from rss_pipeline_tests.support.fleet import Machines, fleet
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -64,7 +64,7 @@ def kept(database: Database) -> int:
 
 
 def repair(database: Database, guid: str, at: datetime) -> None:
-    rows = replay.known_rows(items.item_rows("a", [item(guid, title="New")], fetched_at=NOW))
+    rows = items.known_rows(items.item_rows("a", [item(guid, title="New")], fetched_at=NOW))
     assert replay.repair(database, rows.values(), feed_id="a", backup_key=KEY, now=at)
 
 

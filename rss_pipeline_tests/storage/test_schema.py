@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.features.copy.tables import fingerprint
+from rss_pipeline.features.copy.sql import fingerprint
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase

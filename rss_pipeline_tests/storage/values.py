@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.ending import Ending, IfGap
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, FeedSpec, NextVisit
-from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.item import FeedHeader, Item
-from rss_pipeline.collector.models.outcome import Document, NotModified, Parsed, Response
+from rss_pipeline.collector.models.item import FeedHeader, Item, PublisherHints
+from rss_pipeline.collector.models.outcome import Document, Ending, IfGap, NotModified, Parsed, Response
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Database, Row, Statement, item_bytes
 from rss_pipeline.storage.feeds import claims, closings, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import cast
 
-from rss_pipeline.features.health.checks import CHECKS
+from rss_pipeline.features.health.checks import all_checks
 from rss_pipeline.features.health.model import Finding, Look
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
@@ -27,5 +27,5 @@ def checked(
         now=now,
         at_once=True,
     )
-    found = [check.find(look) for check in CHECKS if check.name in names]
+    found = [check.find(look) for check in all_checks() if check.name in names]
     return [each.naming() for each in found if each is not None]

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.orchestration.reporting.feeds import to_report
 from rss_pipeline.pipeline.images.download import download_images
 from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
@@ -24,7 +25,6 @@ from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session, Shared
-from rss_pipeline.pipeline.visits.failure_reports import to_report
 from rss_pipeline.pipeline.visits.our_outage import raise_for_our_outage
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done

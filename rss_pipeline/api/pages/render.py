@@ -201,7 +201,7 @@ def page_headers(stores: Stores, *, publisher_images: bool = False) -> Mapping[s
 
 
 def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
-    """The policy. Images of publishers are allowed where bodies have them (pipeline/reading/page_html.py): by
+    """The policy. Images of publishers are allowed where bodies have them (reader/page_html.py): by
     the user's preference. Their audio and video comes only once somebody plays it, and so do the frames of
     players, which the page's script makes then."""
     directives = {

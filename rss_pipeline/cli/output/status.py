@@ -7,28 +7,24 @@ columns, or as many as COLUMNS says.
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console, plain
-from rss_pipeline.collector.models.clock import duration, from_instant, instant, rough
+from rss_pipeline.collector.models.clock import from_instant, instant, rough
 from rss_pipeline.collector.models.shard import Shard
-from rss_pipeline.features.fleet.machines import Fleet, Seen
-from rss_pipeline.storage.database import Row
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline.storage.feeds.holds import ON_HOLD
 from rss_pipeline.storage.feeds.predicates import UNREAD_HEALTH
 from rss_pipeline.storage.feeds.unused import UNUSED_AFTER
 from rss_pipeline.storage.reports.overview import Overview, Problem
-
-if TYPE_CHECKING:
-    from rss_pipeline.features.health.model import Finding
-
 
 FEEDS_LISTED = 50
 """Feeds that `status` lists without --limit."""
@@ -46,6 +42,34 @@ _STYLES = {
     "moved": "yellow",
 }
 _GAP = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusLook:
+    """The question that `status` answers, and the place where a feature reads its section."""
+
+    database: Database
+    settings: Settings
+    now: datetime
+    feed_id: str | None
+    """None for all feeds."""
+    as_json: bool
+    lists_all: bool
+    """True after `--limit 0`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSection:
+    """The part of `status` that is a feature's."""
+
+    as_json: Mapping[str, object]
+    """Keys of `--json`."""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """Fields of `status FEED`."""
+    show: Callable[[], None] = lambda: None
+    """Prints it, in the list of all feeds."""
+    is_above: bool = False
+    """True if it is printed above the feeds."""
 
 
 def disk_use(paths: Mapping[str, Path]) -> dict[str, dict[str, int | bool]]:
@@ -97,14 +121,14 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
     elif next_at is not None:
         console.print(f"nothing due now, the next visit is in {_from_now(next_at, now)}")
     if whole.unused:
-        _print_wrapped(
+        print_wrapped(
             Text(
                 f"{whole.unused:,} without subscribers any more: removed with their items"
                 f" {UNUSED_AFTER.days} days after the last one left"
             )
         )
     if taken_out := whole.unregistered - whole.unused:
-        _print_wrapped(
+        print_wrapped(
             Text(
                 f"{taken_out:,} no longer in feeds.yaml: what was collected stays until it expires,"
                 " or until `rss-pipeline forget --unlisted`"
@@ -137,7 +161,7 @@ def show_shards(shards: Mapping[Shard, DueSummary], *, due: int, now: datetime) 
     if not named:
         # `due` also counts what a run has claimed; a shard counts what the next one can claim.
         waiting = "runs have claimed what is due, or its hosts" if due else "nothing is due"
-    _print_wrapped(Text(f"{len(shards)} shards: {waiting}"))
+    print_wrapped(Text(f"{len(shards)} shards: {waiting}"))
 
 
 def shards_as_json(shards: Mapping[Shard, DueSummary]) -> list[dict[str, object]]:
@@ -149,11 +173,11 @@ def shards_as_json(shards: Mapping[Shard, DueSummary]) -> list[dict[str, object]
 
 
 def _print_counts(counts: Sequence[tuple[int, str]]) -> None:
-    _print_wrapped(Text(", ".join(text for count, text in counts if count)))
+    print_wrapped(Text(", ".join(text for count, text in counts if count)))
 
 
-def _print_wrapped(text: Text, *, indent: int = 0) -> None:
-    """The text in lines of the console's width, without blanks at their ends: a pipe would keep them."""
+def print_wrapped(text: Text, *, indent: int = 0) -> None:
+    """Print it in lines of the console's width, without blanks at their ends: a pipe would keep them."""
     console = new_console()
     for line in text.wrap(console, max(console.width - indent, 20)):
         line.rstrip()
@@ -211,7 +235,7 @@ def show_feeds(rows: Sequence[Row], *, more: int, now: datetime, verbose: bool) 
     for row, line in zip(rows, lines, strict=True):
         console.print(_line(line, widths, [column.style(row) for column in COLUMNS]))
         for sentence in _details(row) if verbose else ():
-            _print_wrapped(Text(sentence), indent=4)
+            print_wrapped(Text(sentence), indent=4)
     if more > 0:
         console.print(f"... and {more:,} more: --limit 0 shows all")
 
@@ -275,11 +299,11 @@ def show_problems(found: Sequence[Problem], *, more: int) -> None:
         console.print()
     for problem in found:
         style = "yellow" if problem.kind == "warning" else "red"
-        _print_wrapped(Text.assemble((f"{problem.kind}: ", style), plain(problem.sentence)))
+        print_wrapped(Text.assemble((f"{problem.kind}: ", style), plain(problem.sentence)))
         names = [f"{id} ({_times(failures)})" if failures else id for id, failures in problem.feeds]
         if problem.count > len(names):
             names.append(f"... and {problem.count - len(names):,} more feeds")
-        _print_wrapped(Text(", ".join(names)), indent=4)
+        print_wrapped(Text(", ".join(names)), indent=4)
     if more > 0:
         console.print(
             f"... and {more:,} more errors and warnings: `rss-pipeline status FEED` shows one feed's"
@@ -293,66 +317,6 @@ def show_notes(rows: Sequence[Row]) -> None:
     if notes:
         console.print()
     for id, note in notes[:_NOTES_LISTED]:
-        _print_wrapped(Text.assemble((f"{id}: ", "yellow"), plain(note)))
+        print_wrapped(Text.assemble((f"{id}: ", "yellow"), plain(note)))
     if len(notes) > _NOTES_LISTED:
         console.print(f"... and {len(notes) - _NOTES_LISTED:,} more notes: -v shows all")
-
-
-# The lines of `status` about a fleet: its machines, when each was seen, what each runs.
-
-
-def fleet_as_json(fleet: Fleet, check: "Finding") -> dict[str, object]:
-    """The fleet for programs. `check` says what is wrong with it."""
-    return {
-        "state": check.state,
-        "found": check.found,
-        "places": fleet.places(),
-        "machines": [
-            {
-                "role": seen.member.role,
-                "name": seen.member.name,
-                "host": seen.member.host,
-                "pid": seen.member.pid,
-                "version": seen.member.code_version,
-                "runs_at_once": seen.member.runs_at_once,
-                "started_at": instant(seen.started_at),
-                "seen_at": instant(seen.seen_at),
-                "is_alive": seen.is_alive(fleet.now),
-                "clock_offset_seconds": seen.clock_offset,
-                "runs": [
-                    {
-                        "id": run.run_id,
-                        "job": run.job,
-                        "queue": run.queue,
-                        "detail": run.detail,
-                        "started_at": instant(run.started_at),
-                    }
-                    for run in fleet.runs_of(seen)
-                ],
-            }
-            for seen in fleet.machines
-        ],
-    }
-
-
-def show_fleet(fleet: Fleet, check: "Finding") -> None:
-    """A sentence, then a line for each machine, and one for each of its runs."""
-    console = new_console()
-    console.print()
-    console.print(Text(check.sentences, style="" if check.state == "ok" else "yellow"))
-    for seen in fleet.machines:
-        console.print(Text(_machine_line(seen, fleet), style="" if seen.is_alive(fleet.now) else "red"))
-        for run in fleet.runs_of(seen):
-            detail = "" if run.detail is None else f" {run.detail}"
-            age = duration(max(fleet.now - run.started_at, timedelta()))
-            console.print(Text(f"    {run.job}{detail}, since {age} ({run.run_id[:8]})"))
-
-
-def _machine_line(seen: Seen, fleet: Fleet) -> str:
-    member = seen.member
-    where = "" if member.host == member.name else f" on {member.host}"
-    count = len(fleet.runs_of(seen))
-    what = (
-        "the main machine" if member.role == "main" else f"{count} of {member.runs_at_once + 1} places taken"
-    )
-    return f"  {member.name}{where}: {what}, seen {duration(max(fleet.now - seen.seen_at, timedelta()))} ago"

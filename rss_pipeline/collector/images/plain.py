@@ -19,7 +19,7 @@ _ATTRIBUTE = r"""[ \t\r\n]++[a-zA-Z][a-zA-Z0-9_-]*+(?:=(?:"[^"<>]*+"|'[^'<>]*+')
 _WELL_FORMED = re.compile(
     rf"(?:[^<\0]*+</?+[a-zA-Z][a-zA-Z0-9]*+(?:{_ATTRIBUTE}){{0,100}}+[ \t\r\n]*+/?+>)*+[^<\0]*+"
 )
-"""HTML with nothing but text and tags, these with few attributes: see overloaded.py."""
+"""HTML with nothing but text and tags, these with few attributes: see find.py."""
 _NAME = re.compile("</?([a-zA-Z][a-zA-Z0-9]*+)")
 _ELEMENTS = (
     "a abbr acronym address article aside b big blockquote br center cite code dd del details dfn "

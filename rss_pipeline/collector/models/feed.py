@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from rss_pipeline.collector.models.failure import FailureKind
-from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.item import FeedHeader
+from rss_pipeline.collector.models.item import FeedHeader, PublisherHints
 from rss_pipeline.features.streams.model import StreamSpec
 
 ItemKey = Literal["guid", "link", "title+date"]

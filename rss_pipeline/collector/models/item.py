@@ -2,15 +2,36 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 from xml.etree.ElementTree import Element
 
-from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.identity import Identities
 
+# Hints of a publisher on how often its feed changes and when not to request it.
+#
+# One value from the parsed document to the next visit; its columns are in storage.feeds.feed_row, its effect
+# is in collector.schedule.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherHints:
+    """The hints of a feed's last document and of the answer that brought it."""
+
+    max_age: int | None = None
+    """Seconds for which that answer, or a later 304, said it stays fresh."""
+    ttl: timedelta | None = None
+    """The interval of `<ttl>`, else of sy:updatePeriod."""
+    updates: tuple[datetime, ...] = ()
+    """Publication times of the newest items, newest first."""
+    skip_hours: frozenset[int] = frozenset()
+    """UTC hours 0 to 23 without requests (RSS skipHours)."""
+    skip_days: frozenset[int] = frozenset()
+    """Weekdays without requests, Monday 0 (RSS skipDays)."""
+
+
 # A document as a tree of elements, with the element of each item, for streams that are selected by XPath.
-# Only a parser makes one, and only collector.streams reads it: it leaves no process and is never stored.
+# Only a parser makes one, and only features.streams reads it: it leaves no process and is never stored.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

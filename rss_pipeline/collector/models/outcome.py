@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rss_pipeline.collector.models.clock import LONGEST
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.feed import FeedAddress, GapHistory, NextVisit
+from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.features.streams.model import SelectorField
@@ -151,3 +152,28 @@ class CutOff:
     """Seconds that a redirect of the visit asked to wait."""
     before_any_answer: bool = False
     """No feed has ever been answered: a first start without network."""
+
+
+# Ending of a visit: when its feed is visited next and why, where it is requested, what a gap would change.
+#
+# Values only; collector.schedule.after_visit makes them and storage.feeds.closings writes them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IfGap:
+    """The ending if all items of the document turn out to be new, so that items were probably missed."""
+
+    next: NextVisit
+    gaps: GapHistory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The next visit of a feed, its address, the other ending that a gap would mean, and a hold."""
+
+    next: NextVisit
+    address: FeedAddress
+    if_gap: IfGap | None = None
+    """None if new items alone would not show a gap."""
+    hold: FeedHold | None = None
+    """No visit before its end, also none by hand: the feed has written its most backups of a day."""

@@ -32,3 +32,11 @@ def json_text(value: Any, **options: Any) -> str:
     """A value as JSON that a terminal may show: json.dumps escapes U+0000 to U+001F only, this the rest."""
     text = json.dumps(value, ensure_ascii=False, **options)
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+# Whole numbers of JSON, which has one type of numbers: 3.0 is a whole one.
+
+
+def whole_number(value: object) -> object:
+    """A float that is whole as an int; anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -32,7 +32,6 @@ from rss_pipeline.collector.parse.media import (
     PLAIN_TEXTS,
     html_of_plain,
 )
-from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.pictures import is_file, picture_type, pictures_beside, width_of
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
@@ -42,6 +41,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     byte_count,
     content_and_summary,
     distinct,
+    newest_items,
     trimmed,
 )
 from rss_pipeline.collector.parse.sections import Sections

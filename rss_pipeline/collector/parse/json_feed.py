@@ -14,7 +14,6 @@ from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import rss_title
 from rss_pipeline.collector.parse.authors import author_names
 from rss_pipeline.collector.parse.links import absolute, is_web
-from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.pictures import pictures_beside
 from rss_pipeline.collector.parse.raw_feed import (
     EscapedText,
@@ -23,6 +22,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     byte_count,
     content_and_summary,
     distinct,
+    newest_items,
     trimmed,
 )
 from rss_pipeline.errors import NotAFeed

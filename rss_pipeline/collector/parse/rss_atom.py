@@ -11,8 +11,7 @@ from functools import partial
 from itertools import chain
 from xml.etree.ElementTree import Element
 
-from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.item import ItemTree
+from rss_pipeline.collector.models.item import ItemTree, PublisherHints
 from rss_pipeline.collector.parse.atom_text import atom_html, atom_title, html_title, inner_place, rss_title
 from rss_pipeline.collector.parse.authors import atom_authors, atom_persons, author_names, rss_authors
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
@@ -32,7 +31,6 @@ from rss_pipeline.collector.parse.media import (
     further_title,
     markup,
 )
-from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.pictures import is_file
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
@@ -41,6 +39,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     byte_count,
     content_and_summary,
     distinct,
+    newest_items,
     trimmed,
 )
 from rss_pipeline.collector.parse.xml.fields import (

@@ -1,7 +1,7 @@
 """The keys of one feed in feeds.yaml as pydantic models, and the message for each mistake.
 
 The models get the nodes of `yaml_nodes.py`, so that a message can show the text as written (`${TOKEN}`) and
-never the value. The line of a mistake is added in `validate.py`; streams are read in `stream_entry.py`.
+never the value. The line of a mistake is added in `validate.py`; streams are read in features/streams.
 """
 
 import re

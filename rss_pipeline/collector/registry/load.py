@@ -1,7 +1,7 @@
 """The reader of feeds.yaml: a Registry, or every mistake with its line and a correction.
 
-Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py`, `stream_entry.py` and
-`topic_entry.py`; `pipeline.registry` brings it into the database.
+Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py`, `features/streams/entry.py` and
+`features/topics/registry_entry.py`; `pipeline.registry` brings it into the database.
 """
 
 import os

@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable
 from html import escape, unescape
 
-from rss_pipeline.collector.sanitize.elements import names
-from rss_pipeline.collector.sanitize.markup import Element, start_tag
+from rss_pipeline.collector.sanitize.markup import Element, names, start_tag
 
 _GLOBAL = names("dir displaystyle scriptlevel mathvariant mathcolor mathbackground mathsize")
 _OPERATOR = names(

@@ -21,9 +21,16 @@ import nh3
 from rss_pipeline.collector.parse.image_references import LAZY_SRC, may_stand_in
 from rss_pipeline.collector.parse.links import SCHEMES, absolute, is_web, web_base
 from rss_pipeline.collector.sanitize import mathml, svg
-from rss_pipeline.collector.sanitize.elements import ATTRIBUTES, TAGS, names
 from rss_pipeline.collector.sanitize.embeds import POST_SIGNS, POST_TAGS, player, post
-from rss_pipeline.collector.sanitize.markup import Element, parsed, start_tag, with_attribute
+from rss_pipeline.collector.sanitize.markup import (
+    ATTRIBUTES,
+    TAGS,
+    Element,
+    names,
+    parsed,
+    start_tag,
+    with_attribute,
+)
 
 ID_PREFIX = "user-content-"
 """The start of each id in sanitized HTML: none is a name of a page's own, and none hides one of its scripts'

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import accumulate, chain
 
-from rss_pipeline.collector.sanitize.elements import names
-from rss_pipeline.collector.sanitize.markup import Element, start_tag
+from rss_pipeline.collector.sanitize.markup import Element, names, start_tag
 
 _PAINTED = names(
     """id transform aria-label opacity color display visibility clip-path clip-rule mask fill fill-opacity

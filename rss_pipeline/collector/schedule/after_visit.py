@@ -7,11 +7,10 @@ is released without a visit (skipped hours, an unreadable registry) comes from n
 from dataclasses import replace
 from datetime import datetime
 
-from rss_pipeline.collector.models.ending import Ending, IfGap
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, NextVisit
 from rss_pipeline.collector.models.hold import FeedHold, HostHold, OnHold
-from rss_pipeline.collector.models.outcome import CutOff, NotModified, Parsed
+from rss_pipeline.collector.models.outcome import CutOff, Ending, IfGap, NotModified, Parsed
 from rss_pipeline.collector.schedule import gaps, permanent_redirects
 from rss_pipeline.collector.schedule.next_visit import (
     MEGABYTE,

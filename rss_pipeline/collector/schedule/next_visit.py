@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models.clock import LONGEST, duration, instant, rough, whole_second
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, NextVisit
-from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
+from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.schedule import auto_interval, gaps
 from rss_pipeline.collector.schedule.auto_interval import LONGEST_ALIVE, SHORTEST, AutoInterval
 

@@ -1,6 +1,6 @@
 """The sides of a copy: a database and an object store, by a name that the command line takes.
 
-What is copied between two sides is stores.py's.
+What is copied between two sides is service.py's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from pathlib import Path
 from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.storage.backends.backend import DatabaseBackend, ObjectsBackend
-from rss_pipeline.storage.backends.connect import DATABASES, OBJECTS, Stores, folder_address, opened
+from rss_pipeline.storage.backends.connect import DATABASES, OBJECTS, folder_address, opened
 from rss_pipeline.storage.backends.folder.backend import OBJECTS_FOLDER, FolderBackend
 from rss_pipeline.storage.backends.sqlite.backend import DATABASE_FILE, SqliteBackend
 from rss_pipeline.storage.database import Database
@@ -73,15 +73,6 @@ def open_side(environ: Mapping[str, str], name: str, *, cwd: Path, as_source: bo
             database=opened_database,
             objects=objects.open(),
         )
-
-
-def side_of(stores: Stores, *, at_home: bool = False, folder: bool = False) -> str:
-    """The name of the side of these stores; of one with the database in the home, or the folder in the home
-    for objects, where that is said."""
-    database = DATABASES[0] if at_home else stores.database
-    objects = OBJECTS[0] if folder else stores.objects
-    name = f"{database.name}+{objects.name}"
-    return "embedded" if name == "sqlite+folder" else name
 
 
 def _kinds(name: str, environ: Mapping[str, str]) -> tuple[type[DatabaseBackend], type[ObjectsBackend]]:

@@ -1,21 +1,26 @@
-"""The checks of several machines: are workers alive, does their broker answer, and what to add where feeds
-wait.
-
-The machines are read by storage/fleet.
-"""
+"""The health check of several machines: are workers alive? And what to add where feeds wait."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 from rss_pipeline.collector.models.clock import instant, rough
-from rss_pipeline.errors import BrokerUnavailable
+from rss_pipeline.features.fleet import workers
 from rss_pipeline.features.fleet.machines import HIGH, Fleet, Seen
 from rss_pipeline.features.health import health_rows as tables
-from rss_pipeline.features.health.model import SKEW_FAILURE, SKEW_WARNING, Finding, State, counted, worst_of
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.features.health.model import (
+    OFTEN,
+    SKEW_FAILURE,
+    SKEW_WARNING,
+    Check,
+    Finding,
+    Look,
+    State,
+    Watch,
+    counted,
+    worst_of,
+)
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
 
 POLL_FEEDS = "poll_feeds"
@@ -28,7 +33,6 @@ TAKEN_OVER = timedelta(minutes=5)
 CONNECTIONS_OF_MAIN = 14
 CONNECTIONS_OF_A_PLACE = 3
 """Most connections at once, as measured; a worker has a place for a person's run besides the others."""
-ANSWER_SECONDS = 5.0
 
 
 def check_machines(database: Database, machines: Fleet, settings: Settings, *, now: datetime) -> Finding:
@@ -136,6 +140,13 @@ def _taken_over(fleet: Fleet, dead: Sequence[Seen], waiting: int) -> str:
     return "Other workers have taken over their feeds and runs."
 
 
+def backlog_advice(database: Database, settings: Settings) -> str | None:
+    """Advice where feeds wait; None without a fleet."""
+    if settings.fleet is None:
+        return None
+    return what_to_add(workers.fleet(database), shards=settings.shards)
+
+
 def what_to_add(fleet: Fleet, *, shards: int) -> str:
     """Advice for a fleet in which feeds wait, by the figures: workers, shards or connections."""
     alive = fleet.living_workers
@@ -177,64 +188,36 @@ def _row(seen: Seen, fleet: Fleet) -> Row:
     }
 
 
-def check_broker(fleet: FleetSettings, *, ca_file: Path | None = None) -> None:
-    """Check that the broker answers, and that it takes messages. `ca_file` is trusted besides the usual
-    authorities, where it speaks TLS.
-
-    Raises:
-        BrokerUnavailable: with a sentence that says what to do. It never has the password.
-    """
-    try:
-        from redis import Redis
-        from redis import exceptions as problems
-    except ImportError as error:
-        raise BrokerUnavailable(
-            f"a fleet needs more packages: run `pip install 'rss_pipeline[fleet]'` ({error})"
-        ) from error
-    advice: tuple[tuple[type[Exception], str], ...] = (
-        (problems.AuthenticationWrongNumberOfArgsError, "check user and password in RSS_BROKER_URL"),
-        (problems.AuthenticationError, "check user and password in RSS_BROKER_URL"),
-        (
-            problems.NoPermissionError,
-            "the user of RSS_BROKER_URL may not use it: give it all commands and keys",
-        ),
-        (problems.BusyLoadingError, "Redis is starting; try again in a moment"),
-        (
-            problems.ReadOnlyError,
-            "it is a replica that takes no messages: name the primary in RSS_BROKER_URL",
-        ),
-        (problems.OutOfMemoryError, "Redis has no memory left: raise its maxmemory"),
-        (problems.TimeoutError, "it does not answer: check host and port in RSS_BROKER_URL, and the network"),
-        (
-            problems.ConnectionError,
-            "the server there is not Redis: check RSS_BROKER_URL, and start it",
-        ),
+def signature(found: Fleet) -> str:
+    """A text that changes when a machine comes or goes, or is alive or dead, and not with the time."""
+    return " ".join(
+        f"{seen.member.role}:{seen.member.incarnation}:{'alive' if seen.is_alive(found.now) else 'dead'}"
+        for seen in found.machines
     )
-    is_tls = fleet.broker_where.startswith("rediss")
-    tls: dict[str, Any] = {"ssl_ca_certs": str(ca_file)} if is_tls and ca_file is not None else {}
-    try:
-        with Redis.from_url(
-            fleet.broker_url,
-            socket_timeout=ANSWER_SECONDS,
-            socket_connect_timeout=ANSWER_SECONDS,
-            **tls,
-        ) as client:
-            client.ping()
-            # An answer is no proof that it takes a message: it may be a replica, or full.
-            client.set("rss_pipeline:check", "1", ex=1)
-    except (problems.RedisError, OSError, ValueError) as error:
-        text = " ".join(str(error).split())
-        what = next((said for kind, said in advice if isinstance(error, kind)), "see the log of Redis")
-        if "invalid password" in text.lower() or "WRONGPASS" in text or "NOAUTH" in text:
-            what = "check user and password in RSS_BROKER_URL"
-        elif "CERTIFICATE_VERIFY_FAILED" in text:
-            what = (
-                "its certificate is not trusted: name its authority in RSS_CA_FILE, and its name in the URL"
-            )
-        elif isinstance(error, problems.TimeoutError) and is_tls:
-            what += "; rediss:// is for one with TLS"
-        elif "DB index" in text:
-            what = "it has fewer databases: correct the number at the end of RSS_BROKER_URL"
-        raise BrokerUnavailable(
-            f"the broker cannot be used: {what}. {fleet.broker_where}: {text or type(error).__name__}"
-        ) from error
+
+
+def _look(look: Look) -> tuple[Finding, str]:
+    found = workers.fleet(look.database)
+    return check_machines(look.database, found, look.settings, now=look.now), signature(found)
+
+
+CHECKS = (
+    Check(
+        name="workers_alive",
+        find=lambda look: _look(look)[0],
+        description="The main machine and at least one worker were seen within a minute, no worker has died"
+        " within the last day, and all have the version and the time of the main machine.",
+        asset="feeds",
+        doctor="machines",
+        alert="failure",
+        may_pass=True,
+        every=OFTEN,
+        follows="dates_readable",
+        is_on=lambda settings: settings.fleet is not None,
+        watch=Watch(
+            sensor="watch_workers",
+            description="Evaluates the check `workers_alive` when a worker has joined, left or died.",
+            look=_look,
+        ),
+    ),
+)

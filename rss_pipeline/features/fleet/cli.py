@@ -16,7 +16,7 @@ from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.supervisor import ending_signals
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
-from rss_pipeline.features.fleet.checks import check_broker
+from rss_pipeline.features.fleet.broker import check_broker
 from rss_pipeline.features.fleet.joining import check_clock_of_joining, has_mark, join, mark, this_machine
 from rss_pipeline.features.fleet.machines import DEFAULT, HIGH, Member
 from rss_pipeline.features.fleet.membership import Membership, Over, beating

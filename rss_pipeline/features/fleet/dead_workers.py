@@ -1,6 +1,6 @@
 """The runs of dead workers: ended on the main machine, by the table of workers and the database's clock.
 
-Which those are is decided in pipeline/fleet/lost_runs.py. Dagster starts such a run again (`run_retries`);
+Which those are is decided in features/fleet/lost_runs.py. Dagster starts such a run again (`run_retries`);
 its feeds are due when its lease is over.
 """
 

@@ -1,6 +1,6 @@
-"""Joining the fleet: may this machine, by its version, its clock and its name? The row is storage/fleet's.
+"""Joining the fleet: may this machine, by its version, its clock and its name? The row is in workers.py.
 
-The broker is looked at in health/fleet_checks.py, the schema where the database is opened.
+The broker is looked at in checks.py, the schema where the database is opened.
 """
 
 import hashlib

@@ -8,21 +8,23 @@ model.py         Check, Finding, Look
 checks.py        the table, and the checks of feeds, images, streams and topics
 stores.py        the database, the object store, Dagster's folder, their disk
 public_objects.py  what everybody can read
-fleet_checks.py  several machines, and their broker
+../fleet/checks.py  several machines, and their broker
 network.py       a first look at the network, for `doctor`
+cli.py           the command `doctor`
 doctor.py        all of it for a person: what the table has, and what must be right before it can be asked
 alerts.py        the one `alert` with its cursor and back-off, and the looks that find what to report
 webhook.py       a message as Slack and Discord take it
 metrics.py       figures for Prometheus
-feed_notes.py    sentences of `status`
 
-Queries are in storage/reports; orchestration/checks.py and orchestration/alerts.py are the asset checks and
-sensors.
+Queries are in health_rows.py and storage/reports; asset_checks.py and alert_sensor.py are Dagster's.
 """
 
 from rss_pipeline.features.feature import Feature, Part
 
 FEATURE = Feature(
     name="health",
-    commands={"metrics": Part("health.metrics_command:metrics")},
+    commands={
+        "doctor": Part("health.cli:doctor"),
+        "metrics": Part("health.metrics_command:metrics"),
+    },
 )

@@ -1,7 +1,7 @@
 """The sensors that send alerts to the user's webhook: about failed runs, failed checks and feeds that fail.
 
 Off until RSS_ALERT_WEBHOOK is set. The one `alert` and the look at the checks are in
-pipeline/health/alerts.py. An alert that cannot be delivered shows in the sensor's tick and is sent later.
+features/health/alerts.py. An alert that cannot be delivered shows in the sensor's tick and is sent later.
 https://docs.dagster.io/guides/automate/run-status-sensors
 """
 

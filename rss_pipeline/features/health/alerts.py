@@ -2,7 +2,7 @@
 
 Failed checks, checks that are well again, failed runs, and feeds with a tenth failure in a row are such
 facts; any check of the table alerts that names a state for it. The daemon looks by a sensor
-(orchestration/alerts.py). The reader and the workers look in a thread, because a daemon that has ended cannot
+(alert_sensor.py). The reader and the workers look in a thread, because a daemon that has ended cannot
 say so. The form and the delivery of a message are webhook.py's.
 """
 

@@ -1,6 +1,6 @@
 """The health checks, as asset checks, and the job and the schedule that evaluate them.
 
-They are those of the table in pipeline/health/checks.py that name an asset. Each passes, warns or is an
+They are those of the table in features/health/checks.py that name an asset. Each passes, warns or is an
 error, with a sentence on what to do and a table of the feeds concerned. No check blocks a materialization.
 https://docs.dagster.io/guides/test/asset-checks
 """
@@ -11,16 +11,17 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.health.alerts import report_checks
 from rss_pipeline.features.health.checks import health_checks
-from rss_pipeline.features.health.model import Check, Finding, Look
+from rss_pipeline.features.health.model import Check, Finding, Look, Watch
 from rss_pipeline.orchestration.cause_first import cause_first
 from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_objects
+from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.objects import ObjectStore
 
@@ -96,6 +97,54 @@ def _table(rows: Sequence[Row]) -> dg.TableMetadataValue:
         dg.TableRecord({name: "" if value is None else value for name, value in row.items()}) for row in rows
     ]
     return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))
+
+
+def build_watches(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinition]:
+    """The sensors that evaluate a check as soon as its result changes, on the main machine; on by default.
+
+    The job of the other checks may be executed by a worker: it could never say that there is none.
+    """
+    return [
+        _build_watch(check, check.watch, settings, clock=clock)
+        for check in health_checks(settings)
+        if check.watch is not None
+    ]
+
+
+def _build_watch(check: Check, watch: Watch, settings: Settings, *, clock: Clock) -> dg.SensorDefinition:
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason | dg.SensorResult:
+        try:
+            with open_database(settings) as database:
+                look = Look(
+                    database=database,
+                    objects=lambda: open_objects(settings),
+                    settings=settings,
+                    now=clock(),
+                )
+                found, state = watch.look(look)
+        except RssPipelineError as error:
+            return dg.SkipReason(f"The database cannot be read: {error}")
+        if state == context.cursor:
+            return dg.SkipReason(f"{found.found}.")
+        result = check_result(found)
+        evaluation = dg.AssetCheckEvaluation(
+            asset_key=_ASSETS[check.asset or "feeds"],
+            check_name=check.name,
+            passed=result.passed,
+            severity=result.severity,
+            description=result.description,
+            metadata=result.metadata,
+        )
+        return dg.SensorResult(asset_events=[evaluation], skip_reason=f"{found.found}.", cursor=state)
+
+    return dg.sensor(
+        name=watch.sensor,
+        minimum_interval_seconds=watch.seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        tags={CONCERNS: "upkeep"},
+        owners=OWNERS,
+        description=watch.description,
+    )(evaluate)
 
 
 check_health = dg.define_asset_job(

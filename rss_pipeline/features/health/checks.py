@@ -1,18 +1,18 @@
-"""The table of all health checks, and those of feeds, images, streams and topics.
+"""The table of health checks, and those of feeds and images.
 
 A check is a function from what was read to a `Finding`: pure, so that a test passes values and a clock. Its
-entry in `CHECKS` says how it is read and who shows it. Queries are in storage/reports/health.py; the checks
-of stores are in stores.py, those of several machines in fleet_checks.py.
+entry in `CHECKS` says how it is read and who shows it. Queries are in health_rows.py; the checks
+of stores are in stores.py, those of other features in ../fleet/checks.py.
 """
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import cache
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.fleet.checks import check_machines, what_to_add
-from rss_pipeline.features.fleet.workers import fleet
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.health import diagnostics, stores
 from rss_pipeline.features.health import health_rows as tables
 from rss_pipeline.features.health.health_rows import Concerned
@@ -27,8 +27,6 @@ from rss_pipeline.features.health.model import (
     listed,
 )
 from rss_pipeline.features.health.public_objects import public_objects
-from rss_pipeline.features.streams.sql import count_streams, warned_streams
-from rss_pipeline.features.topics.states import topic_states
 from rss_pipeline.pipeline.registry.sync import unconfirmed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
@@ -54,7 +52,7 @@ _BROUGHT = "Users who brought a feed"
 
 
 def no_feed_overdue(found: Concerned, *, now: datetime, to_add: str | None = None) -> Finding:
-    """Feeds that have been due for longer than a poll takes to start. `to_add` is the advice for a fleet."""
+    """Feeds that have been due for longer than a poll takes to start. `to_add` is the advice of a feature."""
     name = "no_feed_overdue"
     lag = _lag(found, now)
     figures = {"feeds": found.count, "lag_seconds": round(lag.total_seconds())}
@@ -184,9 +182,8 @@ def contact_named(settings: Settings, database: Database) -> Finding:
 
 def _no_feed_overdue(look: Look) -> Finding:
     found = tables.overdue(look.database, since=look.now - OVERDUE)
-    to_add = None
-    if look.settings.fleet is not None and found.count:
-        to_add = what_to_add(fleet(look.database), shards=look.settings.shards)
+    advice = (part.load()(look.database, look.settings) for each in FEATURES for part in each.backlog_advice)
+    to_add = next((sentence for sentence in advice if sentence is not None), None) if found.count else None
     return no_feed_overdue(found, now=look.now, to_add=to_add)
 
 
@@ -242,18 +239,6 @@ def _secrets_there(look: Look) -> Concerned | None:
     without = {spec.id for spec in look.specs if spec.access.is_open}
     rows = [row for row in look.feeds["need_access"].rows if row["feed"] in without]
     return Concerned(len(rows), rows)
-
-
-def _streams(look: Look) -> Concerned | None:
-    # A warning of a stream or topic is decided where its state is read.
-    rows = [{"stream": f"{each.feed_id}/{each.name}"} for each in warned_streams(look.database)]
-    return Concerned(len(rows), rows) if count_streams(look.database) else None
-
-
-def _topics(look: Look) -> Concerned | None:
-    topics = topic_states(look.database)
-    rows = [{"topic": each.spec.id} for each in topics if each.warning(look.now) is not None]
-    return Concerned(len(rows), rows) if topics else None
 
 
 def _lag(found: Concerned, now: datetime) -> timedelta:
@@ -363,18 +348,6 @@ CHECKS = (
         " rhythm to go by",
         fix="Nothing is lost; set `interval:` for the feed if two hours are too many or too few. The raw"
         " dates are in `pub_date_raw` of its items.",
-    ),
-    Check(
-        name="workers_alive",
-        find=lambda look: check_machines(look.database, fleet(look.database), look.settings, now=look.now),
-        description="The main machine and at least one worker were seen within a minute, no worker has died"
-        " within the last day, and all have the version and the time of the main machine.",
-        asset="feeds",
-        doctor="machines",
-        alert="failure",
-        may_pass=True,
-        every=OFTEN,
-        needs_fleet=True,
     ),
     Check(
         name="backups_there",
@@ -491,26 +464,6 @@ CHECKS = (
         find=lambda look: waiting_images(diagnostics.images_waiting(look.database), now=look.now),
         doctor="waiting images",
     ),
-    listed(
-        "streams_match",
-        _streams,
-        doctor="streams",
-        right="none has a warning",
-        wrong="without a match for a while, or cannot be evaluated",
-        fix="`rss-pipeline status` says why, `rss-pipeline streams FEED` what the feed has; correct the"
-        " selector in feeds.yaml.",
-        verb=("is", "are"),
-        things=("stream", "streams"),
-    ),
-    listed(
-        "topics_published",
-        _topics,
-        doctor="topics",
-        right="none has a warning",
-        wrong="changes that are not published",
-        fix="`rss-pipeline publish` publishes them and says what is wrong.",
-        things=("topic", "topics"),
-    ),
     Check(
         name="contact_named",
         find=lambda look: contact_named(look.settings, look.database),
@@ -523,6 +476,16 @@ CHECKS = (
 )
 
 
+@cache
+def all_checks() -> tuple[Check, ...]:
+    """The checks of the table and of all features."""
+    checks = list(CHECKS)
+    for check in (each for feature in FEATURES for part in feature.checks for each in part.load()):
+        names = [each.name for each in checks]
+        checks.insert(names.index(check.follows) + 1 if check.follows in names else len(checks), check)
+    return tuple(checks)
+
+
 def health_checks(settings: Settings) -> tuple[Check, ...]:
     """All checks of an installation, in the order of the UI."""
-    return tuple(check for check in CHECKS if settings.fleet is not None or not check.needs_fleet)
+    return tuple(check for check in all_checks() if check.is_on(settings))

@@ -5,7 +5,7 @@ is cli.output's. On the embedded default all take a moment. The failure of one c
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.clock import Clock, rough
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
-from rss_pipeline.features.fleet.checks import check_broker
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.health.checks import health_checks
 from rss_pipeline.features.health.model import Finding, Look, State
 from rss_pipeline.features.health.network import check_network
@@ -103,15 +103,10 @@ def examine(
             with _noting(findings, "stores"):
                 if (found := find_filled(settings, store, has_items=False)) is not None:
                     findings.append(replace(found, name="stores"))
-    if settings.fleet is not None:
-        with _noting(findings, "broker"):
-            check_broker(settings.fleet, ca_file=settings.ca_file)
-            findings.append(Finding("broker", "ok", f"{settings.fleet.broker_where} takes runs"))
-        # Where the driver is missing, the check of the database has said it.
-        with _noting(findings, "dagster's database"), suppress(ImportError):
-            from rss_pipeline.storage.backends.postgres.schemas import check_options
-
-            check_options(settings.fleet.libpq_url, schema=settings.fleet.schema)
+    for name, part in ((name, part) for each in FEATURES for name, part in each.doctor.items()):
+        with _noting(findings, name):
+            if (found := part.load()(settings)) is not None:
+                findings.append(found)
     with _noting(findings, "home"):
         findings += check_home(settings)
     with _noting(findings, "dagster"):

@@ -1,7 +1,7 @@
 """The feeds, images and hosts that each health check concerns. Reads only.
 
 Each check is one query, over the feeds table once or by an index, so that it stays cheap at 50,000 feeds.
-What a result means is pipeline/health/checks.py's; the conditions are storage.feeds.predicates'.
+What a result means is features/health/checks.py's; the conditions are storage.feeds.predicates'.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ would fall when a feed is removed, which Prometheus takes for a restart. Serving
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
@@ -15,9 +15,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.health.checks import health_checks
 from rss_pipeline.features.health.model import OFTEN, STATES, Look, evaluate
-from rss_pipeline.features.topics.states import TopicState, topic_states
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.database import Database
@@ -67,7 +67,8 @@ class Metrics(Collector):
         self._checks = _Kept(lambda: self._judged(often=True), FEEDS_SECONDS, timer)
         self._costly_checks = _Kept(lambda: self._judged(often=False), rows_seconds, timer)
         self._database = database
-        self._topics = _Kept(lambda: topic_states(database), FEEDS_SECONDS, timer)
+        parts = [part.load() for feature in FEATURES for part in feature.metrics]
+        self._of_features = _Kept(lambda: [read(database) for read in parts], FEEDS_SECONDS, timer)
         self._backups = None
         if objects is not None:
             self._backups = _Kept(lambda: _backups(objects), BACKUPS_SECONDS, timer)
@@ -84,25 +85,26 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         with self._lock:
-            feeds, rows, topics = self._feeds(), self._rows(), self._topics()
+            feeds, rows, of_features = self._feeds(), self._rows(), self._of_features()
             checks = self._checks() | self._costly_checks()
             backups = None if self._backups is None else self._backups()
         yield from _of_feeds(feeds, self._clock())
         yield from _of_rows(feeds, rows)
-        yield from _of_topics(topics, self._clock())
-        yield _labelled(
+        for of_feature in of_features:
+            yield from of_feature(self._clock())
+        yield labelled(
             "rss_check_state",
             "Result of each health check: 0 is ok, 1 is a warning, 2 is an error.",
             "check",
             checks,
         )
         if backups is not None:
-            yield _gauge("rss_backups", "Documents in the object store.", backups[0])
-            yield _gauge("rss_backup_bytes", "Size of all documents in the object store.", backups[1])
+            yield gauge("rss_backups", "Documents in the object store.", backups[0])
+            yield gauge("rss_backup_bytes", "Size of all documents in the object store.", backups[1])
         # Each look at a server that is paid by the row would be a request.
         size = None if self._settings.pays_by_row else self._settings.database.size()
         if size is not None:
-            yield _gauge(
+            yield gauge(
                 "rss_database_bytes",
                 "Size of the database; of SQLite, the file with its write-ahead log.",
                 size,
@@ -140,11 +142,13 @@ class _Kept(Generic[T]):
         return self._value[1]
 
 
-def _gauge(name: str, help: str, value: float) -> Metric:
+def gauge(name: str, help: str, value: float) -> Metric:
+    """A metric with one value."""
     return GaugeMetricFamily(name, help, value=value)
 
 
-def _labelled(name: str, help: str, label: str, values: Mapping[str, float]) -> Metric:
+def labelled(name: str, help: str, label: str, values: Mapping[str, float]) -> Metric:
+    """A metric with a value for each of the label's."""
     family = GaugeMetricFamily(name, help, labels=[label])
     for each, value in values.items():
         family.add_metric([each], value)
@@ -152,69 +156,46 @@ def _labelled(name: str, help: str, label: str, values: Mapping[str, float]) -> 
 
 
 def _of_feeds(feeds: FeedFigures, now: datetime) -> Iterator[Metric]:
-    yield _labelled(
+    yield labelled(
         "rss_feeds",
         "Feeds by state. failing_long failed ten times in a row, unlisted is no longer in"
         " feeds.yaml, and unused was left by its last subscriber.",
         "state",
         feeds.by_state,
     )
-    yield _labelled(
+    yield labelled(
         "rss_feeds_failing",
         "Feeds with a failed last visit, by the kind of failure.",
         "kind",
         feeds.failing_by_kind,
     )
-    yield _gauge("rss_feeds_due", "Feeds that are due and not on hold.", feeds.due)
+    yield gauge("rss_feeds_due", "Feeds that are due and not on hold.", feeds.due)
     lag = 0.0 if feeds.oldest_due_at is None else max((now - feeds.oldest_due_at).total_seconds(), 0.0)
-    yield _gauge(
+    yield gauge(
         "rss_poll_lag_seconds",
         "Time since the feed that waits longest became due, not counting a hold of its host.",
         lag,
     )
-    yield _gauge(
-        "rss_feeds_moved", "Feeds requested at another address than that of feeds.yaml.", feeds.moved
-    )
-    yield _gauge("rss_feeds_warned", "Feeds with a warning about the newest document.", feeds.warned)
+    yield gauge("rss_feeds_moved", "Feeds requested at another address than that of feeds.yaml.", feeds.moved)
+    yield gauge("rss_feeds_warned", "Feeds with a warning about the newest document.", feeds.warned)
     for name, help, at in (
         ("visit", "End of the last visit of any feed.", feeds.last_visit_at),
         ("success", "Last successful visit of any feed.", feeds.last_success_at),
         ("document", "Last document received of any feed; it is in the backups.", feeds.last_document_at),
     ):
         if at is not None:
-            yield _gauge(f"rss_last_{name}_timestamp_seconds", help, at.timestamp())
+            yield gauge(f"rss_last_{name}_timestamp_seconds", help, at.timestamp())
 
 
 def _of_rows(feeds: FeedFigures, rows: RowFigures) -> Iterator[Metric]:
-    yield _gauge("rss_items", "Items in the database.", rows.items)
-    yield _labelled(
+    yield gauge("rss_items", "Items in the database.", rows.items)
+    yield labelled(
         "rss_image_tasks",
         "Images of items by the status of their download.",
         "status",
         {"pending": feeds.images_pending, "failed": feeds.images_failed, "success": rows.images_archived},
     )
-    yield _gauge("rss_image_bytes", "Size of all archived images.", rows.image_bytes)
-
-
-def _of_topics(topics: Sequence[TopicState], now: datetime) -> Iterator[Metric]:
-    counts = {
-        "current": sum(each.stale_at is None for each in topics),
-        "failing": sum(each.stale_at is not None and each.error is not None for each in topics),
-    }
-    counts["waiting"] = len(topics) - sum(counts.values())
-    yield _labelled(
-        "rss_topics",
-        "Topics by state. waiting has a change that is not published, failing one that could not be.",
-        "state",
-        counts,
-    )
-    due = min((at for each in topics if (at := each.due_at()) is not None), default=now)
-    lag = max((now - due).total_seconds(), 0.0)
-    yield _gauge("rss_topic_lag_seconds", "Time since the topic that waits longest became due.", lag)
-    published = [each.published_at for each in topics if each.published_at is not None]
-    if published:
-        last = max(published).timestamp()
-        yield _gauge("rss_last_publication_timestamp_seconds", "Last change of a published topic.", last)
+    yield gauge("rss_image_bytes", "Size of all archived images.", rows.image_bytes)
 
 
 def _of_jobs(jobs: Mapping[str, JobTimes]) -> Iterator[Metric]:
@@ -232,7 +213,7 @@ def _of_jobs(jobs: Mapping[str, JobTimes]) -> Iterator[Metric]:
     ):
         known = {job: at for job, at in ends.items() if at is not None}
         if known:
-            yield _labelled(f"rss_job_last_{name}_timestamp_seconds", help, "job", known)
+            yield labelled(f"rss_job_last_{name}_timestamp_seconds", help, "job", known)
 
 
 def _backups(objects: ObjectStore) -> tuple[int, int]:

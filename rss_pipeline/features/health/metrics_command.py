@@ -1,6 +1,6 @@
 """The command `metrics`: the state of the installation for Prometheus, printed, into a file, or served.
 
-What the metrics are is in pipeline/health/metrics.py.
+What the metrics are is in features/health/metrics.py.
 """
 
 import sys

@@ -125,12 +125,27 @@ class Check:
     """True for what may be over in a moment: it alerts if it is the same a little later."""
     every: timedelta = SELDOM
     """The age at which a result is too old for alerts."""
-    needs_fleet: bool = False
-    """True if it is a check of several machines."""
+    follows: str = ""
+    """The check behind which it is shown; of a feature's checks alone, the table has the order of others."""
+    is_on: Callable[[Settings], bool] = lambda _: True
+    """False where there is nothing of its kind in an installation with these settings."""
+    watch: "Watch | None" = None
+    """A sensor that evaluates it, too."""
 
     def is_bad(self, finding: Finding) -> bool:
         """True if this result alerts."""
         return self.alert is not None and STATES.index(finding.state) >= STATES.index(self.alert)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """A sensor of the main machine, for a check that no run can evaluate while it is bad."""
+
+    sensor: str
+    description: str
+    look: Callable[[Look], tuple[Finding, str]]
+    """The result, and a text that changes when it is to be recorded anew."""
+    seconds: int = 30
 
 
 def evaluate(check: Check, look: Look) -> Finding | None:
@@ -153,6 +168,7 @@ def listed(
     description: str = "",
     asset: Literal["feeds", "images"] | None = None,
     doctor: str | None = None,
+    follows: str = "",
 ) -> Check:
     """A check that warns of the feeds that `read` finds: their number, the verb for one or several, and
     `wrong`.
@@ -171,7 +187,7 @@ def listed(
         to_do = fix if isinstance(fix, str) else fix(found.rows)
         return Finding(name, "warning", sentence, to_do, figures, found.rows)
 
-    return Check(name=name, find=find, description=description, asset=asset, doctor=doctor)
+    return Check(name=name, find=find, description=description, asset=asset, doctor=doctor, follows=follows)
 
 
 def worst_of(name: str, found: Sequence[tuple[State, str, str]]) -> Finding:

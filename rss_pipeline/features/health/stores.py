@@ -1,7 +1,7 @@
 """The checks of the places that hold state: the database, the object store, Dagster's folder, their disk.
 
 `doctor` looks at them before it asks the table of checks.py, for most of those need a database. The facts
-come from storage/backends/backend.py and storage/reports/diagnostics.py.
+come from storage/backends/backend.py and features/health/diagnostics.py.
 """
 
 import shlex
@@ -16,7 +16,6 @@ from pathlib import Path
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.copy.sides import side_of
 from rss_pipeline.features.health.diagnostics import BackupLoss, has_items
 from rss_pipeline.features.health.model import (
     SKEW_FAILURE,
@@ -30,6 +29,7 @@ from rss_pipeline.features.health.model import (
 )
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.backend import DatabaseBackend, Lifecycle
+from rss_pipeline.storage.backends.connect import side_of
 from rss_pipeline.storage.backups.orphans import Orphans
 from rss_pipeline.storage.database import Database, InFile, Room
 from rss_pipeline.storage.objects import ObjectStore

@@ -1,6 +1,6 @@
 """A backfill of the job `replay_all`, as the UI's button starts it, but with a config for its runs.
 
-Dagster's daemon makes the runs, and continues where it was interrupted. What a run does is ops/replay.py's.
+Dagster's daemon makes the runs, and continues where it was interrupted. What a run does is dagster.py's.
 https://docs.dagster.io/guides/build/partitions-and-backfills/backfilling-data
 """
 
@@ -15,8 +15,8 @@ from dagster._core.scheduler.instigation import InstigatorState, SensorInstigato
 from dagster._core.utils import make_new_backfill_id
 
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.replay.parts import Part
-from rss_pipeline.orchestration.jobs import REPLAY_ALL
+from rss_pipeline.features.replay.dagster import REPLAY_ALL
+from rss_pipeline.features.replay.service import Part
 from rss_pipeline.orchestration.run_config import QUIET
 
 _SENSOR = "poll_feeds_when_due"

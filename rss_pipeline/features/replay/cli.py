@@ -1,6 +1,6 @@
 """The commands `replay` and `restore`: backups read again, in this process unless `--queue` is given.
 
-The work itself is in pipeline/replay; the jobs `replay_backups` and `replay_all` do the same in Dagster.
+The jobs `replay_backups` and `replay_all` do the same in Dagster.
 """
 
 import sys
@@ -24,8 +24,8 @@ from rss_pipeline.storage.feeds.feeds import feed_ids
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rss_pipeline.features.replay.replay import FeedReplay
     from rss_pipeline.features.replay.restore import Restored
+    from rss_pipeline.features.replay.service import FeedReplay
     from rss_pipeline.pipeline.session.session import Session
 
 
@@ -87,7 +87,7 @@ def replay(
             raise click.UsageError("--queue replays all feeds: use it with --all")
         _queue(settings, dry_run=dry_run, repair=repair, as_json=as_json)
         return
-    from rss_pipeline.features.replay.replay import replay_feeds, summed
+    from rss_pipeline.features.replay.service import replay_feeds, summed
 
     if bool(feed) == all_feeds:
         raise click.UsageError("name feeds, or use --all")
@@ -116,7 +116,7 @@ def replay(
 
 def _queue(settings: Settings, *, dry_run: bool, repair: bool, as_json: bool) -> None:
     from rss_pipeline.features.replay.backfill import start_replay_of_all
-    from rss_pipeline.features.replay.parts import parts
+    from rss_pipeline.features.replay.service import parts
     from rss_pipeline.orchestration.instance.home import open_instance
 
     wanted = parts(settings.shards)
@@ -141,7 +141,7 @@ def _as_json(replay: "FeedReplay") -> dict[str, Any]:
 
 
 def _show_replays(replays: "list[FeedReplay]", *, dry_run: bool) -> None:
-    from rss_pipeline.features.replay.replay import summed
+    from rss_pipeline.features.replay.service import summed
 
     counts = summed(replays)
     backups, unread = counts.get("backups", 0), counts.get("backups_unread", 0)
@@ -226,7 +226,7 @@ def restore(settings: Settings, retired: "datetime | None", as_json: bool) -> No
 
 
 def _revive(settings: Settings, since: "datetime", *, as_json: bool) -> None:
-    from rss_pipeline.features.replay.revive import revive
+    from rss_pipeline.features.replay.service import revive
 
     with open_database(settings) as database, _session(settings, database) as session:
         revived = revive(session.run, pool=session.parser_pool, spool=session.spool, since=since)

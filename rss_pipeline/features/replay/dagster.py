@@ -1,28 +1,37 @@
-"""The ops of replays: from `open_backups` to `report_replay` for the job `replay_backups`; `replay_part` for
-the job `replay_all`.
+"""The jobs `replay_backups` and `replay_all` with their ops, and what they report.
 
-Each body calls pipeline/replay. The value between two ops is the list of backups.
+The value between two ops is the list of backups.
 https://docs.dagster.io/guides/build/ops
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.batched import batched
-from rss_pipeline.features.replay import parts, replay, steps
-from rss_pipeline.features.replay import report as replays
-from rss_pipeline.features.replay.backup_visit import BackupVisits
+from rss_pipeline.features.replay import service as replay
+from rss_pipeline.features.replay import steps
+from rss_pipeline.features.replay.model import FINDINGS_KEPT, BackupVisits
+from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem
 from rss_pipeline.features.streams.report import report_judged
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.visits import SessionResource, visits_in, visits_out
+from rss_pipeline.orchestration.partitions import feeds_partitions
+from rss_pipeline.orchestration.parts import Building, DagsterParts
+from rss_pipeline.orchestration.queueing import REPLAY_TAG
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.run_config import plain
-from rss_pipeline.orchestration.ui_labels import kind
+from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.registry.sync import registered_accesses
+
+REPLAY_BACKUPS = "replay_backups"
+REPLAY_ALL = "replay_all"
+REPLAY_TAGS = {"dagster/priority": "-2", REPLAY_TAG: "1"}
+"""After polls, which have -1."""
 
 _FEEDS_AT_ONCE = 100
 """Their events are one transaction."""
@@ -105,7 +114,7 @@ def report_replay(
             done.add(visit)
         if visits and not visits[0].dry_run:
             replay.end_judgement_of(database, done)
-        metadata = replays.metadata(done)
+        metadata = metadata_of(done)
         context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))
         yield dg.AssetObservation(asset_key=FEED_ITEMS, partition=done.feed.id, metadata=done.counts)
         streams = [f"{done.feed.id}/{stream.name}" for stream in done.feed.streams]
@@ -127,10 +136,10 @@ def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Ite
     config = ReplayConfig(**context.op_config)
     with run_step(context, session):
         run = session.run
-        part = parts.Part.read(context.partition_key)
-        ids = parts.feeds_of(run.database, part)
+        part = replay.Part.read(context.partition_key)
+        ids = replay.feeds_of(run.database, part)
         context.log.info(f"{len(ids)} feeds in part {part}")
-        done = replays.PartReplay()
+        done = PartReplay()
         streams: set[str] = set()
         replayed = replay.replay_feeds(
             ids,
@@ -156,3 +165,135 @@ def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Ite
                 allow_retries=False,
             )
         yield dg.Output(None, metadata=metadata)
+
+
+@dg.job(
+    name=REPLAY_BACKUPS,
+    partitions_def=feeds_partitions,
+    tags=REPLAY_TAGS,
+    owners=OWNERS,
+    description=(
+        "Reads all backups of a feed again, oldest first, and stores the items that are missing, with the"
+        " ids and dates that they would have had. No request is made to the publisher; validators, counts and"
+        " schedule stay as they are. With `dry_run` it writes nothing and lists the items that would be new"
+        " and the items that the parser now reads differently; with `repair` it rewrites those. One run for"
+        " each feed; start a backfill for several feeds, and `replay_all` for all. A run fails only if a"
+        " backup could not be read or a store fails."
+    ),
+)
+def replay_backups() -> None:
+    visits = parse_backups.alias("parse")(open_backups())
+    visits = store_backups.alias("store")(visits)
+    visits = extract_backup_images.alias("extract_images")(visits)
+    report_replay(visits)
+
+
+def build_replay_all(shards: int) -> dg.JobDefinition:
+    """The job `replay_all`, with 16 partitions for each of RSS_SHARDS."""
+
+    @dg.job(
+        name=REPLAY_ALL,
+        partitions_def=dg.StaticPartitionsDefinition([str(part) for part in replay.parts(shards)]),
+        tags=REPLAY_TAGS,
+        owners=OWNERS,
+        description=(
+            "Reads all backups of all feeds again, as `replay_backups` does for one feed. Each partition is a"
+            " part of the feeds, by their ids, and its runs read each backup of these feeds once: start a"
+            " backfill of all partitions. Several of its runs work at once, on all workers of a fleet, after"
+            " polls. A run that was ended may be started again, with the partitions that are missing or"
+            " failed. `rss-pipeline replay --all --queue` starts the same, with `dry_run` or `repair` for all"
+            " runs. A run fails only if a backup could not be read, after all others were, or a store fails."
+        ),
+    )
+    def replay_all() -> None:
+        replay_part()
+
+    return replay_all
+
+
+def dagster_parts(of: Building) -> DagsterParts:
+    """Both jobs."""
+    return DagsterParts(jobs=[replay_backups, build_replay_all(of.settings.shards)])
+
+
+# The result of a replay as Dagster metadata: counts and tables.
+
+
+def findings_table(replay: FeedReplay) -> dg.TableMetadataValue:
+    """A table of the new and differing items."""
+    names = ("item", "title", "what", "fields")
+    return dg.MetadataValue.table(
+        records=[
+            dg.TableRecord(
+                {
+                    "item": each.item_id,
+                    "title": (each.title or "")[:100],
+                    "what": each.what,
+                    "fields": ", ".join(each.fields),
+                }
+            )
+            for each in replay.findings
+        ],
+        schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
+    )
+
+
+def problems_table(problems: Sequence[ReplayProblem]) -> dg.TableMetadataValue:
+    """A table of the backups without items."""
+    names = ("backup", "kind", "message")
+    return dg.MetadataValue.table(
+        records=[
+            dg.TableRecord({"backup": each.backup_key, "kind": each.kind, "message": each.message[:500]})
+            for each in problems[:FINDINGS_KEPT]
+        ],
+        schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
+    )
+
+
+def metadata_of(replay: FeedReplay) -> dict[str, Any]:
+    """The metadata of a feed's replay: counts, and the tables that have rows."""
+    found: dict[str, Any] = dict(replay.counts)
+    if replay.findings:
+        found["items"] = findings_table(replay)
+        found["items_listed"] = f"{len(replay.findings)} of {replay.findings_in_all}"
+    if replay.problems:
+        found["backups_without_items"] = problems_table(replay.problems)
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class PartReplay:
+    """The result of a replay of many feeds; of most feeds it keeps their counts alone."""
+
+    feeds: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    changed: list[tuple[str, int, int, int]] = field(default_factory=list)
+    """The first feeds with other items than are stored, with their counts."""
+    problems: list[ReplayProblem] = field(default_factory=list)
+    """The first of them, those to fix only."""
+
+    def add(self, replay: FeedReplay) -> dg.AssetObservation | None:
+        """Take in the next feed; return its event, which most feeds need not have."""
+        self.feeds += 1
+        for name, count in replay.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        self.problems += replay.unread[: FINDINGS_KEPT - len(self.problems)]
+        if not (replay.findings_in_all or replay.unread):
+            return None
+        if len(self.changed) < FINDINGS_KEPT:
+            found = (replay.items_new, replay.items_differ, replay.items_gone)
+            self.changed.append((replay.feed.id, *found))
+        return dg.AssetObservation(asset_key=FEED_ITEMS, partition=replay.feed.id, metadata=replay.counts)
+
+    def metadata(self) -> dict[str, Any]:
+        """Counts, and the tables that have rows."""
+        found: dict[str, Any] = {"feeds": self.feeds, **self.counts}
+        if self.changed:
+            names = ("items_new", "items_differ", "items_gone")
+            columns = [dg.TableColumn("feed"), *(dg.TableColumn(name, type="int") for name in names)]
+            records = [dg.TableRecord(dict(zip(("feed", *names), row, strict=True))) for row in self.changed]
+            schema = dg.TableSchema(columns=columns)
+            found["changed_feeds"] = dg.MetadataValue.table(records=records, schema=schema)
+        if self.problems:
+            found["backups_without_items"] = problems_table(self.problems)
+        return found

@@ -1,8 +1,7 @@
 """The restore of a lost database from feeds.yaml and the objects: feeds with their state, items, image tasks,
 users.
 
-Each step may be repeated, so a restore that was killed is started again. Backups are read by replay.py, the
-statements are storage.backups.restore's.
+Each step may be repeated, so a restore that was killed is started again.
 """
 
 import re
@@ -15,15 +14,20 @@ from typing import Any
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.registry.feed_url import literal, read_url
 from rss_pipeline.errors import BackupUnreadable, RegistryError, StorageRejected
-from rss_pipeline.features.replay.replay import FeedReplay, ReplayProblem, replay_feeds
+from rss_pipeline.features.replay import restore_sql as restores
+from rss_pipeline.features.replay.restore_sql import (
+    FeedState,
+    restore_marks,
+    restore_stars,
+    restore_user,
+    stored_feeds,
+)
+from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem, replay_feeds
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.backups import restore as restores
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
-from rss_pipeline.storage.backups.restore import FeedState
 from rss_pipeline.storage.backups.user_states import (
     KeptMarks,
     KeptStars,
@@ -37,12 +41,6 @@ from rss_pipeline.storage.feeds.feeds import feed_ids
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.images.objects import TASK_METADATA, stored_pixels
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo
-from rss_pipeline.storage.subscriptions.restored_states import (
-    restore_marks,
-    restore_stars,
-    restore_user,
-    stored_feeds,
-)
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
 # The last part of the restore of a lost database: users with their feeds, read states and stars.

@@ -43,15 +43,6 @@ _PENDING = """UPDATE feeds SET images_pending = 1
     SELECT 1 FROM items WHERE id IN (SELECT value FROM json_each(?)) AND images_extracted_at IS NULL)"""
 
 
-def known_rows(chunks: Iterable[RowChunk]) -> dict[str, list[Any]]:
-    """A document's rows by item id, in its order."""
-    rows: dict[str, list[Any]] = {}
-    for chunk in chunks:
-        read = json.loads(chunk.text)
-        rows.update((row[0], row) for row in ([read] if chunk.alone else read))
-    return rows
-
-
 def row_of(columns: Sequence[Any]) -> Row:
     """A document's row by the names of its columns."""
     return dict(zip(COLUMNS, columns, strict=True))
@@ -106,20 +97,6 @@ def insert(
 
 def _source(chunk: RowChunk) -> tuple[str, list[Value]]:
     return (_ALONE, json.loads(chunk.text)) if chunk.alone else (_CHUNK, [chunk.text])
-
-
-def not_stored(database: Database, feed_id: str, items: Sequence[tuple[str, str]]) -> set[str]:
-    """The ids, among these items (id and guid), that an insert would add."""
-    rows = database.query(
-        """SELECT json_extract(value, '$[0]') AS id FROM json_each(?) AS j
-        WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.id = json_extract(j.value, '$[0]'))
-          AND NOT EXISTS (SELECT 1 FROM expired_items AS old
-            WHERE old.feed_id = ? AND old.guid = json_extract(j.value, '$[1]'))
-          AND EXISTS (SELECT 1 FROM feeds WHERE id = ?)""",
-        [compact(list(items)), feed_id, feed_id],
-        name="find items not stored",
-    ).rows
-    return {row["id"] for row in rows}
 
 
 def stored_of(database: Database, feed_id: str, *, fetched_at: datetime, backup_key: str) -> Iterator[Row]:

@@ -1,6 +1,5 @@
-"""The job `clean_store`: it removes old items, images and backups, and reports what it removed.
+"""The job `clean_store`, which removes old items, images and backups, what it reports, and its schedules.
 
-The clean itself is in pipeline/retention/clean.py; schedules.py starts it.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """
 
@@ -13,12 +12,20 @@ from pydantic import Field
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import CleanRefused
-from rss_pipeline.features.retention.clean import clean
-from rss_pipeline.features.retention.result import Allowance, CleanResult, Removed
+from rss_pipeline.features.retention.model import CleanResult, Removed
+from rss_pipeline.features.retention.service import clean
 from rss_pipeline.orchestration.cause_first import cause_first
+from rss_pipeline.orchestration.parts import Building, DagsterParts
 from rss_pipeline.orchestration.run_config import NOTHING, plain
+from rss_pipeline.orchestration.schedules import upkeep_schedule
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
-from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG
+from rss_pipeline.pipeline.triggers.daily import (
+    REFUSED_TAG,
+    UNFINISHED_TAG,
+    Allowance,
+    decide_again,
+    decide_daily,
+)
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -149,3 +156,32 @@ def _table(by_feed: Mapping[str, Removed]) -> dg.TableMetadataValue:
 )
 def clean_store() -> None:
     clean_()
+
+
+def parts(of: Building) -> DagsterParts:
+    """The job with its resource and its schedules."""
+    at = of.settings.clean_at
+    return DagsterParts(
+        jobs=[clean_store],
+        schedules=[
+            upkeep_schedule(
+                of,
+                "clean_daily",
+                clean_store,
+                f"{at.minute} {at.hour} * * *",
+                decide_daily,
+                f"Starts the clean each day at {at:%H:%M} ({of.settings.timezone}), the time of RSS_CLEAN_AT"
+                " and RSS_TIMEZONE.",
+            ),
+            upkeep_schedule(
+                of,
+                "clean_again",
+                clean_store,
+                # Half an hour after the daily one, so that the two never start a clean each.
+                f"{(at.minute + 30) % 60} * * * *",
+                decide_again,
+                "Starts the clean again where the last one failed, was killed, or left work.",
+            ),
+        ],
+        resources={"cleaning": cleaning_resource(of.settings, clock=of.clock)},
+    )

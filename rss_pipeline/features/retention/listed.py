@@ -11,18 +11,18 @@ from functools import lru_cache
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Parsed
-from rss_pipeline.errors import InfrastructureError
-from rss_pipeline.features.replay import steps
-from rss_pipeline.features.replay.backup_visit import BackupVisit
+from rss_pipeline.errors import BackupUnreadable, InfrastructureError
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
-from rss_pipeline.pipeline.session.parser_tasks import read_chunks
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
+from rss_pipeline.pipeline.visits.backup import open_backup
 from rss_pipeline.pipeline.visits.identify import identify
+from rss_pipeline.pipeline.visits.parse import parse_documents
+from rss_pipeline.progress import NoProgress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.backups import newest_same_backup
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, item_bytes
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
 from rss_pipeline.storage.objects import ObjectStore
 
@@ -58,23 +58,26 @@ class Listed:
                 return None
             parsed = identify(self._run.database, feed, parsed)
             return {id for chunk in read_chunks(parsed.path) for id in chunk.ids}
-        except InfrastructureError:
+        except (BackupUnreadable, InfrastructureError):
             return None  # A full disk has no room for the document either.
 
     def _parsed(self, feed: Feed, content_hash: str) -> Parsed | None:
         backup = newest_same_backup(self._run.objects, feed.id, content_hash)
-        info = None if backup is None else self._run.objects.head(backup.key)
-        if backup is None or info is None:
+        if backup is None:
             return None
-        visit = BackupVisit(
-            feed=feed,
-            backup_key=backup.key,
-            backup_bytes=info.size,
-            dry_run=True,
-            secrets=Secrets.of(self._accesses.get(feed.id) or Access()),
+        opened = open_backup(feed, backup.key, objects=self._run.objects, folder=self._spool.folder)
+        if opened is None:
+            return None
+        task = ParseTask(
+            feed=opened.feed,
+            document=opened.document,
+            now=self._run.clock(),
+            secrets=opened.secrets | Secrets.of(self._accesses.get(feed.id) or Access()),
+            item_bytes=item_bytes(self._run.database),
         )
-        [read] = steps.parse([visit], run=self._run, pool=self._pool, spool=self._spool)
-        return read.outcome if isinstance(read.outcome, Parsed) else None
+        [(_, outcome)] = parse_documents([(feed.id, task)], pool=self._pool, progress=NoProgress())
+        opened.document.path.unlink(missing_ok=True)
+        return outcome if isinstance(outcome, Parsed) else None
 
     def close(self) -> None:
         self._pool.close()

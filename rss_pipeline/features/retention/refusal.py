@@ -1,6 +1,6 @@
 """The decision that a clean removes nothing until a person confirms it: a wrong clock makes everything old.
 
-A pure function; the facts come from storage.items.retention.
+A pure function.
 """
 
 from collections.abc import Collection, Iterable

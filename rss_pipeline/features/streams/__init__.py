@@ -4,7 +4,10 @@ from rss_pipeline.features.feature import Feature, Part
 
 FEATURE = Feature(
     name="streams",
+    checks=(Part("streams.checks:CHECKS"),),
     commands={
         "streams": Part("streams.cli:streams"),
     },
+    dagster=Part("streams.dagster:parts"),
+    status=(Part("streams.output:status_section"),),
 )

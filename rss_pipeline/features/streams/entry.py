@@ -1,6 +1,6 @@
 """The key `streams` of a feed in feeds.yaml: names and selectors, and each mistake with its line.
 
-How a selector is applied is in collector.streams.
+How a selector is applied is in features.streams.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Streams: parts of a feed, as feeds.yaml describes them under that feed.
 
-Values only. Patterns are compared in collector.streams, XPath is evaluated there.
+Values only. Patterns are compared in features.streams, XPath is evaluated there.
 """
 
 import hashlib

@@ -6,14 +6,16 @@ from typing import Any
 
 from rich.text import Text
 
+from rss_pipeline.cli.output.status import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain, say
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.features.streams.proposal import Counted, as_yaml
-from rss_pipeline.features.streams.sql import selector_text
+from rss_pipeline.features.streams.sql import StreamState, selector_text, stream_states, warned_streams
 from rss_pipeline.features.streams.survey import FeedSurvey, StreamSurvey
 from rss_pipeline.storage.database import Row
 
 _VALUES_SHOWN = 20
+_WARNINGS_LISTED = 8
 
 
 def show_streams(feed: Row, found: FeedSurvey, *, now: datetime) -> None:
@@ -153,4 +155,65 @@ def _stream_as_json(stream: StreamSurvey) -> dict[str, Any]:
         "last_match_at": _instant(stream.state.matched_at if stream.state else None),
         "warning": stream.state and stream.state.warning,
         "near": list(stream.near),
+    }
+
+
+# The section of `status` on streams.
+
+
+def status_section(look: StatusLook) -> StatusSection:
+    """The streams of one feed or, as JSON, of all; else those with a warning."""
+    has_all = look.as_json or look.feed_id is not None
+    streams = stream_states(look.database, look.feed_id) if has_all else warned_streams(look.database)
+    return StatusSection(
+        as_json={"streams": [_state_as_json(each) for each in streams]},
+        fields={"streams": _state_lines(streams, now=look.now)},
+        show=lambda: _show_stream_warnings(streams),
+    )
+
+
+def _show_stream_warnings(streams: Sequence[StreamState]) -> None:
+    warned = [(f"{each.feed_id}/{each.name}", each.warning) for each in streams if each.warning is not None]
+    show_warnings(warned, "streams")
+
+
+def show_warnings(warned: Sequence[tuple[str, str]], things: str) -> None:
+    """A paragraph for each of these names with a sentence."""
+    console = new_console()
+    if warned:
+        console.print()
+    for name, sentence in warned[:_WARNINGS_LISTED]:
+        console.print(Text.assemble((f"{name}: ", "yellow"), plain(sentence)))
+    if len(warned) > _WARNINGS_LISTED:
+        console.print(
+            f"... and {len(warned) - _WARNINGS_LISTED:,} more {things} with a warning: --json has all"
+        )
+
+
+def _state_lines(streams: Sequence[StreamState], *, now: datetime) -> list[str]:
+    return [line for each in streams for line in _lines(each, now)]
+
+
+def _lines(stream: StreamState, now: datetime) -> list[str]:
+    parts = [f"{stream.members:,} items" if stream.members else "no items"]
+    if stream.newest_at is not None:
+        parts.append(f"newest {rough(now - stream.newest_at)} ago")
+    if stream.matched_at is not None:
+        parts.append(f"last match {rough(now - stream.matched_at)} ago")
+    lines = [f"{stream.name}: {', '.join(parts)} ({stream.selector})"]
+    return lines + [f"{stream.name}: {each}" for each in (stream.note, stream.warning) if each is not None]
+
+
+def _state_as_json(stream: StreamState) -> dict[str, Any]:
+    return {
+        "feed_id": stream.feed_id,
+        "name": stream.name,
+        "items": stream.members,
+        "newest_item_at": stream.newest_at and instant(stream.newest_at),
+        "last_match_at": stream.matched_at and instant(stream.matched_at),
+        "unmatched_documents": stream.unmatched_documents,
+        "values_seen": list(stream.values_seen),
+        "error": stream.error,
+        "warning": stream.warning,
+        "note": stream.note,
     }

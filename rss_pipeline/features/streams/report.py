@@ -14,10 +14,12 @@ from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.events import DagsterEventType
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.streams.refresh import refresh
 from rss_pipeline.features.streams.stream_changes import Known, StreamChange, stream_changes
+from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.partitions import KEYS_AT_ONCE, STREAMS
-from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS
-from rss_pipeline.orchestration.reporting.versions import version_tags
+from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS, version_tags
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.database import Database
 
 _EVENTS_AT_ONCE = 100
@@ -52,6 +54,15 @@ def report_judged(
         if (change.members or known[change.key].members) and _Version.now(change) != known[change.key]
     ]
     return _batches(changes)
+
+
+def judge_changed(context: dg.OpExecutionContext, session: Session) -> None:
+    """Judge stored items by the streams with a changed selector, and record an event for each."""
+    database, instance = session.run.database, context.instance
+    # Most installations have no streams, and this query is a request.
+    if instance.get_dynamic_partitions(STREAMS) and (keys := refresh(database).keys):
+        for events in report_judged(database, instance, keys):
+            record_events(context, events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

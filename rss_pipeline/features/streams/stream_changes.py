@@ -1,6 +1,6 @@
 """Streams with items that came in since they were last reported. Reads only.
 
-The members themselves are storage.items', the events in Dagster orchestration/reporting/streams.py's.
+The members themselves are storage.items', the events in Dagster features/streams/report.py's.
 """
 
 import json

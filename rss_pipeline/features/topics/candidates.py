@@ -16,9 +16,9 @@ from rss_pipeline.features.topics.choice import DEPTH, Chosen, choose, counted, 
 from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.features.topics.values import Candidate, SourceFeed
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.items import newest
+from rss_pipeline.storage.items import members as newest
 from rss_pipeline.storage.items.items import stored_authors, stored_enclosures
-from rss_pipeline.storage.items.newest import Wanted
+from rss_pipeline.storage.items.members import Wanted
 
 _LEAST_READ = 5
 """Items read of each member at first."""

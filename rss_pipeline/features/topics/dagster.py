@@ -1,198 +1,94 @@
-"""The ops that judge streams and publish topics: after a poll, by the job `publish_topics`, and by hand.
+"""The asset `topics`, with one partition for each topic, and the sensor of the job `publish_topics`.
 
-The judgement is in pipeline/streams, the publication in pipeline/topics/publish.py, their events are in
-reporting/. The ops of a poll are in poll.py.
-https://docs.dagster.io/guides/build/ops
+A person materializes the asset; polls and the job update it, with the ops of ops.py.
+https://docs.dagster.io/guides/build/assets
 """
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
-from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.streams.refresh import judge_streams, refresh
-from rss_pipeline.features.streams.report import report_judged, report_state
-from rss_pipeline.features.topics.publications import due
-from rss_pipeline.orchestration.cause_first import run_step
-from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.ops.visits import SessionResource
-from rss_pipeline.orchestration.partitions import STREAMS, TOPICS
-from rss_pipeline.orchestration.run_config import plain
-from rss_pipeline.orchestration.ui_labels import kind
-from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.features.topics import ops, publications
+from rss_pipeline.orchestration import looks as awaiting
+from rss_pipeline.orchestration.jobs import POLL_FEEDS
+from rss_pipeline.orchestration.partitions import PARTITIONS_A_RUN, topics_partitions
+from rss_pipeline.orchestration.parts import AFTER_FEED_ITEMS, Building, DagsterParts, Starts
+from rss_pipeline.orchestration.recent_runs import recent_runs
+from rss_pipeline.orchestration.ui_labels import GROUP
+from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, is_alive, reason_to_wait
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import leases
 
-if TYPE_CHECKING:
-    from rss_pipeline.features.topics.publish import Publication
-
-_EVENTS_AT_ONCE = 20
-"""A run that is killed loses the events of at most so many topics that it has published."""
-
-PUBLISHED = "published"
-"""Metadata of a publication: the topics with changed documents."""
+_NAMED = 5
 
 
-class PublishConfig(dg.Config):
-    """The publication at the end of a poll."""
+@dg.graph_asset(
+    name="topics",
+    group_name=GROUP,
+    partitions_def=topics_partitions,
+    backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=PARTITIONS_A_RUN),
+    kinds={"atom", "json"},
+    ins={"feed_items": AFTER_FEED_ITEMS},
+    description=(
+        "Each poll updates this asset as its last step, and the job `publish_topics`: they publish the topics"
+        " of feeds.yaml, groups of feeds and streams, as Atom and JSON Feed under `topics/`. An event means"
+        " that the bytes of a topic changed; its data version is their hash. Each partition is a topic."
+        " Materialize a partition to publish its topic now, whatever its `every` says."
+    ),
+)
+def topics(feed_items: Any) -> Any:
+    return ops.publish_partitions(feed_items)
 
-    later: bool = Field(
-        default=False,
-        description="Leave it to another run. `rss-pipeline poll` publishes once, after its last round.",
+
+def decide_publish(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
+    """Start a publication or wait, by the topics that are due and the newest publications and polls."""
+    # The list of topics alone is left to the next poll.
+    found = [id for id in publications.due(database, now=now) if id != publications.INDEX]
+    if not found:
+        return decide_publication((), (), (), (), now=now)
+    return decide_publication(
+        found,
+        recent_runs(instance, ops.PUBLISH_TOPICS),
+        recent_runs(instance, POLL_FEEDS),
+        leases.live_run_ids(database),
+        now=now,
     )
 
 
-# No kind: the asset's page would show the kind of its last op in place of the asset's own kinds.
-@dg.op(
-    ins={"reported": dg.In(dg.Nothing)},
-    out=dg.Out(dg.Nothing, is_required=False),
-    config_schema=plain(PublishConfig),
+def decide_publication(
+    due: Sequence[str],
+    runs: Sequence[JobRun],
+    polls: Sequence[JobRun],
+    live_run_ids: Collection[str],
+    *,
+    now: datetime,
+) -> Start | Wait:
+    """Start a run for topics that are due (their ids), one at a time. `runs` are the newest publications,
+    `polls` the newest polls, newest first: a poll publishes at its end."""
+    if not due:
+        return Wait(reason="No topic is due.", is_idle=True)
+    if (wait := reason_to_wait(runs, (), now=now)) is not None:
+        return wait
+    for poll in polls:
+        if poll.state == "waiting" or (poll.state == "running" and is_alive(poll, live_run_ids, now)):
+            return Wait(reason=f"The poll {poll.run_id[:8]} publishes at its end.")
+    names = ", ".join(due[:_NAMED]) + (" ..." if len(due) > _NAMED else "")
+    return Start(reason=f"{len(due)} topics changed: {names}.")
+
+
+_PUBLISH_WHEN_CHANGED = Starts(
+    name="publish_when_changed",
+    job=ops.publish_topics,
+    decide=lambda _: decide_publish,
+    awaits=awaiting.topics,
+    concerns="topics",
+    description="Starts a publication when topics changed that no poll publishes: by a replay, a"
+    " repair, a clean, images archived later, a change of `topics:`, or what another machine collected.",
 )
-def publish(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
-    """Judge stored items by changed streams, then publish the topics that changed. An error is a warning: the
-    next run tries again."""
-    config = PublishConfig(**context.op_config)
-    with run_step(context, session):
-        try:
-            _judge_changed(context, session)
-            done = [] if config.later else _publish(context, session)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the feeds were collected, so the poll is green
-            cause = str(error) if isinstance(error, RssPipelineError) else f"{type(error).__name__}: {error}"
-            context.log.warning(f"Topics were not published; the next run tries again. {cause}")
-            return
-        for each in _failed(done):
-            context.log.warning(f"The topic {each.topic_id} was not published: {each.error}")
-        if done and not context.has_partitions:
-            yield dg.Output(None, metadata=_figures(done))
 
 
-class PublishTopicsConfig(dg.Config):
-    """The topics to publish. With no field set: those that are due."""
-
-    topics: list[str] = Field(
-        default=[],
-        description=(
-            "Ids of topics to publish now, changed or not and whatever their `every` says. Empty: all that"
-            " changed, once their `every` has passed."
-        ),
-    )
-
-
-@dg.op(config_schema=plain(PublishTopicsConfig), out=dg.Out(dg.Nothing), tags=kind("file"))
-def publish_due(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
-    """Publish the topics that changed, each where its bytes differ."""
-    config = PublishTopicsConfig(**context.op_config)
-    with run_step(context, session):
-        _judge_changed(context, session)
-        done = _publish(context, session, only=list(dict.fromkeys(config.topics)) or None)
-        yield dg.Output(None, metadata=_figures(done))
-        _raise_for(done)
-
-
-# Without a kind, as `publish`.
-@dg.op(
-    ins={"feed_items": dg.In(dg.Nothing, description="Sets the order only; the op reads the database.")},
-    out=dg.Out(dg.Nothing, is_required=False),
-)
-def publish_partitions(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
-    """Publish these topics now. Those that could not be published are red."""
-    with run_step(context, session):
-        _judge_changed(context, session)
-        _raise_for(_publish(context, session, only=list(context.partition_keys)))
-    yield from ()  # An output would be an event of its own for each partition.
-
-
-# Without a kind, as `publish`.
-@dg.op(
-    ins={"feed_items": dg.In(dg.Nothing, description="Sets the order only; the op reads the database.")},
-    out=dg.Out(dg.Nothing, is_required=False),
-)
-def judge_partitions(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
-    """Judge all stored items by these streams. Those that could not be judged are red."""
-    with run_step(context, session):
-        keys = list(context.partition_keys)
-        failed = judge_streams(session.run.database, keys)
-        judged = [key for key in keys if key not in failed]
-        for events in report_state(session.run.database, context.instance, judged):
-            record_events(context, events)
-        if failed:
-            first = next(iter(failed))
-            raise dg.Failure(
-                description=f"{first}: {failed[first]}.", metadata=dict(failed), allow_retries=False
-            )
-    yield from ()
-
-
-def _judge_changed(context: dg.OpExecutionContext, session: Session) -> None:
-    """Judge stored items by the streams with a changed selector, and record an event for each."""
-    database, instance = session.run.database, context.instance
-    # Most installations have no streams, and this query is a request.
-    if instance.get_dynamic_partitions(STREAMS) and (keys := refresh(database).keys):
-        for events in report_judged(database, instance, keys):
-            record_events(context, events)
-
-
-def _publish(
-    context: dg.OpExecutionContext, session: Session, *, only: Sequence[str] | None = None
-) -> "list[Publication]":
-    """Publish, and record an event for each topic with changed bytes; with `only` for each of them."""
-    run = session.run
-    run.progress.begin("publish", 0)
-    if only is None and not due(run.database, now=run.clock()):
-        return []
-    # Most polls publish nothing, and what writes the documents takes a hundredth of a poll to import.
-    from rss_pipeline.features.topics.publish import Stores
-    from rss_pipeline.features.topics.publish import publish as publish_topics
-    from rss_pipeline.features.topics.report import topic_events
-
-    stores = Stores.of(run.settings, run.database, run.objects)
-    keys = frozenset(context.instance.get_dynamic_partitions(TOPICS))
-    unrecorded: list[Publication] = []
-
-    def record() -> None:
-        # A topic that left feeds.yaml is published once more, and has no partition any more.
-        known = [each for each in unrecorded if each.topic_id in keys]
-        record_events(context, topic_events(stores, context.instance, known, named=only is not None))
-        unrecorded.clear()
-
-    def report(publication: "Publication") -> None:
-        unrecorded.append(publication)
-        if len(unrecorded) >= _EVENTS_AT_ONCE:
-            record()
-
-    try:
-        return publish_topics(stores, clock=run.clock, only=only, report=report)
-    finally:
-        record()
-
-
-def _failed(done: "Sequence[Publication]") -> "list[Publication]":
-    return [each for each in done if each.error is not None]
-
-
-def _figures(done: "Sequence[Publication]") -> dict[str, Any]:
-    changed = [each.topic_id for each in done if each.changed]
-    failed = _failed(done)
-    return {
-        "topics_published": len(changed),
-        "topics_unchanged": len(done) - len(changed) - len(failed),
-        "topics_failed": len(failed),
-        PUBLISHED: dg.MetadataValue.json(changed),
-    }
-
-
-def _raise_for(done: "Sequence[Publication]") -> None:
-    """End a run in which topics failed.
-
-    Raises:
-        dagster.Failure: some topics were not published; the metadata has all of them.
-    """
-    failed = _failed(done)
-    if failed:
-        first = f"{failed[0].topic_id}: {failed[0].error}"
-        rest = f" {len(failed)} of {len(done)} topics were not published." if len(done) > 1 else ""
-        raise dg.Failure(
-            description=f"{first.removesuffix('.')}.{rest}",
-            metadata={each.topic_id: str(each.error) for each in failed},
-            allow_retries=False,
-        )
+def parts(of: Building) -> DagsterParts:
+    """The definitions of topics."""
+    return DagsterParts(assets=[topics], jobs=[ops.publish_topics], sensors=[_PUBLISH_WHEN_CHANGED.build(of)])

@@ -1,6 +1,6 @@
 """The publication of topics in the database: which are due, the lease on one, and its end.
 
-What a topic shows is read by storage.items.newest, its documents are built in pipeline.topics. Leases live by
+What a topic shows is read by storage.items.newest, its documents are built in features.topics. Leases live by
 the database's clock.
 """
 
@@ -71,6 +71,11 @@ def due(database: Database, *, now: datetime) -> list[str]:
         name="find topics to publish",
     ).rows
     return sorted(row["id"] for row in rows)
+
+
+def is_due(database: Database, now: datetime) -> bool:
+    """True if a topic, or the list, is to be published."""
+    return bool(due(database, now=now))
 
 
 def keys(topic_id: str) -> tuple[str, str]:

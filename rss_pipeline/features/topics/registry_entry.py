@@ -1,6 +1,6 @@
 """The key `topics` of feeds.yaml: groups of feeds and streams, and each mistake with its line.
 
-Topics are published by pipeline.topics; here is only what may be written.
+Topics are published by features.topics; here is only what may be written.
 """
 
 import difflib

@@ -1,6 +1,6 @@
 """The ops of the job `refresh_feeds`, besides those that it shares with a poll (poll.py).
 
-The requests of users, their claim and their answers are in pipeline/reading/refresh_run.py.
+The requests of users, their claim and their answers are in reader/refresh_run.py.
 https://docs.dagster.io/guides/build/ops
 """
 

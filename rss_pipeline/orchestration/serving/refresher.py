@@ -3,7 +3,7 @@
 A run by the sensor and the queue begins after half a minute or more, and the import of Dagster alone takes
 seconds. So this process is forked from services.py before that has threads: it has everything imported,
 shares nearly all of its memory, and forks once more for each run. It sleeps and looks at one file
-(reading/refresh.py); the database is read only after a request. Runs elsewhere are started by the sensor
+(reader/refresh.py); the database is read only after a request. Runs elsewhere are started by the sensor
 `refresh_feeds_when_requested`.
 """
 

@@ -12,12 +12,11 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from rss_pipeline.features.retention.result import Allowance
 from rss_pipeline.orchestration.cause_first import run_step
+from rss_pipeline.orchestration.instance.history_tables import TickHistory
 from rss_pipeline.orchestration.instance.purged import Freed, Purged
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.instance.run_history import History, Newest, size_of
-from rss_pipeline.orchestration.instance.tick_history import TickHistory
 from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import STREAMS
 from rss_pipeline.orchestration.partitions import TOPICS as TOPICS_KEYS
@@ -34,7 +33,7 @@ from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
+from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG, Allowance
 from rss_pipeline.storage.feeds import feed_changes
 from rss_pipeline.storage.images.closings import image_totals
 

@@ -10,8 +10,7 @@ from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.pipeline.images.round import Downloads, ImageRound
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.politeness import Politeness
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.settings import Settings
 
 CLAIMED_AT_ONCE = 2000

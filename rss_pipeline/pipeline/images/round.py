@@ -33,8 +33,7 @@ from rss_pipeline.errors import InfrastructureError, NetworkUnavailable, Storage
 from rss_pipeline.pipeline.session.fetch_policy import images_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.politeness import ImageHosts, Politeness
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.storage.images import closings
 from rss_pipeline.storage.images.claims import (
     FeedAccess,

@@ -10,17 +10,22 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Protocol, Self
+from typing import IO, Any, Literal, Protocol, Self, get_args
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.plain_text import json_text
 from rss_pipeline.errors import ExportRefused, disk_full, disk_is_full
 from rss_pipeline.features.topics.model import Member
-from rss_pipeline.pipeline.read.formats import Format
 from rss_pipeline.pipeline.read.reader import FeedReader, Since, position
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline.storage.items.read import StoredItem, feeds_with_items
+
+# The names of the formats of an export, apart from export.py: the command lists them without its parsers.
+
+Format = Literal["jsonl", "parquet"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
 
 INSTALL_PYARROW = ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
 """Editable as `make` installs it: otherwise `git pull` would no longer update the code."""

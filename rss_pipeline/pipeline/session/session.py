@@ -20,8 +20,7 @@ from rss_pipeline.pipeline.session.fetch_policy import feed_policy, with_contact
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.politeness import MakeWay, Politeness
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.storage.feeds.leases import RecentHosts
 
 

@@ -1,12 +1,13 @@
 """Decisions on whether a daily job starts now: the clean of the stores, the purge of run history.
 
 Pure functions that return their reason; the schedules in orchestration/schedules.py call them. What a clean
-removes is in pipeline/retention, what a purge removes in orchestration/upkeep/purge_job.py.
+removes is in features/retention, what a purge removes in orchestration/upkeep/purge_job.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
+from time import monotonic
 from zoneinfo import ZoneInfo
 
 from rss_pipeline.pipeline.triggers.runs import Start, Wait, is_within
@@ -17,6 +18,19 @@ REFUSED_TAG = "rss_pipeline/refused"
 """A tag of runs that failed because a person has to confirm them: the next one would fail likewise."""
 LONGEST_RUN = timedelta(minutes=30)
 """A clean and a purge stop after 10 minutes. A run that started longer ago was killed with its machine."""
+
+
+class Allowance:
+    """The time limit of a clean or purge in seconds; None is no limit."""
+
+    def __init__(self, seconds: float | None = None, clock: Callable[[], float] = monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._began = clock()
+
+    def is_spent(self, share: float = 1.0) -> bool:
+        """True once this share of the time is over."""
+        return self._seconds is not None and self._clock() - self._began >= share * self._seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

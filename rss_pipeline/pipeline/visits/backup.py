@@ -1,16 +1,17 @@
-"""The op backup: each new document into the object store as it was served."""
+"""The op backup: each new document into the object store as it was served; and how one is read back."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets
-from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.errors import StorageRejected
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.outcome import Document, Response
+from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected, file_error
 from rss_pipeline.pipeline.visits.close import Close
-from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
-from rss_pipeline.pipeline.visits.visit import Visit, Visits
+from rss_pipeline.pipeline.visits.visit import Visit, Visits, rejected
 from rss_pipeline.progress import Progress
-from rss_pipeline.storage.backups.backups import newest_same_backup, put_backup
+from rss_pipeline.storage.backups.backups import describe_backup, newest_same_backup, put_backup
 from rss_pipeline.storage.objects import ObjectStore
 
 
@@ -38,3 +39,60 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
         return replace(visit, outcome=replace(document, backup_key=key, new_backup_bytes=document.body_bytes))
 
     return close(in_parallel("backup", visits, Document, one, progress=progress))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedBackup:
+    """A backup as the document that it was."""
+
+    feed: Feed
+    """As it was then: the codec that it had shown, and what identified its items."""
+    document: Document
+    secrets: Secrets
+    """Those that the backup's metadata marks in it."""
+
+
+def open_backup(feed: Feed, key: str, *, objects: ObjectStore, folder: Path) -> OpenedBackup | None:
+    """The backup under this key, with its body in a file of this folder; None where it is gone.
+
+    Raises:
+        BackupUnreadable: its metadata is not a backup's.
+        ObjectStoreUnavailable: the file cannot be written.
+    """
+    found = objects.get(key)
+    if found is None:
+        return None
+    body, info = found
+    backup = describe_backup(info)
+    path = folder / key.replace("/", "@")
+    try:
+        path.write_bytes(body)
+    except OSError as error:
+        raise ObjectStoreUnavailable(
+            file_error(f"the spool file {path} cannot be written", error, folder)
+        ) from error
+    document = Document(
+        response=Response(
+            status=backup.status,
+            requested_url=backup.requested_url,
+            url=backup.url,
+            fetched_at=backup.fetched_at,
+            fetch_ms=0,
+            content_type=backup.content_type,
+            etag=backup.etag,
+            last_modified=backup.last_modified,
+        ),
+        path=path,
+        body_bytes=len(body),
+        content_hash=backup.content_hash,
+        backup_key=backup.key,
+        are_links_shared=backup.are_links_shared,
+        are_abouts_shared=backup.are_abouts_shared,
+        feed_charset=feed.http.charset,
+    )
+    http = replace(feed.http, charset=backup.hint)
+    return OpenedBackup(
+        feed=replace(feed, key=backup.item_key or feed.key, http=http),
+        document=document,
+        secrets=Secrets.marked(body, backup.secrets),
+    )

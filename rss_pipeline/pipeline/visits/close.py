@@ -11,10 +11,9 @@ from typing import Protocol, TypeVar
 
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.models.clock import Clock, instant
-from rss_pipeline.collector.models.ending import Ending
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress
-from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.collector.models.outcome import Ending, NotModified
 from rss_pipeline.collector.schedule import permanent_redirects
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected

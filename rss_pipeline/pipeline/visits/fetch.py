@@ -19,8 +19,7 @@ from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.collector.schedule.next_visit import next_after_redirect
 from rss_pipeline.errors import DatabaseFull, InfrastructureError
 from rss_pipeline.pipeline.session.politeness import Politeness
-from rss_pipeline.pipeline.session.run_context import RunContext
-from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.our_outage import set_our_outage_apart
 from rss_pipeline.pipeline.visits.visit import Visit, Visits

@@ -5,7 +5,7 @@ The daemon's decision, which also waits for more feeds to be due, is triggers/po
 
 from datetime import datetime
 
-from rss_pipeline.features.topics import publications
+from rss_pipeline.features import FEATURES
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due
@@ -19,7 +19,8 @@ def has_registry_news(synced: RegistrySync) -> bool:
 
 
 def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime) -> bool:
-    """Return True if a poll would change something: partition keys, a visit, an event, or a topic.
+    """Return True if a poll would change something: partition keys, a visit, an event, or the last step of a
+    feature.
 
     Small queries only, so that a poll by cron with nothing due costs neither Dagster's import nor a run.
     """
@@ -27,5 +28,8 @@ def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime)
         has_registry_news(synced)
         or is_claimable(database, Due(now=now))
         or has_unreported(database)
-        or bool(publications.due(database, now=now))
+        or any(
+            feature.after_poll is not None and feature.after_poll.is_due.load()(database, now)
+            for feature in FEATURES
+        )
     )

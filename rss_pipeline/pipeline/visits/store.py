@@ -10,21 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rss_pipeline.batched import batched
-from rss_pipeline.collector.models.ending import Ending
-from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.collector.models.outcome import Ending, Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected, spooling
-from rss_pipeline.features.replay import sql as replay
-from rss_pipeline.features.replay import sql as replays
 from rss_pipeline.features.streams import sql as streams
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
-from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.identify import identify, to_identify
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
-from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
+from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits, rejected
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
@@ -147,11 +143,11 @@ def _within_day(visit: Visit, parsed: Parsed, now: datetime, *, run: RunContext)
     room = max(0, run.settings.items_per_day - today)
     if parsed.items_seen <= room:
         return parsed, 0
-    rows = replays.known_rows(read_chunks(parsed.path))
+    rows = items.known_rows(read_chunks(parsed.path))
     fresh: list[str] = []
     for some in batched(rows.items(), _GUIDS_AT_ONCE):
         pairs = [(id, row[COLUMNS.index("guid")]) for id, row in some]
-        missing = replays.not_stored(run.database, feed.id, pairs)
+        missing = items.not_stored(run.database, feed.id, pairs)
         fresh += [id for id, _ in pairs if id in missing]
     # Rows are in the order of their dates: the newest are kept.
     dropped = set(fresh[: max(0, len(fresh) - room)])
@@ -282,7 +278,7 @@ def _unstable(database: Database, visit: Visit, parsed: Parsed, fresh: Sequence[
 
 def _used_again(database: Database, parsed: Parsed, listed: Sequence[str]) -> FeedWarning | None:
     """An item with the guid of a stored one, but another title, link and date: it is another item."""
-    rows = replay.known_rows(read_chunks(parsed.path)) if listed else {}
+    rows = items.known_rows(read_chunks(parsed.path)) if listed else {}
     read = {id: dict(zip(COLUMNS, rows[id], strict=True)) for id in listed if id in rows}
     others = [
         id

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from rss_pipeline.collector.models.whole_number import whole_number
+from rss_pipeline.collector.models.plain_text import whole_number
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.accounts import users
 

@@ -6,7 +6,8 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import UserRefused
 from rss_pipeline.reader.accounts.passwords import hash_password
 from rss_pipeline.reader.accounts.throttle import account_key
-from rss_pipeline.storage.accounts import app_passwords, first_user_code, login_failures, sessions, users
+from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
+from rss_pipeline.storage.accounts import users as first_user_code
 from rss_pipeline.storage.backups.user_states import delete_state
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore

@@ -1,7 +1,7 @@
 """Statements on sessions: one that shows a session alive, one that guards a write, begin, renew and end.
 
 They are put together with others into one batch, so that a request needs one round trip. Who may begin a
-session is decided in pipeline/accounts.
+session is decided in reader/accounts.
 """
 
 from collections.abc import Sequence

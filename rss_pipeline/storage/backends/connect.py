@@ -108,6 +108,15 @@ def prefixes(kinds: Sequence[type[Backend]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.partition("_")[0] + "_" for kind in kinds for name in kind.variables))
 
 
+def side_of(stores: Stores, *, at_home: bool = False, folder: bool = False) -> str:
+    """The name of these stores in `copy`; of those with the database in the home, or the folder in the home
+    for objects, where that is said."""
+    database = DATABASES[0] if at_home else stores.database
+    objects = OBJECTS[0] if folder else stores.objects
+    name = f"{database.name}+{objects.name}"
+    return "embedded" if name == "sqlite+folder" else name
+
+
 def open_database(
     settings: Stores, *, for_requests: bool = False, alone_where_full: bool = False
 ) -> AbstractContextManager[Database]:

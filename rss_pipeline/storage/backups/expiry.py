@@ -1,6 +1,6 @@
 """The backups that expire, and those that are put again so that they never do. Pure, but for one query.
 
-Listing and deleting are pipeline/retention/clean.py's; what a backup is, backups.py's.
+Listing and deleting are features/retention's; what a backup is, backups.py's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit
 from rss_pipeline.collector.models.item import FeedHeader
-from rss_pipeline.collector.models.outcome import Parsed, Response
+from rss_pipeline.collector.models.outcome import IfGap, Parsed, Response
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.collector.models.warning import FeedWarning, sentences
 from rss_pipeline.features.topics.stale import mark_stale_if

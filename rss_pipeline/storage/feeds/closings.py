@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.ending import Ending
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed
-from rss_pipeline.collector.models.outcome import NotModified, Parsed
+from rss_pipeline.collector.models.outcome import Ending, NotModified, Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import (

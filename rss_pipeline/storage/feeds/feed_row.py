@@ -19,7 +19,7 @@ from rss_pipeline.collector.models.feed import (
     ScheduleState,
     UnfinishedWork,
 )
-from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.features.streams.model import streams_of_json, streams_to_json
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.sql import compact, seconds

@@ -1,6 +1,6 @@
 """Feeds that their last subscriber left: those past their time, and the start of their removal.
 
-Their items and images go first, by pipeline.retention's; the removal ends like that of `forget` (forget.py).
+Their items and images go first (features/retention); the removal ends like that of `forget` (forget.py).
 """
 
 from datetime import datetime, timedelta

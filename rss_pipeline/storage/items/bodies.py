@@ -1,6 +1,6 @@
 """The parts that bodies of items are made of, and a version of them all.
 
-How a body is made, and for how long it is kept, is pipeline.reading.bodies'.
+How a body is made, and for how long it is kept, is reader.bodies'.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The rows that are stored under guids that a document's items may have, or are like its items. Reads only.
 
-Which of them an item is, is decided in collector.models: identity.py and rewritten.py.
+Which of them an item is, is decided in collector.models.identity and pipeline.visits.identify.
 """
 
 from collections.abc import Iterable, Sequence

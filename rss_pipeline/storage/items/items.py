@@ -192,6 +192,20 @@ def new_ids(results: Iterable[Result]) -> tuple[str, ...]:
     return tuple(row["id"] for result in results for row in result.rows)
 
 
+def not_stored(database: Database, feed_id: str, items: Sequence[tuple[str, str]]) -> set[str]:
+    """The ids, among these items (id and guid), that an insert would add."""
+    rows = database.query(
+        """SELECT json_extract(value, '$[0]') AS id FROM json_each(?) AS j
+        WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.id = json_extract(j.value, '$[0]'))
+          AND NOT EXISTS (SELECT 1 FROM expired_items AS old
+            WHERE old.feed_id = ? AND old.guid = json_extract(j.value, '$[1]'))
+          AND EXISTS (SELECT 1 FROM feeds WHERE id = ?)""",
+        [compact(list(items)), feed_id, feed_id],
+        name="find items not stored",
+    ).rows
+    return {row["id"] for row in rows}
+
+
 def by_ids(database: Database, ids: Sequence[str], *, columns: Sequence[str]) -> dict[str, Row]:
     """These columns of the items that are stored, by id."""
     rows = database.query(
@@ -256,6 +270,15 @@ def rows_of(chunks: Iterable[RowChunk]) -> Iterator[Row]:
         rows = json.loads(chunk.text)
         for row in [rows] if chunk.alone else rows:
             yield dict(zip(COLUMNS, row, strict=True))
+
+
+def known_rows(chunks: Iterable[RowChunk]) -> dict[str, list[Any]]:
+    """A document's rows by item id, in its order."""
+    rows: dict[str, list[Any]] = {}
+    for chunk in chunks:
+        read = json.loads(chunk.text)
+        rows.update((row[0], row) for row in ([read] if chunk.alone else read))
+    return rows
 
 
 def image_source(row: Row) -> Item:

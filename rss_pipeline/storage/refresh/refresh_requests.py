@@ -1,7 +1,7 @@
 """Requests of users for a visit now: made, read, and the tasks that follow them.
 
 The side of the run, which claims and answers them, is open_requests.py's; what an answer means to a user is
-pipeline.reading.refresh's. A request is for one feed (`refresh`, `first`) or for an address (`find`).
+reader.refresh's. A request is for one feed (`refresh`, `first`) or for an address (`find`).
 """
 
 from dataclasses import asdict, dataclass

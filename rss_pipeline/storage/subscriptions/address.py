@@ -1,6 +1,6 @@
 """The address of a feed that a user changes: the condition, and the statements.
 
-Which address may be one, and whose it is now, is decided in pipeline.reading; the addresses of feeds.yaml are
+Which address may be one, and whose it is now, is decided in reader; the addresses of feeds.yaml are
 written by storage.feeds.registered.
 """
 

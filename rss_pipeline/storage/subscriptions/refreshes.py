@@ -96,7 +96,7 @@ class NamedTask:
     """A task with its feed's title, or its URL."""
 
     row: Row
-    """For `pipeline.reading.refresh.task_of`."""
+    """For `reader.refresh.task_of`."""
     name: str
 
 

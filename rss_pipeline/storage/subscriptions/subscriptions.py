@@ -1,7 +1,7 @@
 """Statements that subscribe, edit and unsubscribe, for one batch each; all may be repeated.
 
 Each keeps the feeds in step: `registered`, the shortest wished interval, and since when a feed is unused.
-Which feed an address is, and whether it may be fetched at all, is decided in pipeline.reading.
+Which feed an address is, and whether it may be fetched at all, is decided in reader.
 """
 
 from collections.abc import Mapping, Sequence

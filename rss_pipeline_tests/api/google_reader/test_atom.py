@@ -12,7 +12,7 @@ from rss_pipeline.api.google_reader.streams import FeedStream
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline_tests.api.google_reader.test_entries import NUMBER, entry
 
-GRAMMAR = etree.RelaxNG(etree.parse(Path(__file__).parents[2] / "pipeline" / "topics" / "rfc4287.rng"))
+GRAMMAR = etree.RelaxNG(etree.parse(Path(__file__).parents[2] / "support" / "rfc4287.rng"))
 NAMES: Any = {"a": "http://www.w3.org/2005/Atom", "gr": "http://www.google.com/schemas/reader/atom/"}
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import dagster as dg
 import psycopg
 import pytest
 
-from rss_pipeline.cli.main import _COMMANDS
+from rss_pipeline.cli.main import main
 from rss_pipeline.orchestration.build import build_definitions
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.pipeline import rss
@@ -139,4 +140,4 @@ def test_every_command_and_every_check_works_in_each_pair_of_stores(
     done("restore")
     assert json.loads(done("status", "--json"))["items"] == 6, "backups of a forgotten feed are kept"
     assert "ada" in done("user", "list")
-    assert used == set(_COMMANDS)
+    assert used == set(main.list_commands(click.Context(main)))

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.fetch.learned_gaps import LearnedGaps
+from rss_pipeline.collector.fetch.holds import Holds, LearnedGaps
 from rss_pipeline.collector.models.hold import HostGap
 from rss_pipeline_tests.collector.fetch.rounds import NOW
 from rss_pipeline_tests.support.pipeline import Clock

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rss_pipeline.collector.models.identity import Known
-from rss_pipeline.collector.models.rewritten import rewritten, same_links
+from rss_pipeline.pipeline.visits.identify import rewritten, same_links
 
 SITE = "https://e.example"
 

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.models.item import Enclosure, PublisherHints
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline_tests.collector.parse.documents import (

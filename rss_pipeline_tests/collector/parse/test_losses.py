@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rss_pipeline.collector.parse.document import parse_feed
-from rss_pipeline.collector.parse.newest_items import newest_items
+from rss_pipeline.collector.parse.raw_feed import newest_items
 from rss_pipeline.errors import NotAFeed
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

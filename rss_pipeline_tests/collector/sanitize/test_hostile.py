@@ -7,8 +7,8 @@ import pytest
 
 from rss_pipeline.collector.sanitize import html as sanitizer
 from rss_pipeline.collector.sanitize import mathml, svg
-from rss_pipeline.collector.sanitize.elements import ATTRIBUTES, TAGS
 from rss_pipeline.collector.sanitize.html import safe_html
+from rss_pipeline.collector.sanitize.markup import ATTRIBUTES, TAGS
 from rss_pipeline_tests.api.browser.attacks import DRAWINGS, MUTATIONS, SCRIPTS
 
 # As a parser that knows no namespaces reads them: in lower case.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, ScheduleState
-from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.schedule import auto_interval
 from rss_pipeline.collector.schedule.next_visit import next_after_success
 from rss_pipeline_tests.collector.schedule.synthetic_feeds import (

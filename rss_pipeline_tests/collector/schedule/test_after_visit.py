@@ -8,9 +8,8 @@ import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, GapHistory
-from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import FeedHold, HostHold, OnHold
-from rss_pipeline.collector.models.item import FeedHeader
+from rss_pipeline.collector.models.item import FeedHeader, PublisherHints
 from rss_pipeline.collector.models.outcome import CutOff, Document, NotModified, Parsed, Response
 from rss_pipeline.collector.schedule.after_visit import Outcome, after_visit
 from rss_pipeline_tests.support.feeds import make_feed

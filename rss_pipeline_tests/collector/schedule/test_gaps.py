@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.feed import Feed, GapHistory, NextVisit
-from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.schedule import gaps
 from rss_pipeline.collector.schedule.next_visit import next_after_success
 from rss_pipeline_tests.collector.fetch.rounds import NOW, feed

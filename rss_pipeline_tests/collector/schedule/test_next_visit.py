@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import duration, rough
 from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import Feed, NextVisit
-from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.schedule.next_visit import (
     after_skipped_hours,
     next_after_failure,

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from rss_pipeline.features.copy.service import Copied, copy
 from rss_pipeline.features.copy.sides import Side, open_side
-from rss_pipeline.features.copy.stores import Copied, copy
-from rss_pipeline.features.copy.tables import TABLES
+from rss_pipeline.features.copy.sql import TABLES
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Database

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from rss_pipeline.features.copy.service import Copied, copy
 from rss_pipeline.features.copy.sides import open_side
-from rss_pipeline.features.copy.stores import Copied, copy
-from rss_pipeline.features.copy.tables import TABLES
+from rss_pipeline.features.copy.sql import TABLES
 from rss_pipeline.progress import NoProgress
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.features.replay.kept_users import (
+from rss_pipeline_tests.reader.kept_users import (
     FEEDS,
     MANY,
     USERS,

@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.features.copy.stores import MARKER, copy
-from rss_pipeline.features.copy.tables import fingerprint
+from rss_pipeline.features.copy.service import MARKER, copy
+from rss_pipeline.features.copy.sql import fingerprint
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Statement
 from rss_pipeline_tests.features.copy.houses import (
     AT,

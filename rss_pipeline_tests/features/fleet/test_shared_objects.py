@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rss_pipeline.features.copy.stores import copied_keys
+from rss_pipeline.features.copy.service import copied_keys
 from rss_pipeline.features.fleet.joining import has_mark, mark
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.features.fleet.machines import main

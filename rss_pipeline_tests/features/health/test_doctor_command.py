@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
+from rss_pipeline.features.health.cli import show_checks
+from rss_pipeline.features.health.model import Finding
 from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline_tests.cli.test_terminal import CONTROLS, HOSTILE
 from rss_pipeline_tests.support.healthy_home import KEY, healthy_home
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import cpu_seconds_of_children
@@ -83,3 +87,13 @@ def test_it_needs_no_dagster_and_about_a_second(home: Path) -> None:
         spent.append(cpu_seconds_of_children() - before)
         assert done.returncode == 0, done.stderr.decode()
     assert min(spent) < 1.5
+
+
+def test_what_a_publisher_wrote_does_not_control_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "2000")
+    show_checks([Finding("feed warnings", "warning", HOSTILE, f"Fix it: {HOSTILE}")])
+    shown = capsys.readouterr().out
+    assert CONTROLS.findall(shown) == []
+    assert not re.search(r"^\s{0,4}FORGED", shown, re.MULTILINE)

@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 
-from rss_pipeline.features.replay.replay import FeedReplay, replay_feeds
 from rss_pipeline.features.replay.restore import Restored, restore
+from rss_pipeline.features.replay.service import FeedReplay, replay_feeds
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend

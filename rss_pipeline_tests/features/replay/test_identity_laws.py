@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.features.replay import sql as replays
-from rss_pipeline.features.replay.backup_visit import BackupVisit, Replayed
-from rss_pipeline.features.replay.replay import one_feed
-from rss_pipeline.features.replay.store_backup import store_backup
+from rss_pipeline.features.replay.model import BackupVisit, Replayed
+from rss_pipeline.features.replay.service import one_feed
+from rss_pipeline.features.replay.steps import store_backup
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
-from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
+from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, known_rows, with_guid
 from rss_pipeline_tests.storage.values import register, spec
 from rss_pipeline_tests.support.examples import examples
 
@@ -116,7 +116,7 @@ class Feed:
         parsed = self.read(number)
         assert parsed.document.backup_key is not None
         firsts: dict[str, list[object]] = {}
-        for row in replays.known_rows(read_chunks(parsed.path)).values():
+        for row in known_rows(read_chunks(parsed.path)).values():
             link = str(row[COLUMNS.index("link")])
             firsts.setdefault(link, with_guid(row, "a", link, "link", item_bytes=MAX_VALUE_BYTES))
         replays.insert(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.replay.parts import Part, feeds_of, parts
+from rss_pipeline.features.replay.service import Part, feeds_of, parts
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline_tests.features.replay.replays import collected, poll_over_time, replayed, serve
 from rss_pipeline_tests.support.databases import migrated

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.replay import open_backups
-from rss_pipeline.features.replay.replay import one_feed
+from rss_pipeline.features.replay import steps as open_backups
+from rss_pipeline.features.replay.service import one_feed
 from rss_pipeline_tests.features.replay.replays import (
     all_rows,
     collected,

@@ -9,7 +9,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.features.replay import steps
-from rss_pipeline.features.replay.replay import backup_visits, one_feed
+from rss_pipeline.features.replay.service import backup_visits, one_feed
 from rss_pipeline.pipeline.session import session
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.storage.backups.restore import REASON
+from rss_pipeline.features.replay.restore_sql import REASON
 from rss_pipeline_tests.features.replay.replays import all_rows, collected, drop_database, restored
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import HOSTS, serve
 from rss_pipeline_tests.support.pictures import png

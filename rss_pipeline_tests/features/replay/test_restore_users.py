@@ -18,7 +18,8 @@ from rss_pipeline.storage.backups.user_states import KeptSubscription, user_key
 from rss_pipeline.storage.subscriptions.address import change_address
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Shown
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
-from rss_pipeline_tests.features.replay.kept_users import (
+from rss_pipeline_tests.features.replay.replays import drop_database, restored
+from rss_pipeline_tests.reader.kept_users import (
     FEEDS,
     MANY,
     USERS,
@@ -31,7 +32,6 @@ from rss_pipeline_tests.features.replay.kept_users import (
     serve,
     subscribe_feeds,
 )
-from rss_pipeline_tests.features.replay.replays import drop_database, restored
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE

@@ -49,7 +49,7 @@ def rows(database: Database) -> list[Row]:
 
 
 def repair(database: Database, *some: Item, key: str = KEY, now: Any = NOW + HOUR) -> tuple[str, ...]:
-    known = replay.known_rows(items.item_rows("a", some, fetched_at=NOW))
+    known = items.known_rows(items.item_rows("a", some, fetched_at=NOW))
     return replay.repair(database, known.values(), feed_id="a", backup_key=key, now=now)
 
 
@@ -105,14 +105,14 @@ def test_only_the_search_for_images_is_noted_on_the_feed(known: Database) -> Non
 def test_what_retention_removed_does_not_come_back(known: Database) -> None:
     change(known, "INSERT INTO expired_items (feed_id, guid, expired_at) VALUES ('a', '3', ?)", instant(NOW))
     pairs = [(item_id("a", guid), guid) for guid in "1345"]
-    assert replay.not_stored(known, "a", pairs) == {item_id("a", "4"), item_id("a", "5")}
+    assert items.not_stored(known, "a", pairs) == {item_id("a", "4"), item_id("a", "5")}
     assert insert(known, item("3"), item("4")) == (item_id("a", "4"),)
     assert insert(known, item("3"), feed="b") == (item_id("b", "3"),), "a tombstone is one feed's"
 
 
 def test_without_its_feed_nothing_is_inserted(known: Database) -> None:
     assert insert(known, item("1"), feed="forgotten") == ()
-    assert replay.not_stored(known, "forgotten", [(item_id("forgotten", "1"), "1")]) == set()
+    assert items.not_stored(known, "forgotten", [(item_id("forgotten", "1"), "1")]) == set()
 
 
 def test_a_row_of_more_than_a_megabyte_goes_in_and_is_mended_too(known: Database) -> None:
@@ -136,7 +136,7 @@ def test_what_was_stored_of_a_backup_comes_in_pages(known: Database) -> None:
 
 
 def test_the_columns_that_read_otherwise_are_named(known: Database) -> None:
-    read = replay.known_rows(
+    read = items.known_rows(
         items.item_rows("a", [item("1"), item("2", title=None, author="Zoe")], fetched_at=NOW)
     )
     stored = {row["guid"]: row for row in replay.stored_of(known, "a", fetched_at=NOW, backup_key=KEY)}
@@ -147,8 +147,8 @@ def test_the_columns_that_read_otherwise_are_named(known: Database) -> None:
 def test_a_repair_adds_the_authors_that_an_older_version_did_not_store(known: Database) -> None:
     change(known, "UPDATE items SET authors = NULL")
     both = item("2", author="Zoë", authors=("Zoë", "Ada"))
-    read = replay.known_rows(items.item_rows("a", [item("1"), both], fetched_at=NOW))
-    alone = replay.known_rows(
+    read = items.known_rows(items.item_rows("a", [item("1"), both], fetched_at=NOW))
+    alone = items.known_rows(
         items.item_rows("a", [item("2", author="Zoë", authors=("Zoë",))], fetched_at=NOW)
     )
     stored = {row["guid"]: row for row in replay.stored_of(known, "a", fetched_at=NOW, backup_key=KEY)}

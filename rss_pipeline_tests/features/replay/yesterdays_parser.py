@@ -12,11 +12,10 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.outcome import Parsed
-from rss_pipeline.features.replay.sql import known_rows
 from rss_pipeline.pipeline.session import session
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
-from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
+from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, known_rows
 from rss_pipeline_tests.features.replay.replays import poll_over_time, serve
 from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.retention.clean import clean
-from rss_pipeline.features.retention.result import Allowance, CleanResult
+from rss_pipeline.features.retention.model import CleanResult
+from rss_pipeline.features.retention.service import clean
+from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.pipeline import Pipeline, rss

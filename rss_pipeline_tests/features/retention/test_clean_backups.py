@@ -5,9 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.features.retention.result import Allowance
+from rss_pipeline.features.retention.service import clean
+from rss_pipeline.pipeline.triggers.daily import Allowance
+from rss_pipeline.reader.user_backups import RENEWED_AFTER
+from rss_pipeline.storage.backups.user_states import user_key
 from rss_pipeline_tests.features.retention.archive import cleaned, let_visited, put_backups, visited
 from rss_pipeline_tests.features.retention.stocked import pipeline
+from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -77,3 +81,24 @@ def test_cleans_that_have_no_time_come_to_the_backups_of_each_feed_in_turn(
         through = came.backups_through
         assert (through is None) == (cleans == len(ids))
     assert {id: len(pipeline.backups(id)) for id in ids} == dict.fromkeys(ids, 1)
+
+
+def test_the_clean_backs_up_what_is_missing_or_old_and_deletes_no_backup(pipeline: Pipeline) -> None:
+    database, objects = pipeline.database, pipeline.objects
+    for user in ("ann", "bob"):
+        readers.add_user(database, user)
+    objects.put(user_key("of-a-lost-database"), b"", content_type="application/gzip")
+
+    def cleaned(after: timedelta) -> int:
+        written = {info.modified for info in objects.list(user_key("bob"))} or {pipeline.clock()}
+        now = max(written) + after
+        return clean(database, objects, pipeline.settings, now=now, confirmed=True).users_backed_up
+
+    assert cleaned(timedelta()) == 2
+    assert cleaned(timedelta(days=1)) == 0
+    objects.delete_many([user_key("ann")])
+    assert cleaned(timedelta(days=1)) == 1
+    assert cleaned(RENEWED_AFTER + timedelta(days=400)) == 2
+    assert [info.key for info in objects.list("state/")] == sorted(
+        map(user_key, ("ann", "bob", "of-a-lost-database"))
+    )

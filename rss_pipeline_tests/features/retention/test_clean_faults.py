@@ -16,7 +16,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, ObjectStoreUnavailable
 from rss_pipeline.features.retention import sql as retention
-from rss_pipeline.features.retention.result import Allowance
+from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend

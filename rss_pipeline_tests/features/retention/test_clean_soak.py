@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.retention.clean import clean
+from rss_pipeline.features.retention.service import clean
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.folder.backend import FolderStore

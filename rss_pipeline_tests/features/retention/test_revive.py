@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.features.replay.revive import Revived, revive
+from rss_pipeline.features.replay.service import Revived, revive
 from rss_pipeline_tests.features.replay.replays import collected, replayed
 from rss_pipeline_tests.features.retention.archive import NEW, OLD, cleaned, forget_cleans, stock
 from rss_pipeline_tests.features.retention.faulty_stores import Calls, FaultyDatabase

@@ -1,6 +1,6 @@
 """Retention's statements, on SQLite and D1: what is due, what a slice reads, and what stands in the way.
 
-The whole of it, with faults, is pipeline/retention/test_clean.py.
+The whole of it, with faults, is features/retention/test_clean.py.
 """
 
 from collections.abc import Iterable

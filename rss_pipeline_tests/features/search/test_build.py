@@ -23,7 +23,7 @@ from rss_pipeline_tests.support.databases import migrated
 def repair(library: Library, feed: str, guid: str, content: str, *, minutes: int = 1) -> None:
     """Rewrite an item, as `replay --repair` does."""
     [row] = library.database.query("SELECT backup_key FROM items WHERE guid = ?", [guid]).rows
-    known = replay.known_rows(items.item_rows(feed, [item(guid, content_html=content)], fetched_at=NOW))
+    known = items.known_rows(items.item_rows(feed, [item(guid, content_html=content)], fetched_at=NOW))
     at = NOW + timedelta(minutes=minutes)
     assert replay.repair(library.database, known.values(), feed_id=feed, backup_key=row["backup_key"], now=at)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.features.replay.revive import revive
+from rss_pipeline.features.replay.service import revive
 from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.features.streams.refresh import refresh
 from rss_pipeline.storage.feeds import forget

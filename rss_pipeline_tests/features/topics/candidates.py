@@ -19,7 +19,7 @@ ATOM = {"a": "http://www.w3.org/2005/Atom"}
 URLS = PublicUrls(
     atom="https://topics.example/topics/no3b.atom", json="https://topics.example/topics/no3b.json"
 )
-_SCHEMA = etree.RelaxNG(etree.parse(Path(__file__).with_name("rfc4287.rng")))
+_SCHEMA = etree.RelaxNG(etree.parse(Path(__file__).parents[2] / "support" / "rfc4287.rng"))
 
 
 def ago(hours: float) -> datetime:

@@ -161,7 +161,7 @@ def test_of_many_items_few_are_read(pipeline: Pipeline) -> None:
 
 
 def test_an_index_leads_to_the_newest_items(pipeline: Pipeline) -> None:
-    from rss_pipeline.storage.items.newest import Wanted, places
+    from rss_pipeline.storage.items.members import Wanted, places
 
     wanted = [Wanted(index=n, member=Member.of(of)) for n, of in enumerate(("a", "a/s"))]
     for statement, index in zip(places(wanted, 10), ("items_age", "PRIMARY KEY"), strict=True):

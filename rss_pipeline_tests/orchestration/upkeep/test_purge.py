@@ -15,11 +15,11 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from sqlalchemy.exc import SQLAlchemyError
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.retention.result import Allowance
-from rss_pipeline.orchestration.instance.nothing_to_purge import nothing_to_purge
+from rss_pipeline.orchestration.instance.history_tables import nothing_to_purge
 from rss_pipeline.orchestration.instance.run_history import History
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
+from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, copied, new_instance
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import rss

@@ -15,8 +15,7 @@ import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, ExportRefused
 from rss_pipeline.pipeline.read import export as exporting
-from rss_pipeline.pipeline.read.export import export
-from rss_pipeline.pipeline.read.formats import FORMATS, Format
+from rss_pipeline.pipeline.read.export import FORMATS, Format, export
 from rss_pipeline.pipeline.read.reader import FeedReader
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -9,9 +9,8 @@ import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
-from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database, Result, Statement

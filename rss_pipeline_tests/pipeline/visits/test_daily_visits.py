@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from rss_pipeline.collector.fetch.learned_gaps import LONGEST_GAP
+from rss_pipeline.collector.fetch.holds import LONGEST_GAP
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request, Route
 

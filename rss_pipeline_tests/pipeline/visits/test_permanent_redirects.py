@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.health.feed_notes import feed_notes
+from rss_pipeline.pipeline.read.feed_notes import feed_notes
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import Pipeline, rss

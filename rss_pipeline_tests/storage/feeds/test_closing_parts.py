@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHistory, NextVisit
 from rss_pipeline.collector.models.item import FeedHeader, Item
-from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.collector.models.outcome import IfGap, NotModified
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.features.topics import topics
 from rss_pipeline.features.topics.model import Member, TopicSpec

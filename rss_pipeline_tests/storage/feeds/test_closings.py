@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.errors import StorageRejected

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
-from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import HostHold
+from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.models.registry import EXAMPLE_URLS
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError, StorageRejected

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.item import Enclosure, Item, item_id
-from rss_pipeline.features.copy.tables import TABLES, copy_table
+from rss_pipeline.features.copy.sql import TABLES, copy_table
 from rss_pipeline.features.replay import sql as replays
 from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase

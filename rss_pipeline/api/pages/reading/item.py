@@ -44,7 +44,7 @@ from rss_pipeline.storage.subscriptions.item_lists import (
 )
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 from rss_pipeline.storage.subscriptions.undo import list_undoable
-from rss_pipeline.web.headers import headers_named
+from rss_pipeline.web.authority import headers_named
 
 router = APIRouter(include_in_schema=False)
 

@@ -1,0 +1,171 @@
+"""The question whether a purge would find nothing, answered without an import of Dagster.
+
+For `purge --dry-run`: what a purge removes is decided in upkeep/purge_job.py. Only Dagster's default
+storage, SQLite files in its home, is read here. In doubt the answer is no, and the purge itself looks.
+"""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import sqlalchemy as sa
+import yaml
+from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
+from dagster._core.storage.schedules import SqlScheduleStorage
+from dagster._core.storage.schedules.schema import JobTickTable
+
+from rss_pipeline.orchestration.instance.history_files import ids_in, logs_in
+from rss_pipeline.orchestration.instance.run_history import naive, sliced
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import feed_changes
+from rss_pipeline.storage.images.closings import image_totals
+
+_OTHER_PLACES = ("storage", "run_storage", "event_log_storage", "schedule_storage", "compute_logs",
+                 "local_artifact_storage")  # fmt: skip
+"""Keys of dagster.yaml that move the history out of the home, or into other files of it.
+https://docs.dagster.io/deployment/oss/dagster-yaml
+"""
+_OLD_RUNS = """SELECT EXISTS (SELECT 1 FROM runs WHERE status IN ('SUCCESS', 'FAILURE', 'CANCELED')
+  AND update_timestamp < :before) OR EXISTS (SELECT 1 FROM bulk_actions WHERE timestamp < :before)"""
+_OLD_TICKS = """SELECT EXISTS (SELECT 1 FROM job_ticks WHERE timestamp < :before
+  AND id NOT IN (SELECT max(id) FROM job_ticks GROUP BY selector_id))"""
+_WIPED = "SELECT EXISTS (SELECT 1 FROM asset_keys WHERE asset_details IS NOT NULL)"
+_GREEN = """SELECT DISTINCT partition FROM event_logs WHERE asset_key = '["feed_items"]'
+  AND dagster_event_type = 'ASSET_MATERIALIZATION' AND partition IS NOT NULL"""
+_IMAGES = """SELECT EXISTS (SELECT 1 FROM event_logs WHERE asset_key = '["item_images"]'
+  AND dagster_event_type = 'ASSET_MATERIALIZATION')"""
+
+
+def nothing_to_purge(home: Path, database: Database, *, before: datetime) -> bool:
+    """Return True if a purge of what ended before then would remove nothing and record nothing again.
+
+    `home` is Dagster's home folder.
+    """
+    try:
+        return not (
+            _is_elsewhere(home / "dagster.yaml")
+            or _has_old_files(home, before)
+            or _has(home / "history" / "runs.db", _OLD_RUNS, before)
+            or _has(home / "schedules" / "schedules.db", _OLD_TICKS, before)
+            or _has_lost(home / "history" / "runs" / "index.db", database)
+        )
+    except (sqlite3.Error, OSError, yaml.YAMLError):
+        # Locked, or written by a Dagster with other tables.
+        return False
+
+
+def _is_elsewhere(file: Path) -> bool:
+    if not file.exists():
+        return False
+    keys = yaml.load(file.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return isinstance(keys, dict) and not keys.keys().isdisjoint(_OTHER_PLACES)
+
+
+def _has_old_files(home: Path, before: datetime) -> bool:
+    runs = (folder for folder in (home / "history" / "runs", home / "storage") if folder.is_dir())
+    if any(changed < before.timestamp() for folder in runs for _, changed in ids_in(folder)):
+        return True
+    return any(True for folder in (home / "storage").glob("*/*") for _ in logs_in(folder, before))
+
+
+def _has(file: Path, question: str, before: datetime) -> bool:
+    if not file.exists():
+        return False
+    with closing(_read_only(file)) as history:
+        at = before.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        return bool(history.execute(question, {"before": at}).fetchone()[0])
+
+
+def _has_lost(file: Path, database: Database) -> bool:
+    """True where the newest event of a feed, or of the images, is not in this home."""
+    green: set[str] = set()
+    has_images = False
+    if file.exists():
+        with closing(_read_only(file)) as events:
+            if events.execute(_WIPED).fetchone()[0]:
+                return True
+            green = {partition for (partition,) in events.execute(_GREEN)}
+            has_images = bool(events.execute(_IMAGES).fetchone()[0])
+    if not green.issuperset(feed_changes.ever_changed(database)):
+        return True
+    if has_images:
+        return False
+    totals = image_totals(database)
+    return bool(totals.success or totals.failed)
+
+
+def _read_only(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)
+
+
+# The ticks of sensors and schedules in Dagster's instance, and their removal.
+#
+# Runs are in run_history.py. A tick that logs anything has a file of its own, at `<repository>/<name>/<tick
+# id>.err` beside the runs' compute logs; Dagster's own retention removes the rows of ticks and leaves the
+# files.
+# https://docs.dagster.io/deployment/oss/dagster-yaml#data-retention
+
+_ROWS_AT_ONCE = 2_000
+
+
+class TickHistory:
+    """The ticks of an instance with SQL storage. Instants are UTC."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self._instance = instance
+
+    @property
+    def _ticks(self) -> SqlScheduleStorage:
+        storage = self._instance.schedule_storage
+        assert isinstance(storage, SqlScheduleStorage)
+        return storage
+
+    def count(self, before: datetime) -> int:
+        """The number of older ticks, without the newest tick of each sensor and schedule."""
+        with self._ticks.connect() as connection:
+            old = sa.select(sa.func.count()).where(*_old(before))
+            return int(connection.execute(old).scalar_one())
+
+    def remove(self, before: datetime) -> int:
+        """Remove those ticks, some at a time; return their number."""
+        removed = 0
+        while True:
+            with self._ticks.connect() as connection:
+                some = sa.select(JobTickTable.c.id).where(*_old(before)).limit(_ROWS_AT_ONCE)
+                went = connection.execute(JobTickTable.delete().where(JobTickTable.c.id.in_(some))).rowcount
+            removed += went
+            if went < _ROWS_AT_ONCE:
+                break
+        # The evaluations of automation conditions: downstream assets may have them.
+        self._ticks.purge_asset_evaluations(before.timestamp())
+        return removed
+
+    def logs(self, before: datetime) -> list[Path]:
+        """Log files last written before then, of ticks that were removed or that `remove` would remove."""
+        found = [log for folder in self._log_folders() for log in logs_in(folder, before)]
+        ids = sorted({id for _, id in found if id is not None})
+        kept: set[int] = set()
+        with self._ticks.connect() as connection:
+            for some in sliced(ids):
+                staying = sa.select(JobTickTable.c.id).where(
+                    JobTickTable.c.id.in_(some), sa.not_(sa.and_(*_old(before)))
+                )
+                kept |= set(connection.execute(staying).scalars())
+        return [path for path, id in found if id not in kept]
+
+    def _log_folders(self) -> set[Path]:
+        manager = self._instance.compute_log_manager
+        if not isinstance(manager, LocalComputeLogManager):
+            return set()
+        return {
+            Path(manager.get_captured_local_path([repository, state.instigator_name, "1"], "err")).parent
+            for state in self._instance.all_instigator_state()
+            for repository in [state.origin.repository_origin.repository_name]
+        }
+
+
+def _old(before: datetime) -> list[sa.ColumnElement[bool]]:
+    newest = sa.select(sa.func.max(JobTickTable.c.id)).group_by(JobTickTable.c.selector_id)
+    return [JobTickTable.c.timestamp < naive(before), JobTickTable.c.id.not_in(newest)]
