@@ -8,9 +8,8 @@ from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.pages.feeds.test_adding import words
 from rss_pipeline_tests.api.pages.feeds.test_feed_edit import edit
 from rss_pipeline_tests.api.reading import ann
-from rss_pipeline_tests.features.opml.test_api import IN, opml, outline
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
-from rss_pipeline_tests.storage.values import change, feed_row, register, spec, visit
+from rss_pipeline_tests.storage.values import change, feed_row, visit
 from rss_pipeline_tests.support.reader import Reader, User
 
 OLD = "https://a.example/a"
@@ -23,23 +22,6 @@ def brought(reader: Reader, *users: User, id: str = "a") -> None:
     change(reader.database, "UPDATE feeds SET listed = 0 WHERE id = ?", id)
     for user in users:
         subscribe(reader.database, user.id, id)
-
-
-def test_a_users_old_address_is_another_feed_for_everybody(reader: Reader) -> None:
-    """Its id is made from the address that it had first."""
-    register(reader.database, spec(A, url=OLD, host="a.example"))
-    owner, bob = reader.user("owner"), reader.user("bob")
-    brought(reader, bob, id=A)
-    assert bob.client.patch(f"/api/feeds/{A}", json={"url": NEW}).status_code == 200
-    body = opml(outline(OLD), outline(NEW))
-    answer = owner.client.post(IN, content=body, headers={"Content-Type": "text/x-opml"})
-    assert answer.json()["added"] == 2
-    [first, second] = owner.client.get("/api/feeds").json()["feeds"]
-    assert (first["id"], first["url"]) == (f"{A}-2", OLD)
-    assert (second["id"], second["url"]) == (A, NEW)
-    assert feed_row(reader.database, A)["url"] == NEW
-    # Again, it is known by its address.
-    assert owner.client.post("/api/feeds", json={"url": OLD}).json()["feed_id"] == f"{A}-2"
 
 
 def test_who_may_change_the_address_of_a_feed_and_to_which(reader: Reader) -> None:

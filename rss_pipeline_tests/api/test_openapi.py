@@ -10,11 +10,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import booleans
 from schemathesis.generation import GenerationMode
 
-from rss_pipeline.features.search.build import bring_up_to_date
-from rss_pipeline.features.search.index_file import index_path, open_to_write
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.api.test_strangers import LOGOUT, OPERATIONS, PUBLIC
 from rss_pipeline_tests.storage.values import item, visit
+from rss_pipeline_tests.support.installed import INSTALLED
 from rss_pipeline_tests.support.reader import HOST, Reader, User, reader_settings
 
 EVERY = {(each.method, each.path) for each in OPERATIONS} | PUBLIC | {LOGOUT}
@@ -48,8 +47,10 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tried]:
             "/api/items/": items[0]["id"],
             "/api/tasks/": user.client.post("/api/feeds/a/refresh").json()["task_id"],
         }
-        with open_to_write(index_path(reader.settings)) as file:
-            bring_up_to_date(file, reader.database, now=reader.clock())
+        if "search" in INSTALLED:
+            from rss_pipeline_tests.features.search.test_api import index
+
+            index(reader)
         with reader.served() as client:
             schema = schemathesis.openapi.from_dict(reader.app.openapi())
             yield Tried(reader, user, str(client.base_url), schema, ids)

@@ -56,18 +56,6 @@ FIELDS = (
     "output",
     "T",
 )
-OPML = (
-    f'<opml><body><outline text="{SENT}" type="rss"/></body></opml>',
-    f'<opml><body><outline text="{SENT}" type="{SENT}+XPath" xmlUrl="https://{SENT}.example/"/></body></opml>',
-    f'<opml><body><outline text="{SENT}" xmlUrl="ftp://{SENT}/"/></body></opml>',
-    f'<opml><body><outline text="x" xmlUrl="http://127.0.0.1/{SENT}"/></body></opml>',
-    f'<opml><body><outline text="x" xmlUrl="https://me:{SENT}@x.example/"/></body></opml>',
-    f'<opml><body><outline text="x" xmlUrl="https://{SENT}_{SENT}-.example/"/></body></opml>',
-    f"<{SENT}/>",
-    f"<opml {SENT}",
-    f"{SENT} &{SENT};",
-)
-
 
 INTERNAL = re.compile(
     r"\b(?:RSS|R2|S3|D1|POSTGRES|ALLOW)_[A-Z]+|feeds\.yaml|rss-pipeline \w|rss_pipeline[./]\w"
@@ -204,8 +192,6 @@ def test_no_call_of_the_google_reader_api_does(reader: Reader) -> None:
                     errors += check(answer, (method, call, field, value))
     for path in (f"{API}{SENT}", f"{API}stream/contents/{SENT}", f"/greader/{SENT}", f"{API}token/{SENT}"):
         errors += check(client.get(path), path)
-    for text in OPML:
-        errors += check(client.post(f"{API}subscription/import", content=text), text)
     assert errors > 200
 
 
@@ -219,9 +205,6 @@ def test_no_operation_of_the_json_api_does(reader: Reader) -> None:
                 continue
             for request in _requests(path, operation.get("parameters", [])):
                 errors += check(client.request(method, request[0], **request[1]), (method, request))
-    for text in OPML:
-        headers = {"Content-Type": "text/x-opml"}
-        errors += check(client.post("/api/import/opml", content=text, headers=headers), text)
     for host in (SENT, f"{SENT}.example", f"127.0.0.1:{SENT}"):
         errors += check(client.get("/api/feeds", headers={"Host": host}), host)
     errors += check(reader.client(authorization=f"Bearer {SENT}").get("/api/feeds"), "a token")
@@ -282,7 +265,4 @@ def test_no_page_and_no_form_does(reader: Reader, signed_in: bool) -> None:
             answer = client.post(form, data=dict.fromkeys((*names, *more), value))
             errors += check(answer, (form, value))
         errors += check(client.get("/all", headers={"Host": f"{SENT}.example"}), "host")
-    for text in OPML:
-        answer = client.post("/settings/opml", files={"file": (f"{SENT}.opml", text.encode(), "text/x-opml")})
-        errors += check(answer, text)
     assert errors > (40 if signed_in else 8)

@@ -12,6 +12,7 @@ import pytest
 from rss_pipeline.reader.bodies import IMAGES_PATH
 from rss_pipeline_tests.api.two_users import FOREIGN_PAGE, UNKNOWN, Two, cookie_of, two
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
+from rss_pipeline_tests.support.installed import INSTALLED
 from rss_pipeline_tests.support.reader import HOST, Reader
 
 __all__ = ["two"]
@@ -27,6 +28,8 @@ class Operation:
     path: str
     body: object = None
     id: str | None = None
+    feature: str | None = None
+    """The feature that adds it."""
 
     def send(self, client: httpx.Client, id: str = "", **headers: str) -> httpx.Response:
         path = self.path.replace("{id}", id).replace("{key}", id)
@@ -36,7 +39,7 @@ class Operation:
 
 
 OPML = b'<opml version="2.0"><head/><body><outline text="x" xmlUrl="https://x.example/feed"/></body></opml>'
-OPERATIONS = (
+EVERY = (
     Operation("GET", "/api/feeds"),
     Operation("GET", "/api/feeds/updated"),
     Operation("POST", "/api/feeds", {"url": "https://new.example/feed"}),
@@ -47,15 +50,15 @@ OPERATIONS = (
     Operation("POST", "/api/feeds/{id}/refresh", None, "feed"),
     Operation("GET", "/api/items"),
     Operation("GET", "/api/items/{id}", None, "item"),
-    Operation("GET", "/api/search"),
+    Operation("GET", "/api/search", feature="search"),
     Operation("POST", "/api/mark-read", {"up_to": 2**53 - 1}),
     Operation("GET", "/api/mark-read"),
     Operation("POST", "/api/mark-read/{id}/undo", {}, "mark"),
     Operation("POST", "/api/items/mark", {"ids": ["0" * 32], "is_starred": True}),
     Operation("GET", "/api/images/{key}", None, "image"),
     Operation("GET", "/api/tasks/{id}", None, "task"),
-    Operation("POST", "/api/import/opml", OPML),
-    Operation("GET", "/api/export/opml"),
+    Operation("POST", "/api/import/opml", OPML, feature="opml"),
+    Operation("GET", "/api/export/opml", feature="opml"),
     Operation("GET", "/api/user/preferences"),
     Operation("PUT", "/api/user/preferences", {"theme": "dark"}),
     Operation("PATCH", "/api/user/preferences", {"theme": "dark"}),
@@ -66,6 +69,7 @@ OPERATIONS = (
     Operation("POST", "/api/user/app-passwords", {"name": "phone", "password": "correct-horse"}),
     Operation("DELETE", "/api/user/app-passwords/{id}", None, "app password"),
 )
+OPERATIONS = [each for each in EVERY if each.feature is None or each.feature in INSTALLED]
 WITH_ID = [operation for operation in OPERATIONS if operation.id is not None]
 PUBLIC = {("GET", "/api/about"), ("POST", "/api/auth/login"), ("POST", "/api/auth/renew")}
 LOGOUT = ("POST", "/api/auth/logout")

@@ -10,7 +10,6 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
-from rss_pipeline_tests.features.opml.test_api import opml, outline
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import change, register, spec
 from rss_pipeline_tests.support.reader import Reader
@@ -128,14 +127,6 @@ def test_sixty_new_addresses_in_an_hour_are_searched_and_the_others_wait(reader:
     waits = {(each["waiting"], each["waits_until"], each["held_until"]) for each in answers}
     assert waits == {(0, None, None), (1, turn, turn), (2, turn, turn)}
     assert user.client.get(f"/api/tasks/{answers[-1]['task_id']}").json()["begins_at"] == turn
-    # A list shares the hour, and what is queued is not to be had by a refresh.
-    listed = opml(*(outline(f"https://h{n}.example/") for n in range(3)))
-    done = user.client.post("/api/import/opml", content=listed, headers={"Content-Type": "text/xml"}).json()
-    assert (done["added"], done["waiting"], done["waits_until"]) == (3, 5, turn)
-    [feed, *_] = user.client.get(FEEDS).json()["feeds"]
-    held = user.client.post(f"{FEEDS}/{feed['id']}/refresh")
-    assert (held.status_code, held.json()["until"]) == (409, turn)
-    assert held.json()["detail"] == "At most 60 new addresses of a user are visited within an hour."
 
 
 def test_a_refresh_is_queued_joined_and_running(reader: Reader) -> None:

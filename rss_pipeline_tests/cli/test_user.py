@@ -18,6 +18,7 @@ from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused, log_in, l
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline_tests.storage.values import register, spec
+from rss_pipeline_tests.support.installed import INSTALLED
 
 Run = Callable[..., Result]
 PASSWORD = "correct horse"
@@ -200,6 +201,7 @@ def test_a_new_user_may_subscribe_the_feeds_of_the_file(run: Run) -> None:
     assert rows == [{"feed_id": "a", "folder": None}, {"feed_id": "b", "folder": "News"}]
 
 
+@pytest.mark.skipif("opml" not in INSTALLED, reason="the feature opml is removed")
 def test_a_user_who_exists_is_subscribed_to_what_the_file_gets_and_to_feeds_by_name(
     run: Run, tmp_path: Path
 ) -> None:

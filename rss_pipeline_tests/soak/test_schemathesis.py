@@ -13,6 +13,7 @@ import pytest
 import rss_pipeline_tests
 from rss_pipeline.reader.accounts.users import change_password
 from rss_pipeline_tests.api.reading import ann
+from rss_pipeline_tests.support.installed import INSTALLED
 from rss_pipeline_tests.support.reader import Reader, reader_settings
 from rss_pipeline_tests.support.up import PROGRAM, free_port
 
@@ -54,7 +55,10 @@ def url(tmp_path: Path) -> Iterator[str]:
     "chosen",
     [
         ("--exclude-path", LISTS),
-        ("--include-path", LISTS, "--exclude-checks", "negative_data_rejection"),
+        pytest.param(
+            ("--include-path", LISTS, "--exclude-checks", "negative_data_rejection"),
+            marks=pytest.mark.skipif("opml" not in INSTALLED, reason="the feature opml is removed"),
+        ),
     ],
     ids=["all but lists", "lists"],
 )

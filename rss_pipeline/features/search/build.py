@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import Clock, instant
+from rss_pipeline.collector.sanitize.html import plain_text
 from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.search import sql, writing
 from rss_pipeline.features.search.index_file import IndexFile, check_fts5, index_path, open_to_write
 from rss_pipeline.features.search.sql import Ends, Source
-from rss_pipeline.features.search.words import plain_text, spaced
+from rss_pipeline.features.search.words import spaced
 from rss_pipeline.features.search.writing import Document, Generation, scope_of_time
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings

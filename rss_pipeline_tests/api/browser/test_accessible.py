@@ -9,12 +9,13 @@ from playwright.sync_api import Page, ViewportSize
 
 from rss_pipeline_tests.api.browser.library import Library
 from rss_pipeline_tests.support.clients.chromium import HEIGHT, WIDTH
+from rss_pipeline_tests.support.installed import there
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-playwright-python")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-PATHS = (
+PATHS = there(
     "/unread",
     "/all",
     "/starred",

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
 from rss_pipeline_tests.storage.values import register, spec
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, watched
+from rss_pipeline_tests.support.installed import INSTALLED
 from rss_pipeline_tests.support.reader import Reader, reader_settings, served
 from rss_pipeline_tests.support.up import free_port
 
@@ -85,21 +86,25 @@ def test_a_new_reader_makes_the_user_reads_and_sets_it_up(
         assert is_no_wider_than_its_window(page)
         page.get_by_role("button", name="Revoke the password for phone").click()
         expect(page.get_by_text("The app password is revoked.")).to_be_visible()
+        if "opml" in INSTALLED:
+            brings_a_list_and_takes_it_away(page, tmp_path)
 
-        page.goto("/settings/opml")
-        wrong, right = tmp_path / "wrong.opml", tmp_path / "right.opml"
-        wrong.write_text(OPML.format("gopher://a.example/"), "utf-8")
-        right.write_text(OPML.format("https://new.example/feed"), "utf-8")
-        page.get_by_label("File").set_input_files(wrong)
-        page.get_by_role("button", name="Import").click()
-        expect(page.get_by_role("heading", name="the list has 1 mistake")).to_be_visible()
-        assert is_no_wider_than_its_window(page)
-        page.get_by_label("File").set_input_files(right)
-        page.get_by_role("button", name="Import").click()
-        expect(page.get_by_text("1 feed added, 0 already subscribed to.")).to_be_visible()
-        with page.expect_download() as download:
-            page.get_by_role("link", name="Export").click()
-        assert Path(download.value.path()).read_text("utf-8").count("xmlUrl") == 3
+
+def brings_a_list_and_takes_it_away(page: Page, folder: Path) -> None:
+    page.goto("/settings/opml")
+    wrong, right = folder / "wrong.opml", folder / "right.opml"
+    wrong.write_text(OPML.format("gopher://a.example/"), "utf-8")
+    right.write_text(OPML.format("https://new.example/feed"), "utf-8")
+    page.get_by_label("File").set_input_files(wrong)
+    page.get_by_role("button", name="Import").click()
+    expect(page.get_by_role("heading", name="the list has 1 mistake")).to_be_visible()
+    assert is_no_wider_than_its_window(page)
+    page.get_by_label("File").set_input_files(right)
+    page.get_by_role("button", name="Import").click()
+    expect(page.get_by_text("1 feed added, 0 already subscribed to.")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export").click()
+    assert Path(download.value.path()).read_text("utf-8").count("xmlUrl") == 3
 
 
 def test_another_password_logs_the_other_browser_out(browser: Browser, door: Reader) -> None:

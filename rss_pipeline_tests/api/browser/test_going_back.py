@@ -8,7 +8,6 @@ from playwright.sync_api import Browser, Page, expect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rss_pipeline_tests.api.browser.library import Library, library, shows
-from rss_pipeline_tests.features.search.test_api import index
 from rss_pipeline_tests.storage.subscriptions.readers import unread
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, CHROMIUM_ARGUMENTS
 from rss_pipeline_tests.support.waiting import soon
@@ -109,22 +108,6 @@ def test_another_user_gets_nothing_of_the_list_by_going_back(books: Library) -> 
         page.go_back()
         expect(page.locator("#entries .title")).to_have_text(["his"])
         assert "hers" not in page.evaluate("JSON.stringify(sessionStorage)")
-
-
-def test_a_search_that_was_extended_is_as_long(books: Library) -> None:
-    feed = books.feed("Planet", *(f"moon {n}" for n in range(1, 25)))
-    user = books.user(feed)
-    books.prefer(user, entries_per_page=10)
-    index(books.reader)
-    with books.open(user) as found:
-        page = found.page()
-        page.goto("/search?q=moon")
-        go_on(page, 1)
-        before = titles(page)
-        page.goto("/settings")
-        page.go_back()
-        expect(page.locator("#entries .entry")).to_have_count(20)
-        shows(page, *before)
 
 
 def test_without_scripts_a_list_says_what_is_read_now(books: Library) -> None:

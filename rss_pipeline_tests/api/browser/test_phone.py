@@ -6,12 +6,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rss_pipeline_tests.api.browser.library import Library
+from rss_pipeline_tests.support.installed import there
 from rss_pipeline_tests.support.waiting import soon
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-PATHS = (
+PATHS = there(
     "/unread",
     "/starred",
     "/feeds",

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rss_pipeline_tests.api.browser.library import Library, library, shows
 from rss_pipeline_tests.storage.subscriptions.readers import unread
 from rss_pipeline_tests.support import pictures
+from rss_pipeline_tests.support.installed import INSTALLED
 from rss_pipeline_tests.support.waiting import soon
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -60,6 +61,7 @@ def test_items_are_read_marked_and_starred_by_keys_and_all_counts_follow(books: 
         soon(lambda: unread(books.reader.database, user.id) == {feed: 2, other: 1})
 
 
+@pytest.mark.skipif("search" not in INSTALLED, reason="the feature search is removed")
 def test_keys_are_letters_where_text_is_typed_and_commands_of_the_browser_stay(books: Library) -> None:
     feed = books.feed("Planet", "one")
     user = books.user(feed)

@@ -6,7 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rss_pipeline_tests.api.browser.library import Library, shows
-from rss_pipeline_tests.features.search.test_api import index
+from rss_pipeline_tests.api.browser.test_going_back import go_on, titles
+
+index = pytest.importorskip("rss_pipeline_tests.features.search.test_api").index
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -70,3 +72,19 @@ def test_items_are_found_in_three_languages_opened_and_come_back_to(books: Libra
         expect(page.locator(".body")).to_contain_text("東京の研究者")
         page.go_back()
         shows(page, "月に水の氷")
+
+
+def test_a_search_that_was_extended_is_as_long(books: Library) -> None:
+    feed = books.feed("Planet", *(f"moon {n}" for n in range(1, 25)))
+    user = books.user(feed)
+    books.prefer(user, entries_per_page=10)
+    index(books.reader)
+    with books.open(user) as found:
+        page = found.page()
+        page.goto("/search?q=moon")
+        go_on(page, 1)
+        before = titles(page)
+        page.goto("/settings")
+        page.go_back()
+        expect(page.locator("#entries .entry")).to_have_count(20)
+        shows(page, *before)

@@ -16,17 +16,18 @@ from rss_pipeline.api.pages.routes import ROUTERS
 from rss_pipeline.reader.kept_documents import kept_documents
 from rss_pipeline.storage.backups.backups import put_backup
 from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.api.test_strangers import OPML
 from rss_pipeline_tests.api.two_users import FOREIGN_PAGE, UNKNOWN, Two, stored, two, two_on, without_versions
-from rss_pipeline_tests.features.opml.test_api import opml, outline
 from rss_pipeline_tests.storage.values import document
 from rss_pipeline_tests.support.feeds import make_feed
+from rss_pipeline_tests.support.installed import INSTALLED
 from rss_pipeline_tests.support.reader import HOST, URL, Reader, reader_settings
 
 __all__ = ["two"]
 
 pytestmark = pytest.mark.slow
 
-FILE = {"file": ("feeds.opml", opml(outline("https://x.example/feed")), "text/x-opml")}
+FILE = {"file": ("feeds.opml", OPML, "text/x-opml")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Page:
     """The form's field that names a thing of this kind; None: the path does."""
     files: dict[str, tuple[str, bytes, str]] | None = None
     mark: str = ""
+    feature: str | None = None
+    """The feature that adds it."""
 
     def send(self, client: httpx.Client, id: str = "", **headers: str) -> httpx.Response:
         # A backup is named by its feed and its time.
@@ -53,7 +56,7 @@ class Page:
         return client.request(self.method, path, headers=headers, data=form, files=self.files)
 
 
-PAGES = (
+EVERY = (
     Page("GET", "/unread"),
     Page("GET", "/all"),
     Page("GET", "/starred"),
@@ -75,9 +78,9 @@ PAGES = (
     Page("POST", "/mark-read", {"up_to": "9007199254740991"}, "feed", "feed"),
     Page("POST", "/mark-read", {"up_to": "9007199254740991"}, "folder", "folder"),
     Page("POST", "/mark-read/undo", {}, "mark", "id"),
-    Page("GET", "/search"),
-    Page("GET", "/statistics"),
-    Page("GET", "/feeds/{id}/statistics", id="feed"),
+    Page("GET", "/search", feature="search"),
+    Page("GET", "/statistics", feature="statistics"),
+    Page("GET", "/feeds/{id}/statistics", id="feed", feature="statistics"),
     Page("GET", "/settings"),
     Page("POST", "/settings", {"theme": "dark"}),
     Page("GET", "/settings/sessions"),
@@ -87,8 +90,8 @@ PAGES = (
     Page("GET", "/settings/apps"),
     Page("POST", "/settings/apps", {"name": "phone"}),
     Page("POST", "/settings/apps/{id}/revoke", id="app password"),
-    Page("GET", "/settings/opml"),
-    Page("POST", "/settings/opml", files=FILE),
+    Page("GET", "/settings/opml", feature="opml"),
+    Page("POST", "/settings/opml", files=FILE, feature="opml"),
     Page("GET", "/settings/folders"),
     Page("GET", "/settings/folders/one"),
     Page("POST", "/settings/folders/add", {"name": "News"}),
@@ -109,6 +112,7 @@ PAGES = (
     Page("GET", "/tasks/{id}", id="task"),
     Page("GET", "/failing"),
 )
+PAGES = [page for page in EVERY if page.feature is None or page.feature in INSTALLED]
 FORMS = [page for page in PAGES if page.method != "GET"]
 WITH_ID = [page for page in PAGES if page.id is not None and page.field is None]
 WITH_FIELD = [page for page in PAGES if page.field is not None]

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from rss_pipeline.collector.sanitize.html import safe_html, text_of
-from rss_pipeline.features.search.words import plain_text
+from rss_pipeline.collector.sanitize.html import plain_text, safe_html, text_of
 from rss_pipeline.pipeline.read.text import item_text
 
 ROOT = "<msqrt><mn>2</mn></msqrt>"

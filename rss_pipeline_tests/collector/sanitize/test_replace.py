@@ -6,8 +6,7 @@ from urllib.parse import urljoin
 import pytest
 
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS, player
-from rss_pipeline.collector.sanitize.html import safe_html, text_of, with_images
-from rss_pipeline.features.search.words import plain_text
+from rss_pipeline.collector.sanitize.html import plain_text, safe_html, text_of, with_images
 from rss_pipeline.pipeline.read.page import item_page
 from rss_pipeline.pipeline.read.text import item_text
 from rss_pipeline_tests.support.cost import costs_less_than

@@ -1,8 +1,16 @@
 """Lists of feeds in and out, by HTTP."""
 
+from datetime import timedelta
+
 import httpx
 import pytest
 
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline_tests.api.google_reader.phone import API, Phone
+from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.api.test_change_address import NEW, OLD, A, brought
+from rss_pipeline_tests.api.test_repeats_nothing import SENT, check
+from rss_pipeline_tests.storage.values import feed_row, register, spec
 from rss_pipeline_tests.support.reader import Reader
 
 IN, OUT = "/api/import/opml", "/api/export/opml"
@@ -103,3 +111,61 @@ def test_lists_need_a_login(reader: Reader) -> None:
     assert ada.post("/api/auth/logout").status_code == 204
     assert ada.post(IN, content=b"no list").status_code == 401
     assert reader.database.query("SELECT id FROM feeds").rows == []
+
+
+def test_a_users_old_address_is_another_feed_for_everybody(reader: Reader) -> None:
+    """Its id is made from the address that it had first."""
+    register(reader.database, spec(A, url=OLD, host="a.example"))
+    owner, bob = reader.user("owner"), reader.user("bob")
+    brought(reader, bob, id=A)
+    assert bob.client.patch(f"/api/feeds/{A}", json={"url": NEW}).status_code == 200
+    body = opml(outline(OLD), outline(NEW))
+    answer = owner.client.post(IN, content=body, headers={"Content-Type": "text/x-opml"})
+    assert answer.json()["added"] == 2
+    [first, second] = owner.client.get("/api/feeds").json()["feeds"]
+    assert (first["id"], first["url"]) == (f"{A}-2", OLD)
+    assert (second["id"], second["url"]) == (A, NEW)
+    assert feed_row(reader.database, A)["url"] == NEW
+    # Again, it is known by its address.
+    assert owner.client.post("/api/feeds", json={"url": OLD}).json()["feed_id"] == f"{A}-2"
+
+
+def test_a_list_shares_the_hour_of_new_addresses_and_what_waits_is_not_refreshed(reader: Reader) -> None:
+    reader.user("owner")
+    reader.clock.pass_(seconds=1)
+    client = reader.user("bob").client
+    for n in range(62):
+        client.post("/api/feeds", json={"url": f"new.example/{n}"})
+    turn = instant(reader.clock() + timedelta(hours=1))
+    done = client.post(IN, content=opml(*(outline(f"https://h{n}.example/") for n in range(3)))).json()
+    assert (done["added"], done["waiting"], done["waits_until"]) == (3, 5, turn)
+    [feed, *_] = client.get("/api/feeds").json()["feeds"]
+    held = client.post(f"/api/feeds/{feed['id']}/refresh")
+    assert (held.status_code, held.json()["until"]) == (409, turn)
+    assert held.json()["detail"] == "At most 60 new addresses of a user are visited within an hour."
+
+
+LISTS_WITH_MISTAKES = (
+    f'<opml><body><outline text="{SENT}" type="rss"/></body></opml>',
+    f'<opml><body><outline text="{SENT}" type="{SENT}+XPath" xmlUrl="https://{SENT}.example/"/></body></opml>',
+    f'<opml><body><outline text="{SENT}" xmlUrl="ftp://{SENT}/"/></body></opml>',
+    f'<opml><body><outline text="x" xmlUrl="http://127.0.0.1/{SENT}"/></body></opml>',
+    f'<opml><body><outline text="x" xmlUrl="https://me:{SENT}@x.example/"/></body></opml>',
+    f'<opml><body><outline text="x" xmlUrl="https://{SENT}_{SENT}-.example/"/></body></opml>',
+    f"<{SENT}/>",
+    f"<opml {SENT}",
+    f"{SENT} &{SENT};",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", LISTS_WITH_MISTAKES)
+def test_no_door_repeats_what_a_list_says(reader: Reader, text: str) -> None:
+    reader.user("owner")
+    reader.clock.pass_(seconds=1)
+    user, phone = reader.user("ann"), Phone.of_new_user(reader, "phone")
+    files = {"file": (f"{SENT}.opml", text.encode(), "text/x-opml")}
+    assert check(user.client.post(IN, content=text, headers={"Content-Type": "text/x-opml"}), text)
+    assert check(phone.client.post(f"{API}subscription/import", content=text), text)
+    assert check(browser(reader, user).post("/settings/opml", files=files), text)
+    assert not check(browser(reader).post("/settings/opml", files=files), text)

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rss_pipeline.collector.sanitize.html import plain_text
 from rss_pipeline.features.search.index_file import open_to_write
 from rss_pipeline.features.search.query import MOST_TERMS, Query, Term, months, parse
 from rss_pipeline.features.search.service import Marker
 from rss_pipeline.features.search.sql import MOST_CHARACTERS
-from rss_pipeline.features.search.words import folded, plain_text, spaced
+from rss_pipeline.features.search.words import folded, spaced
 from rss_pipeline_tests.features.search.conftest import Library, new_library
 from rss_pipeline_tests.support.cost import costs_less_than
 from rss_pipeline_tests.support.databases import migrated

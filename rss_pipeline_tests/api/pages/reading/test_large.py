@@ -8,6 +8,7 @@ from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe
 from rss_pipeline_tests.storage.values import change, item, register, spec, visit
 from rss_pipeline_tests.support.cost import costs_less_than
+from rss_pipeline_tests.support.installed import there
 from rss_pipeline_tests.support.reader import Reader
 
 pytestmark = pytest.mark.slow
@@ -51,7 +52,7 @@ def test_a_feed_of_100000_items_is_shown_in_a_second(reader: Reader) -> None:
     )
     change(reader.database, f"UPDATE sequences SET value = value + {wanted - 1}")
     client = browser(reader, user)
-    for path in ("/unread", "/feeds/a", "/feeds/a?order=oldest", "/feeds", "/feeds/a/statistics"):
+    for path in there("/unread", "/feeds/a", "/feeds/a?order=oldest", "/feeds", "/feeds/a/statistics"):
         with costs_less_than(1):
             page = client.get(path)
         assert page.status_code == 200
@@ -67,7 +68,7 @@ def test_3000_subscriptions_are_shown_in_a_second(reader: Reader) -> None:
     user = reader.user("ann")
     subscribe(reader.database, user.id, *feeds)
     client = browser(reader, user)
-    for path in ("/unread", "/feeds", "/feeds/f9", "/settings/folders", "/statistics"):
+    for path in there("/unread", "/feeds", "/feeds/f9", "/settings/folders", "/statistics"):
         with costs_less_than(1):
             page = client.get(path)
         assert page.status_code == 200
