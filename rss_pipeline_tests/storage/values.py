@@ -274,8 +274,7 @@ def retire(database: Database, *ids: str, at: datetime | None = None) -> None:
             ),
             drop_where(f"items.{chosen}", among),
             note_change_of_items(),
-            Statement(f"DELETE FROM items WHERE {chosen}", among, name="delete old items"),
+            Statement(f"DELETE FROM items WHERE {chosen} RETURNING id", among, name="delete old items"),
         ]
     )
-    # A member of streams takes its memberships with it.
-    assert gone.changes >= len(ids)
+    assert len(gone.rows) == len(ids)

@@ -23,7 +23,7 @@ def test_a_home_is_made_for_its_user_alone_and_doctor_warns_of_an_open_one(
     home = tmp_path / "home"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RSS_PIPELINE_HOME", str(home))
-    assert CliRunner().invoke(main, ["clean", "--dry-run"]).exit_code == 0
+    assert CliRunner().invoke(main, ["purge", "--dry-run"]).exit_code == 0
     assert mode(home) == 0o700
     files = [path for path in home.rglob("*") if path.is_file()]
     assert home / "rss.sqlite" in files

@@ -1,13 +1,19 @@
 """`rss-pipeline replay`: what it does and prints, and its exit code."""
 
 import json
+import re
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from rss_pipeline.cli.main import main
+from rss_pipeline_tests.cli.test_terminal import CONTROLS, HOSTILE, hostile
 from rss_pipeline_tests.features.replay.replays import collected, serve
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import FeedServer
+
+__all__ = ["hostile"]
 
 
 def test_the_command_replays_and_tells(invoke: Any, pipeline: Pipeline, server: FeedServer) -> None:
@@ -65,3 +71,13 @@ def test_a_replay_in_the_queue_is_of_all_feeds_and_needs_a_daemon(
 
 
 # A law: replay after any history gives what the history gave, and a second replay nothing.
+
+
+def test_it_prints_no_control_character_or_line_of_a_publisher(hostile: Pipeline) -> None:
+    backup = hostile.backups("stored")[0]
+    hostile.objects.put(backup.replace("12:", "13:"), HOSTILE.encode(), content_type="application/xml")
+    for command in (["replay", "--all"], ["replay", "stored", "--dry-run", "--json"]):
+        output = CliRunner().invoke(main, command).output
+        assert output.strip(), command
+        assert CONTROLS.findall(output) == [], command
+        assert not re.search(r"^\s{0,4}FORGED", output, re.MULTILINE), command

@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline_tests.cli.test_without_dagster import collect, without_dagster
 from rss_pipeline_tests.features.retention.archive import let_visited, stock
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.faulty_stores import Refusing
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import FeedServer
@@ -110,3 +112,9 @@ def test_the_command_refuses_what_a_wrong_clock_would_do_until_it_is_confirmed(
     assert len(stocked.guids("one")) == 5
     assert clean("--yes").exit_code == 0
     assert stocked.guids("one") == ["new-1", "new-2"]
+
+
+def test_a_dry_run_loads_no_dagster(dagster_pipeline: DagsterPipeline, server: FeedServer) -> None:
+    collect(dagster_pipeline, server)
+    [said] = without_dagster(dagster_pipeline, [("clean", "--dry-run")])
+    assert (said.code, "Nothing is old enough" in said.text) == (0, True), said.text
