@@ -123,7 +123,7 @@ def test_the_reader_is_asked_by_a_name_and_an_address_that_it_has() -> None:
         asked = main[probe]["httpGet"]
         assert asked["httpHeaders"] == [{"name": "Host", "value": f"127.0.0.1:{settings.reader_port}"}]
         routes = [route for router in ROUTERS for route in router.routes if isinstance(route, Route)]
-        assert asked["path"] in [f"/api{route.path}" for route in routes]
+        assert asked["path"] in [route.path for route in routes]
     assert f"127.0.0.1:{settings.port}/" in main["livenessProbe"]["exec"]["command"][-1]
 
 

@@ -36,12 +36,12 @@ from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url, requested
 from rss_pipeline.api.pages.frame import Frame
 from rss_pipeline.api.pages.static import static_url
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.reader.accounts.preferences import Preferences
 from rss_pipeline.reader.images import public_images
+from rss_pipeline.reader.stores import Stores
 
 NAME = "rss_pipeline"
 STATE_COOKIE = "state"

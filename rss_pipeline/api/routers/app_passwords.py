@@ -3,7 +3,7 @@
 import logging
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
 
@@ -11,13 +11,14 @@ from rss_pipeline.api.auth import SignedIn, device_cookie
 from rss_pipeline.api.fields import Line
 from rss_pipeline.api.hosts import client_address
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import AppPasswordRefused
 from rss_pipeline.reader.accounts import app_passwords
 from rss_pipeline.reader.accounts.login import confirm_password
 from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 
-router = APIRouter(prefix="/user/app-passwords", tags=["app passwords"])
+router = api_router("app passwords", "/user/app-passwords")
 
 _logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 import logging
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -22,12 +22,13 @@ from rss_pipeline.api.document import PUBLIC
 from rss_pipeline.api.fields import Line
 from rss_pipeline.api.hosts import client_address, is_of_foreign_page
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NoSession
 from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused, log_in, log_out, renew
 from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 
-router = APIRouter(prefix="/auth", tags=["login"])
+router = api_router("login", "/auth")
 
 _logger = logging.getLogger(__name__)
 

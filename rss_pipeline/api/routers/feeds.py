@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -30,6 +30,7 @@ from rss_pipeline.api.routers.answered import (
     json_of,
     no_feed,
 )
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader import edit
 from rss_pipeline.reader.accounts.preferences import state_version
 from rss_pipeline.reader.addresses import AddressRefused
@@ -38,7 +39,7 @@ from rss_pipeline.reader.feeds import feeds, folders, visits, with_visits
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed
 
-router = APIRouter(prefix="/feeds", tags=["feeds"])
+router = api_router("feeds", "/feeds")
 
 
 class Feeds(BaseModel):

@@ -1,15 +1,16 @@
 """Archived images of items, where the object store has no public address for them."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import unchanged, version_tag
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader.images import disposition, image, may_see
 
-router = APIRouter(prefix="/images", tags=["items"])
+router = api_router("items", "/images")
 
 _CACHE_CONTROL = "private, max-age=31536000, immutable"
 """An image's key never gets other bytes. The answer varies by the login, so that who logs in next in the same

@@ -3,7 +3,7 @@ starred."""
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -14,11 +14,12 @@ from rss_pipeline.api.fields import Folder, Line, Seen
 from rss_pipeline.api.item_json import EXAMPLE as ITEM
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import CHANGES, NOT_CHANGED, json_of, no_feed, no_item
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader import mark
 from rss_pipeline.reader.items import Scope, Shown
 
-router = APIRouter(tags=["marks"])
+router = api_router("marks")
 
 MOST_IDS = 1_000
 _UNDOABLE: dict[str, Any] = {

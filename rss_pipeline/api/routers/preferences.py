@@ -1,11 +1,12 @@
 """The user's preferences: how the reader shows things."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader.accounts.preferences import (
     Preferences,
     SomePreferences,
@@ -14,7 +15,7 @@ from rss_pipeline.reader.accounts.preferences import (
     write_preferences,
 )
 
-router = APIRouter(prefix="/user/preferences", tags=["preferences"])
+router = api_router("preferences", "/user/preferences")
 
 _WRITES = documented("malformed_request", "not_signed_in", "foreign_origin")
 

@@ -1,15 +1,15 @@
 """The user's sessions: where the account is logged in, and an end to them."""
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader.accounts.users import open_sessions
 from rss_pipeline.storage.accounts import sessions
 
-router = APIRouter(prefix="/user/sessions", tags=["sessions"])
+router = api_router("sessions", "/user/sessions")
 
 
 class Session(BaseModel):

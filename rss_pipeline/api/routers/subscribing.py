@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -10,6 +9,7 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.fields import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Folder, Interval, Line, Title
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import json_of
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.refresh import Held, Queued, TooMany, VisitRunning
@@ -22,7 +22,7 @@ from rss_pipeline.reader.subscribe import (
 from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
-router = APIRouter(tags=["feeds"])
+router = api_router("feeds")
 
 
 class NewFeed(BaseModel):

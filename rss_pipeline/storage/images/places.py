@@ -13,7 +13,6 @@ from itertools import islice
 
 from rss_pipeline.batched import batched
 from rss_pipeline.errors import DatabaseFull, ObjectStoreUnavailable
-from rss_pipeline.features.topics.stale import mark_stale
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.predicates import PRIVATE
 from rss_pipeline.storage.objects import (
@@ -25,6 +24,7 @@ from rss_pipeline.storage.objects import (
     public_url,
 )
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.stale import mark_stale
 
 _AT_ONCE = 200
 _THREADS = 8
@@ -141,7 +141,7 @@ def _unnamed(database: Database, feed_id: str, keys: Iterable[str]) -> list[str]
 def _record(database: Database, feed_id: str, keys: list[str]) -> None:
     database.batch(
         [
-            mark_stale(compact([feed_id])),
+            *mark_stale(compact([feed_id])),
             Statement(
                 f"""UPDATE image_tasks SET r2_key = '{PRIVATE_IMAGES}' || substr(r2_key, {len(IMAGES) + 1})
                 WHERE item_id IN (SELECT id FROM items WHERE feed_id = ?)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import instant, milliseconds
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER, RESTED, rested_params
 from rss_pipeline.storage.feeds.holds import NOT_HELD
@@ -67,11 +67,6 @@ class SearchRequest:
     address: str
     now: datetime
     wishes: Wishes
-
-
-def milliseconds(at: datetime) -> int:
-    """Milliseconds since 1970."""
-    return round(at.timestamp() * 1000)
 
 
 def request_statements(request: RefreshRequest) -> list[Statement]:

@@ -20,11 +20,11 @@ from rss_pipeline.collector.sanitize import body as sanitized
 from rss_pipeline.reader import bodies
 from rss_pipeline_tests.api.browser.attacks import ATTACKS, DRAWINGS, FAR, MUTATIONS, PAGES, SCRIPTS
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
-from rss_pipeline_tests.features.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS, Watched, watched
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
+from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import soon
 

@@ -4,7 +4,7 @@ import pytest
 
 from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import query_fields
-from rss_pipeline.api.google_reader.streams import FeedAddress, FeedStream
+from rss_pipeline.api.google_reader.parameters import FeedAddress, FeedStream
 from rss_pipeline.api.google_reader.subscriptions.edits import (
     FeedEdit,
     SubscriptionEdit,

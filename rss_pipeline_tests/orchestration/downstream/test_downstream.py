@@ -29,7 +29,6 @@ from rss_pipeline.downstream import (
 )
 from rss_pipeline.pipeline.visits import store
 from rss_pipeline.storage.database import Statement
-from rss_pipeline_tests.features.replay.replays import replayed
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, copied, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.prepared import Prepared
@@ -317,10 +316,6 @@ def test_a_cursor_stays_where_a_run_failed_and_what_a_replay_brings_back_is_behi
     assert "on purpose" in str(failed.events_for_node("follower")[-1].event_specific_data)
     assert following.run("feed-00") == {"feed-00": ["b-0"]}
     assert following.run("feed-00") == {"feed-00": []}
-
-    pipeline.database.query("DELETE FROM items WHERE guid = 'old-0'")
-    replayed(pipeline, "feed-00")
-    assert following.run("feed-00") == {"feed-00": ["old-0"]}
 
 
 def test_a_run_over_several_partitions_names_the_one_it_asks_for(following: Following) -> None:
