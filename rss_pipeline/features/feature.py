@@ -131,7 +131,7 @@ class Feature:
     doctor: "Mapping[str, Part[Callable[[Settings], Finding | None]]]" = field(default_factory=dict)
     """Looks of `doctor` at what a check of the database cannot see, by the name of what they find."""
     end_lost_runs: "tuple[Part[Callable[[dg.DagsterInstance, Settings], list[str]]], ...]" = ()
-    """Where other machines execute runs: ends those with a process that is gone; the ids of these."""
+    """Ends the runs with a process on another machine that is gone; returns their ids."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
