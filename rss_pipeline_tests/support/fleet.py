@@ -18,9 +18,8 @@ from typing import Any
 
 import psutil
 import psycopg
+import pytest
 
-from rss_pipeline.features.fleet.launcher import TASK, new_app
-from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
@@ -183,6 +182,9 @@ class Machines:
 
     def deliver(self, id: str, queue: str) -> None:
         """Send a run to the workers once more, as the broker does where it does not know that one has it."""
+        from rss_pipeline.features.fleet.launcher import TASK, new_app
+        from rss_pipeline.features.fleet.settings import FleetSettings
+
         settings = Settings.from_environ(self.main.environment, cwd=self.main.home)
         fleet = settings.of(FleetSettings)
         assert fleet is not None
@@ -207,6 +209,7 @@ def fleet(
     folder: Path, postgres: Postgres, redis: RedisServer, broker: int, **environment: str
 ) -> Iterator[Machines]:
     """A main machine with a database of its own, whose name is the folder's, and this database of Redis."""
+    pytest.importorskip("rss_pipeline.features.fleet")
     name = folder.name
     postgres.create(name)
     url = postgres.tcp_url(name)

@@ -1,6 +1,6 @@
 """`rss-pipeline worker` where it may not join: a sentence that says what to do, and no trace of it.
 
-What it does once it has joined: up/test_fleet.py.
+What it does once it has joined: test_up.py.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """A machine while it runs: its beat outlives a database that is away, and it sees when its time is over."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -151,3 +153,26 @@ def test_a_machine_beats_until_the_end_of_the_block_and_leaves(database: Databas
     with beating(Membership(database, machine()), every=0.01):
         soon(lambda: workers.fleet(database).alive)
     assert workers.fleet(database).machines == ()
+
+
+HURRIED = """
+import signal
+from rss_pipeline.features.fleet.membership import Membership
+
+membership, handled = Membership(None, None), []
+
+def handler(*_):
+    membership.hurry()
+    handled.append(1)
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+while len(handled) < 100:
+    membership.hurry()
+signal.setitimer(signal.ITIMER_REAL, 0)
+membership.wait(60)
+"""
+
+
+def test_a_worker_that_is_hurried_while_it_is_hurried_goes_on() -> None:
+    subprocess.run([sys.executable, "-c", HURRIED], check=True, timeout=30)

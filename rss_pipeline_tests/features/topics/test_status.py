@@ -3,19 +3,19 @@
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
-from rss_pipeline.features.health.metrics import Metrics
-from rss_pipeline.features.health.model import Finding
 from rss_pipeline.features.topics.publish import Stores, publish
-from rss_pipeline_tests.features.health.test_metrics import samples
 from rss_pipeline_tests.features.streams.test_cli import AUTHORS, document, invoke, with_streams
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
+
+if TYPE_CHECKING:
+    from rss_pipeline.features.health.model import Finding
 
 __all__ = ["invoke"]
 
@@ -77,7 +77,7 @@ def test_status_as_json_has_all_streams_and_topics(invoke: Any, home: Pipeline) 
     assert "7 hours" in waiting["warning"]
 
 
-def of_members(pipeline: Pipeline) -> list[Finding]:
+def of_members(pipeline: Pipeline) -> "list[Finding]":
     return checked({"streams_match", "topics_published"}, pipeline.database, now=utc_now())
 
 
@@ -99,6 +99,10 @@ def test_doctor_names_them(home: Pipeline) -> None:
 
 
 def test_metrics_have_them(home: Pipeline) -> None:
+    pytest.importorskip("rss_pipeline.features.health")
+    from rss_pipeline.features.health.metrics import Metrics
+    from rss_pipeline_tests.features.health.test_metrics import samples
+
     def figures() -> dict[str, float]:
         collector = Metrics(home.database, None, home.settings, clock=utc_now, jobs=dict)
         return samples(collector.text())
@@ -116,6 +120,7 @@ def test_metrics_have_them(home: Pipeline) -> None:
 
 
 def test_the_whole_of_doctor_has_the_checks(invoke: Any, home: Pipeline, tmp_path: Path) -> None:
+    pytest.importorskip("rss_pipeline.features.health")
     shown = invoke("doctor").stdout
     assert "idol/typo" in shown
     assert "1 topic has changes that are not published (waiting)" in shown

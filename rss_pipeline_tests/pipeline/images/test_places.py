@@ -5,13 +5,12 @@ from contextlib import closing
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import pytest
 
 from rss_pipeline.errors import DatabaseFull
-from rss_pipeline.features.health.model import Finding
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.images.places import Moved, move, move_private, to_move
 from rss_pipeline.storage.objects import public_url
@@ -20,6 +19,9 @@ from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.services.s3_server import S3Server, rclone, s3_server
+
+if TYPE_CHECKING:
+    from rss_pipeline.features.health.model import Finding
 
 PUBLIC = "public"
 
@@ -52,7 +54,7 @@ def collect(pipeline: Pipeline, server: FeedServer, *guids: str) -> None:
     pipeline.clock.turn(hours=3)
 
 
-def public(pipeline: Pipeline) -> list[Finding]:
+def public(pipeline: Pipeline) -> "list[Finding]":
     return checked(
         {"public_objects"},
         pipeline.database,

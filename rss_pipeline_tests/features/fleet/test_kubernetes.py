@@ -17,7 +17,7 @@ from rss_pipeline.features.fleet.worker import STOP_SECONDS
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.shown import check_program
 
-FOLDER = Path(__file__).parents[1] / "deploy" / "kubernetes"
+FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"
 
 
 def documents(name: str) -> list[dict[str, Any]]:

@@ -181,7 +181,7 @@ LONG = {
     a_worker_of_other_code_begins_no_run_and_ends,
 }
 """Each takes a run or two more; what they show of one part alone is in features/fleet/ and
-orchestration/serving/test_worker_processes.py."""
+test_worker.py."""
 SHORT = tuple(stage for stage in ALL_STAGES if stage not in LONG)
 
 
