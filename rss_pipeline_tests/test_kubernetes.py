@@ -44,7 +44,7 @@ SECRETS = {
     "S3_SECRET_ACCESS_KEY": "secret",
     "RSS_READER_SECRET": "s" * 48,
 }
-"""Those that the page tells to put into the secret."""
+"""The variables that the page puts into the secret."""
 
 
 def environment(container: dict[str, Any]) -> dict[str, str]:
@@ -135,7 +135,7 @@ def test_there_is_one_main_machine_and_any_number_of_workers() -> None:
     assert "RSS_WORKER_NAME" not in environment(CONTAINERS["rss-worker/worker"][1])
     for name in CONTAINERS:
         settings = settings_of(name)
-        assert settings.fleet is not None, name
+        assert settings.runs_elsewhere is not None, name
         assert settings.objects_server is not None, "each pod would have objects of its own"
     assert worker["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > STOP_SECONDS
     [budget] = [found["spec"] for found in OBJECTS if found["kind"] == "PodDisruptionBudget"]

@@ -1,5 +1,5 @@
-"""Changes of a user to their feeds: title, folder, place, interval, address; folders
-themselves; and the end of a subscription.
+"""The changes that a user makes to subscriptions: title, folder, place, interval, address, and their end; and
+to folders.
 
 Each function does its rows and answers with values; all may be repeated. The address of a feed of feeds.yaml
 is changed there. Any other belongs to those who subscribe to it: who is the only one may change it, and the

@@ -1,8 +1,10 @@
-"""The images of items as people are shown them: archived ones by key, and how many are not archived."""
+"""The images of items as people are shown them: archived ones by key, and how many are not archived; a
+request to load those now."""
 
 from datetime import datetime
 
 from rss_pipeline.errors import StorageRejected
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.images import wanted
 from rss_pipeline.storage.images.wanted import MissingImages
@@ -14,14 +16,32 @@ from rss_pipeline.storage.objects import (
     disposition,
     public_url,
 )
+from rss_pipeline.storage.subscriptions.item_lists import known_ids
 from rss_pipeline.storage.subscriptions.listing import look_for_feed
 
-__all__ = ["MissingImages", "disposition", "image", "may_see", "missing_images", "public_images"]
+__all__ = [
+    "MissingImages",
+    "disposition",
+    "image",
+    "may_see",
+    "missing_images",
+    "public_images",
+    "request_images",
+]
 
 
 def missing_images(user_id: str, item_id: str, *, now: datetime) -> Query[MissingImages]:
     """The images of an item of the user's feeds that are not archived."""
     return Query.of(wanted.missing_images(user_id, item_id, now=now), wanted.missing_of)
+
+
+def request_images(caller: Caller, item_id: str) -> bool:
+    """Request those of them that can be requested; False where the user's feeds have no such item."""
+    now = caller.clock()
+    *_, found = caller.write(
+        wanted.request_images(caller.user_id, item_id, now=now), known_ids(caller.user_id, [item_id])
+    )
+    return bool(found.values)
 
 
 def may_see(user_id: str, key: str) -> Query[bool]:

@@ -1,4 +1,5 @@
-"""Refresh now, as a user has it: the request for a visit, its answer, and the task that follows it.
+"""Refresh now, as a user has it: the request for a visit of a feed, or of many; its answer, and the task that
+follows it.
 
 The visits themselves are refresh_run.py's. The reader makes no request to a publisher.
 """
@@ -13,6 +14,8 @@ from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.models.feed import Wishes
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import shown_error, what_to_do
 from rss_pipeline.reader.query import Query
 from rss_pipeline.settings import Settings
@@ -25,11 +28,18 @@ from rss_pipeline.storage.refresh.refresh_requests import (
     RefreshRequest,
     RequestKind,
     SearchRequest,
-    Wishes,
     has_too_many,
+    request_statements,
     task_statement,
 )
-from rss_pipeline.storage.subscriptions.refreshes import list_tasks, named_tasks
+from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.refreshes import (
+    Requested,
+    list_tasks,
+    named_tasks,
+    request_many,
+    requested_of,
+)
 
 _HERE_SECONDS = 2
 _ELSEWHERE_SECONDS = 30
@@ -135,6 +145,25 @@ def new_search(user_id: str, address: str, *, now: datetime, wishes: Wishes | No
     """A request for the feed of an address, likewise."""
     id = secrets.token_hex(16)
     return SearchRequest(id=id, user_id=user_id, address=address, now=now, wishes=wishes or Wishes())
+
+
+def refresh_feed(caller: Caller, settings: Settings, feed_id: str) -> RefreshAnswer:
+    """Request a visit of a feed now, or join the request that is open for it.
+
+    Raises:
+        NoSession, DatabaseUnavailable: as Caller's methods.
+    """
+    request = new_request(caller.user_id, feed_id, now=caller.clock())
+    return answer_to(request, caller.write(*request_statements(request)), settings)
+
+
+def refresh_feeds(caller: Caller, settings: Settings, *, folder: str | None = None) -> Requested:
+    """Request a visit of each feed of a folder, or of all."""
+    *_, found = caller.write(*request_many(caller.user_id, Scope(folder=folder), now=caller.clock()))
+    requested = requested_of(found)
+    if requested.requested:
+        set_mark(settings)
+    return requested
 
 
 def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Settings) -> RefreshAnswer:

@@ -8,8 +8,9 @@ How a page is added:
    rss_pipeline/reader/, and answers
    `page(request, "name.html", frame=frame, title="...", found=found)`.
 2. A form sends POST to a route that reads `await form_fields(request)` (forms.py), writes by
-   `caller.write(...)`, and answers `see_other(local(fields.get("back")))`. That it comes from a page of ours
-   is checked with `SignedIn`. `here` is the address of the page that is rendered.
+   `await caller.change(act)`, where the act is a function of rss_pipeline/reader/, and answers
+   `see_other(local(fields.get("back")))`. That it comes from a page of ours is checked with `SignedIn`.
+   `here` is the address of the page that is rendered.
 3. A template that extends `base.html`: `{% block main %}` with an `<h1>`. Values are escaped. Text of
    publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
    `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,
@@ -36,12 +37,12 @@ from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url, requested
 from rss_pipeline.api.pages.frame import Frame
 from rss_pipeline.api.pages.static import static_url
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.reader.accounts.preferences import Preferences
 from rss_pipeline.reader.images import public_images
+from rss_pipeline.reader.stores import Stores
 
 NAME = "rss_pipeline"
 STATE_COOKIE = "state"
@@ -210,7 +211,7 @@ def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
         "script-src": "'self'",
         "style-src": "'self'",
         "img-src": " ".join(
-            ["'self'", *(["https:", "http:"] if publisher_images else _public_images(stores))]
+            ["'self'", "data:", *(["https:", "http:"] if publisher_images else _public_images(stores))]
         ),
         "media-src": "'self' https: http:",
         "frame-src": " ".join(FRAME_HOSTS),

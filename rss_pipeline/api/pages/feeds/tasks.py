@@ -8,31 +8,23 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.pages.addresses import local, task_url, with_query
+from rss_pipeline.api.pages.addresses import task_url, with_query
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.routers.answered import begun
+from rss_pipeline.collector.models.clock import milliseconds
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import (
     Held,
-    NotPolled,
-    NotSubscribed,
     Queued,
-    TooMany,
     VisitRunning,
-    answer_to,
-    new_request,
     queue,
-    set_mark,
+    refresh_feed,
+    refresh_feeds,
     task,
     tasks,
-)
-from rss_pipeline.storage.refresh.refresh_requests import milliseconds, request_statements
-from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.refreshes import (
-    request_many,
-    requested_of,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -123,15 +115,11 @@ async def show_tasks(
 
 
 @router.post("/feeds/{id}/refresh")
-async def refresh_feed(request: Request, caller: SignedIn, id: str) -> Response:
+async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
     """Visit one feed now, and show its task."""
-    fields = await form_fields(request)
-    wanted = new_request(caller.user_id, id, now=caller.clock())
+    await form_fields(request)
     settings = caller.stores.settings
-    answer = await caller.change(
-        lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings)
-    )
-    match answer:
+    match begun(await caller.change(lambda own: refresh_feed(own, settings, id))):
         case Queued(task_id=task_id) | VisitRunning(task_id=task_id):
             return see_other(task_url(task_id))
         case Held(until=until, reason=reason):
@@ -146,18 +134,6 @@ async def refresh_feed(request: Request, caller: SignedIn, id: str) -> Response:
                 until=until,
                 reason=reason,
             )
-        case TooMany(retry_after=seconds):
-            raise ApiError(
-                "too_many_requests",
-                "You have requested very many visits within an hour.",
-                what_to_do=f"Try again in {-(-seconds // 60)} minutes. Feeds are visited by themselves, too.",
-                retry_after=seconds,
-            )
-        case NotPolled(message=message):
-            raise ApiError("conflict", message, what_to_do="Write to the operator of this server.")
-        case NotSubscribed():
-            raise no_feed()
-    return see_other(local(fields.get("back")))
 
 
 @router.post("/refresh")
@@ -165,23 +141,12 @@ async def refresh_many(request: Request, caller: SignedIn) -> Response:
     """Visit the feeds of a folder now, or all, and show how far it is."""
     fields = await form_fields(request)
     now = caller.clock()
-    scope = Scope(folder=fields.get("folder") or None)
-    *_, last = await caller.write(*request_many(caller.user_id, scope, now=now))
-    requested = requested_of(last)
-    if requested.requested:
-        set_mark(caller.stores.settings)
-    over = requested.feeds - requested.requested - requested.held - requested.off
-    counts = {"held": requested.held, "off": requested.off, "over": over}
+    folder, settings = fields.get("folder") or None, caller.stores.settings
+    found = await caller.change(lambda own: refresh_feeds(own, settings, folder=folder))
+    counts = {"held": found.held, "off": found.off, "over": found.over}
     query = {"since": milliseconds(now)} | {name: count for name, count in counts.items() if count > 0}
     return see_other(with_query("/tasks", {name: str(value) for name, value in query.items()}))
 
 
 def _title(state: str) -> str:
     return {"queued": "A visit is about to begin", "running": "Visiting"}.get(state, "Visited")
-
-
-def no_feed() -> ApiError:
-    """The answer for another's feed, an unknown one, and what is no id."""
-    return ApiError(
-        "not_found", "You have no such feed.", what_to_do="Your feeds are in the column on the left."
-    )

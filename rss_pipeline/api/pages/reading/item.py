@@ -27,13 +27,11 @@ from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
-from rss_pipeline.reader.images import missing_images
+from rss_pipeline.reader.images import missing_images, request_images
 from rss_pipeline.reader.items import ItemRow, Key, item_keys, neighbours
 from rss_pipeline.reader.items import item as stored_item
 from rss_pipeline.reader.mark import Marks, mark_items, undoable
 from rss_pipeline.reader.query import together
-from rss_pipeline.storage.images.wanted import request_images
-from rss_pipeline.storage.subscriptions.item_lists import known_ids
 from rss_pipeline.web.authority import headers_named
 
 router = APIRouter(include_in_schema=False)
@@ -120,10 +118,7 @@ async def item(
 async def load_images(request: Request, caller: SignedIn, id: str) -> Response:
     """Request the images of an item that are not archived yet."""
     fields = await form_fields(request)
-    *_, found = await caller.write(
-        request_images(caller.user_id, id, now=caller.clock()), known_ids(caller.user_id, [id])
-    )
-    if not found.rows:
+    if not await caller.change(lambda own: request_images(own, id)):
         raise ApiError("not_found", "Your feeds have no such item.")
     return see_other(local(fields.get("back"), item_url(id)))
 
