@@ -26,18 +26,25 @@ if TYPE_CHECKING:
     from rss_pipeline.api.google_reader.call import FeatureCall
     from rss_pipeline.cli.output.status import StatusLook, StatusSection
     from rss_pipeline.cli.reader import ChildProcess
-    from rss_pipeline.collector.models.feed import Feed
-    from rss_pipeline.collector.models.outcome import Parsed
-    from rss_pipeline.collector.models.registry import KnownFeeds
+    from rss_pipeline.collector.models.feed import Feed, FeedSpec
+    from rss_pipeline.collector.models.item import ParsedFeed
+    from rss_pipeline.collector.models.outcome import DocumentPart, Parsed
+    from rss_pipeline.collector.registry.load import KnownFeeds
     from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
     from rss_pipeline.environment import EnvironmentReader
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
+    from rss_pipeline.pipeline.session.parser_tasks import ParseTask
+    from rss_pipeline.pipeline.session.session import Session
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Row, Statement, Value
 
     EventBatches = Iterator[list[dg.AssetMaterialization]]
+
+    PollEvents = Callable[
+        [dg.OpExecutionContext, Session, Collection[str]], Iterator[list[dg.AssetMaterialization]]
+    ]
 
 T = TypeVar("T")
 
@@ -104,6 +111,31 @@ class Replaying:
 
 
 @dataclass(frozen=True)
+class FeedKey:
+    """A key of a feed in feeds.yaml, with a column of the same name in the table of feeds.
+
+    Its value is a text. `needs_tree` to `at_close` are for feeds with the key: visits of others load nothing.
+    """
+
+    read: "Part[Callable[[Node, str, Mapping[str, str], list[Mistake]], str | None]]"
+    """The value of a node at a place as text, None for none; with the environment and the mistakes so far."""
+    register: "Part[Callable[[Sequence[FeedSpec]], list[Statement]]]"
+    """Statements in the batch that writes these feeds of feeds.yaml, if one of them has the key or had it."""
+    leave: "Part[Callable[[str], list[Statement]]]"
+    """Statements in the batch that takes feeds out of feeds.yaml, a JSON list of ids."""
+    needs_tree: "Part[Callable[[Feed], bool]]"
+    """True if `parse` needs the tree of the document."""
+    parse: "Part[Callable[[ParseTask, ParsedFeed, ParsedFeed], DocumentPart]]"
+    """The work of the parser process beside the items: of the document as it was read, with its tree and with
+    secrets, and of the one without them."""
+    with_items: "Part[Callable[[Feed, str, Parsed], Callable[[Sequence[str]], Iterator[list[Statement]]]]]"
+    """Groups of statements for these items of a document that is stored under a lease: the first one goes
+    into the batch that inserts them."""
+    at_close: "Part[Callable[[Feed, str, Parsed], list[Statement]]]"
+    """Statements in the batch that closes the visit, before that."""
+
+
+@dataclass(frozen=True)
 class RegistryKey:
     """A key of feeds.yaml besides `feeds`, such as `topics`, with values of its own."""
 
@@ -167,10 +199,14 @@ class Feature:
     """Looks of `doctor` at what a check of the database cannot see, by the name of what they find."""
     end_lost_runs: "tuple[Part[Callable[[dg.DagsterInstance, Settings], list[str]]], ...]" = ()
     """An end for runs on other machines that have lost their process; the ids of these."""
+    feed_keys: Mapping[str, FeedKey] = field(default_factory=dict)
+    """Keys of a feed in feeds.yaml, by name."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
     """Partition keys of its own, brought up to date after each sync of feeds.yaml."""
+    poll_events: "Part[PollEvents] | None" = None
+    """Events in a poll's report after those of these feeds, which changed (in a backfill: were read)."""
     reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
     """Calls of the Google Reader API, by name: `subscription/export`."""
     reader_larger_bodies: Mapping[str, int] = field(default_factory=dict)

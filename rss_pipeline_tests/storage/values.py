@@ -277,4 +277,5 @@ def retire(database: Database, *ids: str, at: datetime | None = None) -> None:
             Statement(f"DELETE FROM items WHERE {chosen}", among, name="delete old items"),
         ]
     )
-    assert gone.changes == len(ids)
+    # A member of streams takes its memberships with it.
+    assert gone.changes >= len(ids)

@@ -10,7 +10,6 @@ from typing import Literal
 
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.item import FeedHeader, PublisherHints
-from rss_pipeline.features.streams.model import StreamSpec
 
 ItemKey = Literal["guid", "link", "title+date"]
 
@@ -63,7 +62,8 @@ class FeedSpec:
     access: Access = field(default_factory=Access)
     shared: bool = False
     """Users of the reader may subscribe to it by its address although it is not public."""
-    streams: tuple[StreamSpec, ...] = ()
+    feature_keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys that features add, by name; each value is the text of a column."""
 
     @property
     def is_public(self) -> bool:
@@ -207,7 +207,7 @@ class Feed:
     max_size: int | None = None
     allow_private: bool = False
     private_hosts: tuple[str, ...] = ()
-    streams: tuple[StreamSpec, ...] = ()
+    feature_keys: Mapping[str, str] = field(default_factory=dict)
     wished_interval: timedelta | None = None
     """The shortest that a subscriber wishes; None if none wishes any."""
     auto_is_wished: bool = False

@@ -15,17 +15,6 @@ class Registry:
     of_features: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownFeeds:
-    """The feeds that a feature's key may name; `streams` has the names that each has in the file."""
-
-    specs: Mapping[str, FeedSpec]
-    """Without those that have mistakes."""
-    streams: Mapping[str, frozenset[str]]
-    is_complete: bool
-    """False if the id of some feed is not known because of a mistake there."""
-
-
 EXAMPLE_URLS = frozenset(
     {
         "https://xkcd.com/atom.xml",

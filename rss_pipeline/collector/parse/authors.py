@@ -1,6 +1,6 @@
 """The authors of an item: all that its document names, in the order of preference of each format.
 
-Names stay as published. The names that a text such as `mail (Name)` counts for are features.streams'.
+Names stay as published, also in a text such as `mail (Name)`.
 """
 
 import re

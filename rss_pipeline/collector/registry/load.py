@@ -1,7 +1,7 @@
 """The reader of feeds.yaml: a Registry, or every mistake with its line and a correction.
 
-Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py` and `features/streams/entry.py`,
-those of features by them; `pipeline.registry` brings it into the database.
+Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py` and by features;
+`pipeline.registry` brings it into the database.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
-from rss_pipeline.collector.models.registry import KnownFeeds, Registry
+from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry
 from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.validate import member_place, unknown_key, validated
@@ -28,15 +28,25 @@ from rss_pipeline.collector.registry.yaml_nodes import (
     read_text,
 )
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features import FEATURES
-from rss_pipeline.features.streams.entry import read_streams, stream_names
-from rss_pipeline.features.streams.model import StreamSpec
+from rss_pipeline.features import FEATURES, FEED_KEYS
 
 MAX_FEEDS = 500_000
 _EXAMPLE = "`- url: https://example.org/feed.xml`"
 _FEATURE_KEYS = [feature.registry_key for feature in FEATURES if feature.registry_key is not None]
 _KEYS = ("feeds", "defaults", *(key.name for key in _FEATURE_KEYS))
 _DEFAULTED = tuple(FeedDefaults.model_fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFeeds:
+    """The feeds that a feature's key may name."""
+
+    specs: Mapping[str, FeedSpec]
+    """Without those that have mistakes."""
+    entries: Mapping[str, MappingNode]
+    """By id, the entries of the file, with mistakes or without."""
+    is_complete: bool
+    """False if the id of some feed is not known because of a mistake there."""
 
 
 class _Registered(NamedTuple):
@@ -136,7 +146,7 @@ def _feeds(
         case _:
             line, sentence = feeds.line, f"is {describe(feeds)}; write a list of feeds, such as {_EXAMPLE}"
     mistakes.append(Mistake(line, "feeds", sentence))
-    return KnownFeeds(specs={}, streams={}, is_complete=False)
+    return KnownFeeds(specs={}, entries={}, is_complete=False)
 
 
 def _known(
@@ -148,17 +158,17 @@ def _known(
     ]
     registered = [each for each in found if each]
     _refuse_duplicates(registered, mistakes)
-    streams = {each.spec.id: stream_names(each.entry.streams) for each in registered}
+    entries = {each.spec.id: each.node for each in registered}
     is_complete = True
     for node, each in zip(feeds.items, found, strict=True):
         if each is None:
             id = node.items.get("id") if isinstance(node, MappingNode) else None
             if isinstance(node, MappingNode) and isinstance(id, ScalarNode):
-                streams.setdefault(id.text.strip(), stream_names(node.items.get("streams")))
+                entries.setdefault(id.text.strip(), node)
             else:
                 is_complete = False
     specs = {each.spec.id: each.spec for each in registered}
-    return KnownFeeds(specs=specs, streams=streams, is_complete=is_complete)
+    return KnownFeeds(specs=specs, entries=entries, is_complete=is_complete)
 
 
 def _registered(
@@ -175,7 +185,7 @@ def _registered(
             mistakes.append(Mistake(node.line, place, f"is empty; write {_EXAMPLE}, or remove the line"))
             return None
         node = MappingNode(node.line, {"url": node}, {"url": node.line}, 2)
-    entry = validated(FeedEntry, node, place, environ, mistakes)
+    entry = validated(FeedEntry, node, place, environ, mistakes, also=FEED_KEYS)
     if entry is None or not isinstance(node, MappingNode):
         return None
     if entry.url.username is not None and any(name.lower() == "authorization" for name in entry.headers):
@@ -186,11 +196,16 @@ def _registered(
     for refuses in refusals:
         if (refusal := refuses(entry.url.url, environ)) is not None:
             mistakes.append(Mistake(node.key_lines["url"], f"{place}.url", refusal))
-    streams = read_streams(entry.streams, f"{place}.streams", environ, mistakes)
-    return _Registered(place, node, entry, _spec(entry, defaults, streams))
+    read = {
+        name: key.read.load()(node.items[name], f"{place}.{name}", environ, mistakes)
+        for name, key in FEED_KEYS.items()
+        if name in node.items
+    }
+    keys = {name: text for name, text in read.items() if text is not None}
+    return _Registered(place, node, entry, _spec(entry, defaults, keys))
 
 
-def _spec(entry: FeedEntry, defaults: Mapping[str, Any], streams: tuple[StreamSpec, ...]) -> FeedSpec:
+def _spec(entry: FeedEntry, defaults: Mapping[str, Any], feature_keys: Mapping[str, str]) -> FeedSpec:
     common = {name: getattr(entry, name) for name in _DEFAULTED}
     if defaults:
         common |= {name: value for name, value in defaults.items() if name not in entry.model_fields_set}
@@ -204,7 +219,7 @@ def _spec(entry: FeedEntry, defaults: Mapping[str, Any], streams: tuple[StreamSp
         title=entry.title,
         folder=entry.folder,
         enabled=entry.enabled,
-        streams=streams,
+        feature_keys=feature_keys,
         allow_private=entry.allow_private is not None,
         private_hosts=entry.allow_private or (),
         shared=entry.shared,

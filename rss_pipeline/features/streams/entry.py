@@ -31,21 +31,16 @@ _EXAMPLE = "a name and a selector on each line below, `jane: {author: Jane Doe}`
 _KEYS = (*SELECTOR_FIELDS, "not", "xpath")
 
 
-def read_streams(
-    node: object, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
-) -> tuple[StreamSpec, ...]:
-    """The streams without mistakes, in the order of the file; `node` is the value of the key or None."""
-    if node is None:
-        return ()
+def read_streams(node: Node, place: str, environ: Mapping[str, str], mistakes: list[Mistake]) -> str | None:
+    """The streams without mistakes as one text, in the order of the file; `node` is the value of the key."""
     if not isinstance(node, MappingNode):
-        assert isinstance(node, Node)
         found = "has no value" if isinstance(node, ScalarNode) and node.is_null else f"is {describe(node)}"
         mistakes.append(Mistake(node.line, place, f"{found}; write {_EXAMPLE}"))
-        return ()
+        return None
     if len(node.items) > MAX_STREAMS:
         sentence = f"has {len(node.items):,} streams; at most {MAX_STREAMS} are read: remove some of them"
         mistakes.append(Mistake(node.line, place, sentence))
-        return ()
+        return None
     if not node.items:
         mistakes.append(Mistake(node.line, place, f"has no streams; write {_EXAMPLE}, or remove the key"))
     streams = tuple(
@@ -53,13 +48,14 @@ def read_streams(
         for name, value in node.items.items()
         if (selector := _stream(name, value, node, place, environ, mistakes)) is not None
     )
-    if (size := len((streams_to_json(streams) or "").encode())) > MAX_STREAMS_BYTES:
+    text = streams_to_json(streams)
+    if (size := len((text or "").encode())) > MAX_STREAMS_BYTES:
         sentence = f"has {size:,} bytes of selectors; at most {MAX_STREAMS_BYTES:,} are read: shorten them"
         mistakes.append(Mistake(node.line, place, sentence))
-    return streams
+    return text
 
 
-def stream_names(node: object) -> frozenset[str]:
+def stream_names(node: Node | None) -> frozenset[str]:
     """The names below the key, with mistakes or without."""
     return frozenset(node.items) if isinstance(node, MappingNode) else frozenset()
 

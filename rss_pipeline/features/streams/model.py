@@ -8,8 +8,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, get_args
+
+from rss_pipeline.collector.models.feed import Feed, FeedSpec
+from rss_pipeline.collector.models.outcome import Parsed
 
 SelectorField = Literal["author", "category", "title", "link"]
 SELECTOR_FIELDS: tuple[SelectorField, ...] = get_args(SelectorField)
@@ -89,12 +93,46 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+@lru_cache(maxsize=64)
 def streams_of_json(text: str | None) -> tuple[StreamSpec, ...]:
     """The inverse of `streams_to_json`."""
     return tuple(
         StreamSpec(name=keys["name"], selector=keys["xpath"] if "xpath" in keys else _fields(keys))
         for keys in (json.loads(text) if text else ())
     )
+
+
+def streams_of(feed: Feed | FeedSpec) -> tuple[StreamSpec, ...]:
+    """The streams of a feed, in the order of feeds.yaml."""
+    return streams_of_json(feed.feature_keys.get("streams"))
+
+
+VALUES_KEPT = 20
+"""Values that are shown where a stream matches nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsOfDocument:
+    """The streams of a feed as a document shows them."""
+
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Ids of the items that belong to each stream, by its name: of the items of this document, in its order.
+    A stream without an entry was not evaluated."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """A sentence for each stream with an XPath that could not be evaluated."""
+    values: Mapping[SelectorField, tuple[str, ...]] = field(default_factory=dict)
+    """Values in this document of each field by which a stream without members selects; the first of them."""
+
+    def renamed(self, ids: Mapping[str, str]) -> "StreamsOfDocument":
+        """The same with these ids of items."""
+        members = {name: tuple(ids[old] for old in olds if old in ids) for name, olds in self.members.items()}
+        return replace(self, members=members)
+
+
+def streams_in(parsed: Parsed) -> StreamsOfDocument:
+    """The streams that the parser process found; none of a feed without."""
+    found = parsed.parts.get("streams")
+    return found if isinstance(found, StreamsOfDocument) else StreamsOfDocument()
 
 
 # Patterns of a selector by field, and values in the form in which they are compared.

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.features.streams.model import streams_in, streams_of
 from rss_pipeline.features.streams.sql import end_judgement, judge_again, judgement_of, note_errors
 from rss_pipeline.storage.database import Database, Statement, Value
 
@@ -31,24 +32,24 @@ class StreamsInReplay:
         judgement = judgement_of(self._feed, parsed)
         if not judgement.judged:
             return
-        streams_of = {id: tuple(judgement.streams_of.get(id, ())) for id in ids}
+        shown = {id: tuple(judgement.streams_of.get(id, ())) for id in ids}
         yield from judgement.groups(
-            [id for id, names in streams_of.items() if id not in inserted and self._shown.get(id) != names]
+            [id for id, names in shown.items() if id not in inserted and self._shown.get(id) != names]
         )
-        if parsed.stream_errors:
+        if streams_in(parsed).errors:
             # Of some streams it is not known: the next backup writes all of them.
-            for id in streams_of:
+            for id in shown:
                 self._shown.pop(id, None)
         else:
-            self._shown.update(streams_of)
+            self._shown.update(shown)
 
     def add(self, parsed: Parsed) -> None:
-        self._errors |= parsed.stream_errors
+        self._errors |= streams_in(parsed).errors
 
     def end(self, database: Database) -> None:
         """Record that the feed's streams by XPath were judged by all of its backups: items that are in no
         backup cannot be judged."""
-        xpaths = [stream for stream in self._feed.streams if stream.is_xpath]
+        xpaths = [stream for stream in streams_of(self._feed) if stream.is_xpath]
         done = [stream for stream in xpaths if stream.name not in self._errors]
         end_judgement(database, self._feed.id, done, during_visit=True)
         note_errors(database, self._feed.id, self._errors)

@@ -4,14 +4,20 @@ What people read of them is in states.py.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.collector.models.outcome import Parsed
-from rss_pipeline.features.streams.model import StreamSpec, streams_of_json
+from rss_pipeline.features.streams.model import (
+    VALUES_KEPT,
+    StreamSpec,
+    streams_in,
+    streams_of,
+    streams_of_json,
+)
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, chunked, compact, number, storable
@@ -89,7 +95,6 @@ class Judgement:
 
 UNMATCHED_DOCUMENTS = 3
 """A stream that matches none of so many documents in a row is a warning; more are not counted."""
-VALUES_KEPT = 20
 _MATCHED_EVERY = timedelta(hours=1)
 """`matched_at` is exact to this: a row written for each stream at each document is what D1 counts."""
 ERROR_CHARACTERS = 500
@@ -100,12 +105,20 @@ def judgement_of(feed: Feed, parsed: Parsed, *, token: str | None = None) -> Jud
 
     A stream with an error keeps its members as they are.
     """
-    streams_of: dict[str, list[str]] = {}
-    for name, ids in parsed.stream_members.items():
+    members = streams_in(parsed).members
+    names_of: dict[str, list[str]] = {}
+    for name, ids in members.items():
         for id in ids:
-            streams_of.setdefault(id, []).append(name)
-    judged = [stream for stream in feed.streams if stream.name in parsed.stream_members]
-    return Judgement(feed_id=feed.id, judged=judged, streams_of=streams_of, token=token)
+            names_of.setdefault(id, []).append(name)
+    judged = [stream for stream in streams_of(feed) if stream.name in members]
+    return Judgement(feed_id=feed.id, judged=judged, streams_of=names_of, token=token)
+
+
+def with_items(
+    feed: Feed, token: str, parsed: Parsed
+) -> Callable[[Sequence[str]], Iterator[list[Statement]]]:
+    """The statements for the items of a document that is stored under this lease."""
+    return judgement_of(feed, parsed, token=token).groups
 
 
 def note_document(feed: Feed, token: str, parsed: Parsed) -> list[Statement]:
@@ -113,21 +126,20 @@ def note_document(feed: Feed, token: str, parsed: Parsed) -> list[Statement]:
 
     What else a cut document lists is not known, and one without items matches nothing: neither counts.
     """
-    if not feed.streams:
-        return []
+    found = streams_in(parsed)
     counts = parsed.items_seen > 0 and not parsed.cut_off
     fetched_at = parsed.document.response.fetched_at
     rows = [
         [
             stream.name,
             stream.selector_hash,
-            1 if parsed.stream_members.get(stream.name) else 0 if counts and not error else None,
+            1 if found.members.get(stream.name) else 0 if counts and not error else None,
             stream.listed_field,
             error and storable(error[:ERROR_CHARACTERS]),
-            int(stream.name in parsed.stream_members),
+            int(stream.name in found.members),
         ]
-        for stream in feed.streams
-        for error in [parsed.stream_errors.get(stream.name)]
+        for stream in streams_of(feed)
+        for error in [found.errors.get(stream.name)]
     ]
     return [
         Statement(
@@ -135,7 +147,7 @@ def note_document(feed: Feed, token: str, parsed: Parsed) -> list[Statement]:
             [
                 instant(fetched_at),
                 instant(fetched_at - _MATCHED_EVERY),
-                compact({name: list(values) for name, values in parsed.stream_values.items()}),
+                compact({name: list(values) for name, values in found.values.items()}),
                 feed.id,
                 token,
                 compact(rows),
@@ -341,3 +353,44 @@ def drop_streams(database: Database, feed_id: str, names: Sequence[str]) -> None
     database.query(
         f"DELETE FROM streams WHERE feed_id = ? AND name IN ({gone})", params, name="delete gone streams"
     )
+
+
+# The rows of streams as the registry writes them, in the batch that writes their feeds.
+
+_WANTED = """WITH wanted(feed_id, name, hash) AS MATERIALIZED (
+  SELECT json_extract(f.value, '$.id'), s.key, s.value
+  FROM json_each(?) AS f, json_each(f.value, '$.hashes') AS s)"""
+# What was seen with a former selector says nothing of this one. Without selector_hash the stream is judged
+# anew, also if it changes back before that: documents that came between were judged by the other selector.
+_CHANGED = f"""{_WANTED} UPDATE streams SET registered_hash = wanted.hash, selector_hash = NULL,
+  matched_at = NULL, unmatched_documents = 0, values_seen = NULL, error = NULL
+  FROM wanted WHERE wanted.feed_id = streams.feed_id AND wanted.name = streams.name
+    AND streams.registered_hash IS NOT wanted.hash"""
+_GONE = f"""{_WANTED} UPDATE streams SET registered_hash = NULL
+  WHERE registered_hash IS NOT NULL
+    AND feed_id IN (SELECT json_extract(value, '$.id') FROM json_each(?))
+    AND (feed_id, name) NOT IN (SELECT feed_id, name FROM wanted)"""
+_END_OF_FEEDS = """UPDATE streams SET registered_hash = NULL WHERE registered_hash IS NOT NULL
+  AND feed_id IN (SELECT id FROM feeds WHERE registered = 1 AND id IN (SELECT value FROM json_each(?)))"""
+_ADDED = f"""{_WANTED} INSERT INTO streams (feed_id, name, registered_hash)
+  SELECT feed_id, name, hash FROM wanted WHERE true ON CONFLICT (feed_id, name) DO NOTHING"""
+
+
+def register_streams(specs: Sequence[FeedSpec]) -> list[Statement]:
+    """Make the streams of these feeds those of the registry."""
+    feeds = compact(
+        [
+            {"id": spec.id, "hashes": {stream.name: stream.selector_hash for stream in streams_of(spec)}}
+            for spec in specs
+        ]
+    )
+    return [
+        Statement(_CHANGED, [feeds], name="write changed streams"),
+        Statement(_GONE, [feeds, feeds], name="mark streams gone"),
+        Statement(_ADDED, [feeds], name="write new streams"),
+    ]
+
+
+def end_streams(ids: str) -> list[Statement]:
+    """Mark the streams of these feeds as gone that stay scheduled, a JSON list of ids."""
+    return [Statement(_END_OF_FEEDS, [ids], name="end streams of subscribed feeds")]

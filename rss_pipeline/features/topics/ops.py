@@ -11,7 +11,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.streams.report import judge_changed
+from rss_pipeline.features.streams.dagster import judge_changed
 from rss_pipeline.features.topics.sql import due, keys, mark_topics_stale
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
@@ -53,12 +53,10 @@ class PublishConfig(dg.Config):
     config_schema=plain(PublishConfig),
 )
 def publish(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
-    """Judge stored items by changed streams, then publish the topics that changed. An error is a warning: the
-    next run tries again."""
+    """Publish the topics that changed. An error is a warning: the next run tries again."""
     config = PublishConfig(**context.op_config)
     with run_step(context, session):
         try:
-            judge_changed(context, session)
             done = [] if config.later else _publish(context, session)
         except Exception as error:  # noqa: BLE001 - whatever it is, the feeds were collected, so the poll is green
             cause = str(error) if isinstance(error, RssPipelineError) else f"{type(error).__name__}: {error}"

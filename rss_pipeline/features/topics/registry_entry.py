@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from rss_pipeline.collector.models.feed import Member
-from rss_pipeline.collector.models.registry import KnownFeeds
 from rss_pipeline.collector.registry.entry import STRICT
 from rss_pipeline.collector.registry.feed_url import read_url, same_as
+from rss_pipeline.collector.registry.load import KnownFeeds
 from rss_pipeline.collector.registry.validate import EntryModel, member_place, validated
 from rss_pipeline.collector.registry.values import (
     FLAGS,
@@ -34,6 +34,7 @@ from rss_pipeline.collector.registry.values import (
 )
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Mistake, Node, ScalarNode, SequenceNode
+from rss_pipeline.features.streams.entry import stream_names
 from rss_pipeline.features.topics.model import (
     DEFAULT_TOPIC_EVERY,
     DEFAULT_TOPIC_ITEMS,
@@ -225,14 +226,15 @@ def _is_public(table: MappingNode, environ: Mapping[str, str]) -> bool:
 def _member_mistake(
     member: Member, topic_id: str, is_public: bool, topics: Mapping[str, Node], feeds: KnownFeeds
 ) -> str | None:
-    id, streams = member.feed_id, feeds.streams.get(member.feed_id)
-    if streams is None:
+    id, entry = member.feed_id, feeds.entries.get(member.feed_id)
+    if entry is None:
         if not feeds.is_complete:
             return None
         if id in topics:
             which = "the topic itself" if id == topic_id else "a topic"
             return f'"{id}" is {which}, and a topic has feeds and streams only; write their names'
-        return f'no feed has the id "{id}"; {_meant(id, feeds.streams, "write the `id:` of a feed")}'
+        return f'no feed has the id "{id}"; {_meant(id, feeds.entries, "write the `id:` of a feed")}'
+    streams = stream_names(entry.items.get("streams"))
     if member.stream is not None and member.stream not in streams:
         otherwise = "write it under `streams:` of the feed"
         return f'the feed "{id}" has no stream "{member.stream}"; {_meant(member.stream, streams, otherwise)}'

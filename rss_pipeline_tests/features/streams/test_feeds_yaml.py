@@ -8,7 +8,13 @@ import pytest
 from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.streams.model import FieldSelector, StreamSpec, streams_of_json, streams_to_json
+from rss_pipeline.features.streams.model import (
+    FieldSelector,
+    StreamSpec,
+    streams_of,
+    streams_of_json,
+    streams_to_json,
+)
 
 SEED = """
 - url: https://blog.example.jp/idol/index.rdf
@@ -40,13 +46,13 @@ def stream(selector: str) -> str:
 def test_the_streams_of_the_manual_arrive() -> None:
     registry = read(SEED)
     idol, natalie = registry.feeds
-    assert {each.name: each.selector for each in idol.streams} == {
+    assert {each.name: each.selector for each in streams_of(idol)} == {
         "haruna": FieldSelector(author=("小嶋 陽菜",)),
         "minami": FieldSelector(author=("高橋 みなみ", "たかみな")),
         "staff": FieldSelector(category=("スタッフ",), negated=FieldSelector(title=("*お知らせ*",))),
         "sound": "//item[enclosure]",
     }
-    assert natalie.streams == ()
+    assert natalie.feature_keys == {}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +125,7 @@ def test_a_mistake_in_the_list_of_streams_has_its_line(streams: str, line: int, 
 def test_aliases_repeat_a_selector() -> None:
     text = stream("&s {author: Jane}") + "    two: {<<: *s, title: x}\n"
     [feed] = read(text).feeds
-    assert feed.streams[1].selector == FieldSelector(author=("Jane",), title=("x",))
+    assert streams_of(feed)[1].selector == FieldSelector(author=("Jane",), title=("x",))
 
 
 def test_streams_come_back_from_their_text() -> None:

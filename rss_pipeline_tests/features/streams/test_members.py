@@ -73,6 +73,24 @@ def test_items_that_are_stored_under_another_guid_are_members_by_that(
     assert len(pipeline.items("feed")) == 2
 
 
+def test_items_stay_members_when_their_publisher_rewrites_their_guids(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    def served(guids: str, *numbers: int) -> bytes:
+        listed = "".join(
+            f"<item><guid isPermaLink='false'>{guids}-{n}</guid><link>http://e.example/{n}</link>"
+            f"<title>Title {n}</title><pubDate>{n:02} Jan 2026 08:00:00 GMT</pubDate></item>"
+            for n in numbers
+        )
+        return f"<rss version='2.0'><channel><title>T</title>{listed}</channel></rss>".encode()
+
+    path = "//item[contains(title, '2')]"
+    feed = Feed(pipeline, server, served("old", 1, 2, 3, 4), ones=titled("*1*"), path=path)
+    feed.publish(served("new", 10, 4, 3, 2, 1))
+    assert feed.members() == {"ones": ["Title 1", "Title 10"], "path": ["Title 2"]}
+    assert pipeline.guids("feed") == ["new-10", "old-1", "old-2", "old-3", "old-4"]
+
+
 def test_retired_items_and_those_beyond_the_day_are_no_members(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -97,6 +115,14 @@ def test_a_document_without_changes_writes_nothing_of_streams(pipeline: Pipeline
     feed.publish(rss("1", "2", "3"), database=watched)
     assert {"put items into streams", "note streams"} <= set(names)
     assert feed.members()["path"] == ["Title of 1", "Title of 2", "Title of 3"]
+
+
+def test_a_feed_without_streams_costs_no_statement(pipeline: Pipeline, server: FeedServer) -> None:
+    feed = Feed(pipeline, server, rss("1"))
+    names: list[str] = []
+    feed.publish(rss("1", "2"), database=lambda: Watching(connect(pipeline.settings), names))
+    assert "insert items" in names
+    assert not {name for name in names if "stream" in name}
 
 
 @pytest.mark.slow

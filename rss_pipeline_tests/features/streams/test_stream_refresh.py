@@ -13,13 +13,10 @@ from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline_tests.features.streams.stream_documents import (
     JANE,
     by,
-    is_stale,
-    published,
     rows,
     state,
     store,
-    stream_specs,
-    with_topic,
+    stream_keys,
 )
 from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, change, claim_one, item, register, spec, visit
 
@@ -45,7 +42,7 @@ class TestRefresh:
         return database
 
     def register(self, database: Database, **selectors: FieldSelector | str) -> None:
-        register(database, spec("a", streams=stream_specs(**selectors)), spec("b"), now=NOW + DAY)
+        register(database, spec("a", feature_keys=stream_keys(**selectors)), spec("b"), now=NOW + DAY)
 
     def test_a_new_stream_has_all_stored_items_that_match(self, known: Database) -> None:
         self.register(known, jane=JANE, bob=by("bob"), news=FieldSelector(category=("new*",)), nobody=by("x"))
@@ -66,8 +63,8 @@ class TestRefresh:
         assert rows(known) == {"one": ["3", "4"], "other": ["3", "4"]}
 
     def test_only_these_feeds_if_some_are_named(self, known: Database) -> None:
-        jane = stream_specs(jane=JANE)
-        register(known, spec("a", streams=jane), spec("b", streams=jane))
+        jane = stream_keys(jane=JANE)
+        register(known, spec("a", feature_keys=jane), spec("b", feature_keys=jane))
         assert refresh(known, ["b", "no-such-feed"]) == Refreshed(keys=("b/jane",), items=1)
         assert refresh(known, []) == Refreshed()
         assert refresh(known) == Refreshed(keys=("a/jane",), items=5)
@@ -117,22 +114,9 @@ class TestRefresh:
         assert rows(known) == {"one": ["3", "4"]}
         assert state(known, "one").note is None
 
-    def test_a_topic_is_stale_only_if_members_changed(self, known: Database) -> None:
-        self.register(known, jane=JANE)
-        refresh(known)
-        with_topic(known, "a/jane")
-        self.register(known, jane=by("JANE"))
-        published(known)
-        refresh(known)
-        assert not is_stale(known)
-        self.register(known, jane=by("bob"))
-        published(known)
-        refresh(known)
-        assert is_stale(known)
-
     def test_a_first_document_judges_all_there_is(self, database: Database) -> None:
-        register(database, spec("a", streams=stream_specs(jane=JANE, path="//item", slow="//x")))
-        store(database, [item("1")], {"jane": ["1"], "path": []}, stream_errors={"slow": "slow"})
+        register(database, spec("a", feature_keys=stream_keys(jane=JANE, path="//item", slow="//x")))
+        store(database, [item("1")], {"jane": ["1"], "path": []}, errors={"slow": "slow"})
         assert [each.is_judged for each in states.stream_states(database)] == [True, True, False]
         assert refresh(database) == Refreshed()
 

@@ -18,6 +18,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY, TOPICS
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline_tests.orchestration.downstream.test_external_assets import DEPLOYMENTS, where
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
@@ -293,3 +294,12 @@ def test_no_partition_is_unsynced_because_another_feed_has_news(pipeline: Dagste
     graph = pipeline.definitions().resolve_asset_graph()
     resolver = CachingStaleStatusResolver(pipeline.instance, graph, LoadingContextForTest(pipeline.instance))
     assert {resolver.get_status(TOPICS, topic) for topic in counts(pipeline)} == {StaleStatus.FRESH}
+
+
+def test_the_graph_says_where_topics_are(pipeline: DagsterPipeline) -> None:
+    uri = f"file://{pipeline.settings.objects_path}/topics"
+    known = where(pipeline, "topics")
+    assert known == {"topics": ({"atom", "json", "sqlite"}, "topics", "sqlite", uri)}
+    pipeline.set(**DEPLOYMENTS["cloudflare"])
+    known = where(pipeline, "topics")
+    assert known == {"topics": ({"atom", "json", "cloudflare", "r2"}, "topics", "d1", "s3://b/topics/")}

@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.features.streams.expression import PREFIXES, xpath_mistake
-from rss_pipeline.features.streams.model import FieldMatcher
+from rss_pipeline.features.streams.model import FieldMatcher, streams_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "topics.md").read_text("utf-8")
 ROWS = [[cell.strip() for cell in row.split("|")[1:-1]] for row in PAGE.splitlines() if row.startswith("| `")]
@@ -18,7 +18,7 @@ FEED = "feeds: [{url: 'https://a.example/', id: a, streams: {s: {%s}}}]"
 def test_the_blocks_at_its_beginning_are_a_feeds_yaml() -> None:
     feeds, topics = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
     registry = parse_registry(f"{feeds}{topics}", path=Path("feeds.yaml"), environ={})
-    assert [stream.name for stream in registry.feeds[0].streams] == ["haruna", "minami", "staff", "sound"]
+    assert [stream.name for stream in streams_of(registry.feeds[0])] == ["haruna", "minami", "staff", "sound"]
     assert [topic.id for topic in registry.of_features["topics"]] == ["no3b", "sounds"]
 
 
@@ -37,7 +37,7 @@ def test_a_pattern_fits_what_its_row_says(row: list[str]) -> None:
     selector, fits, not_fits = row
     field = selector.strip("`").partition(":")[0]
     feed = parse_registry(FEED % selector.strip("`"), path=Path("feeds.yaml"), environ={}).feeds[0]
-    matcher = FieldMatcher(feed.streams)
+    matcher = FieldMatcher(streams_of(feed))
     for cell, expected in ((fits, ("s",)), (not_fits, ())):
         for value in re.findall(r"`(.*?)`", cell):
             values = [value]

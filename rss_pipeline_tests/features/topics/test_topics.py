@@ -11,6 +11,7 @@ from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.stale import mark_stale
+from rss_pipeline_tests.features.streams.stream_documents import keys
 from rss_pipeline_tests.storage.values import register, spec
 
 
@@ -86,15 +87,15 @@ def test_news_of_a_feed_count_in_its_topics_alone(database: Database) -> None:
 def test_a_feed_whose_entry_changed_is_shown_anew(database: Database) -> None:
     """Its title, its address and its streams are part of a topic."""
     one = StreamSpec(name="one", selector=FieldSelector(author=("Jane",)))
-    register(database, spec("a"), spec("b", streams=(one,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(one)))
     sync(database, topic("t", "a"), topic("u", "b/one"))
     published(database)
-    register(database, spec("a"), spec("b", streams=(one,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(one)))
     assert stale(database) == {"t": 0, "u": 0}
     other = StreamSpec(name="one", selector="//item[enclosure]")
-    register(database, spec("a"), spec("b", streams=(other,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(other)))
     assert stale(database) == {"t": 0, "u": 1}
-    register(database, spec("a", title="New"), spec("b", streams=(other,)))
+    register(database, spec("a", title="New"), spec("b", feature_keys=keys(other)))
     assert stale(database) == {"t": 1, "u": 1}
 
 

@@ -226,21 +226,3 @@ def test_a_run_that_dies_between_two_batches_neither_loses_nor_doubles(batches: 
     expected = sorted([*before, *(f"new-{n}" for n in range(11, 21))])
     assert feed.then(listed) == expected
     assert feed.then([*listed, *entries(21, guids="new")]) == sorted([*expected, "new-21"])
-
-
-def test_the_items_of_a_stream_stay_its_items(pipeline: Pipeline, server: FeedServer) -> None:
-    feed = Publisher(
-        pipeline,
-        server,
-        streams={"ones": {"title": "*1*"}, "path": {"xpath": "//item[contains(title, '2')]"}},
-    )
-    feed.then(entries(1, 2, 3, 4))
-    feed.then(entries(10, 4, 3, 2, 1, guids="new"))
-    members = pipeline.rows(
-        "SELECT stream, guid FROM item_streams JOIN items ON items.id = item_id ORDER BY 1, 2"
-    )
-    assert [(row["stream"], row["guid"]) for row in members] == [
-        ("ones", "new-10"),
-        ("ones", "old-1"),
-        ("path", "old-2"),
-    ]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.errors import ForgetRefused
-from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds, forget, registered, unlisted, unused
 from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows
@@ -177,7 +176,6 @@ def test_a_feed_that_leaves_feeds_yaml_goes_on_for_its_subscribers_without_its_o
     database: Database,
 ) -> None:
     user(database, "ada")
-    stream = StreamSpec(name="one", selector=FieldSelector(author=("Jane",)))
     mine = spec(
         "a",
         title="Mine",
@@ -186,7 +184,6 @@ def test_a_feed_that_leaves_feeds_yaml_goes_on_for_its_subscribers_without_its_o
         key="link",
         keep_days=9,
         enabled=False,
-        streams=(stream,),
     )
     register(database, mine, spec("b"))
     subscribe(database, "ada", "a")
@@ -199,9 +196,8 @@ def test_a_feed_that_leaves_feeds_yaml_goes_on_for_its_subscribers_without_its_o
         1,
         instant(LATER),
     )
-    assert [row[name] for name in ("interval", "registered_title", "folder", "streams")] == [None] * 4
+    assert [row[name] for name in ("interval", "registered_title", "folder")] == [None] * 3
     assert (row["item_key"], row["keep_days"], row["unused_since"]) == ("link", 9, None)
-    assert database.query("SELECT registered_hash FROM streams").rows == [{"registered_hash": None}]
     assert feed_row(database, "b")["registered"] == 0
     assert registry_changes([], registry_rows(database), path="").is_empty
     whole = overview(database, now=NOW)

@@ -10,9 +10,10 @@ import pytest
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed, Response
-from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
+from rss_pipeline.features.streams.model import FieldSelector, StreamSpec, streams_in, streams_of
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
+from rss_pipeline_tests.features.streams.stream_documents import keys
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.pipeline import NOON
 
@@ -34,7 +35,7 @@ def task(body: bytes, folder: Path, **xpaths: str) -> ParseTask:
     streams = tuple(StreamSpec(name=name, selector=xpath) for name, xpath in xpaths.items())
     by_field = StreamSpec(name="field", selector=FieldSelector(category=("1", "Ｘ*")))
     return ParseTask(
-        feed=replace(make_feed("idol", URL, "a.example"), streams=(by_field, *streams)),
+        feed=replace(make_feed("idol", URL, "a.example"), feature_keys=keys(by_field, *streams)),
         document=Document(response=response, path=path, body_bytes=len(body), content_hash=""),
         now=NOON,
     )
@@ -63,20 +64,20 @@ def test_members_are_ids_of_the_items_that_are_stored(pool: ParserPool, tmp_path
     # Rows are in the order in which items arrive: without dates, the last one first.
     assert stored(parsed) == ids[::-1]
     odd = (ids[1], ids[3])
-    assert parsed.stream_members == {"field": odd, "odd": odd, "none": (), "all": tuple(ids)}
-    assert (parsed.stream_errors, parsed.stream_values) == ({}, {})
+    assert streams_in(parsed).members == {"field": odd, "odd": odd, "none": (), "all": tuple(ids)}
+    assert (streams_in(parsed).errors, streams_in(parsed).values) == ({}, {})
 
 
 def test_of_a_stream_without_members_the_values_are_known(pool: ParserPool, tmp_path: Path) -> None:
     one = task(items(2).replace(b">1<", b">" + b"2" * 150 + b"<"), tmp_path, none="//item[link]")
     streams = (
-        *one.feed.streams,
+        *streams_of(one.feed),
         StreamSpec(name="link", selector=FieldSelector(link=("x",), title=("y",))),
         StreamSpec(name="author", selector=FieldSelector(negated=FieldSelector(author=("x",)))),
     )
-    parsed = parse(pool, replace(one, feed=replace(one.feed, streams=streams)))
-    assert {name for name, ids in parsed.stream_members.items() if ids} == {"author"}
-    assert parsed.stream_values == {"category": ("0", "2" * 100), "title": ()}
+    parsed = parse(pool, replace(one, feed=replace(one.feed, feature_keys=keys(*streams))))
+    assert {name for name, ids in streams_in(parsed).members.items() if ids} == {"author"}
+    assert streams_in(parsed).values == {"category": ("0", "2" * 100), "title": ()}
 
 
 @pytest.mark.slow
@@ -85,8 +86,11 @@ def test_a_slow_selector_costs_its_stream_and_no_item(pool: ParserPool, tmp_path
     one = task(items(5_000), tmp_path, odd="//item[category=1]", sound=SLOW, late="//item")
     parsed = parse(pool, one)
     assert len(stored(parsed)) == parsed.items_seen == 5_000
-    assert {name: len(ids) for name, ids in parsed.stream_members.items()} == {"odd": 2_500, "field": 2_500}
-    assert parsed.stream_errors == {
+    assert {name: len(ids) for name, ids in streams_in(parsed).members.items()} == {
+        "odd": 2_500,
+        "field": 2_500,
+    }
+    assert streams_in(parsed).errors == {
         "sound": "The XPath of idol/sound took longer than 2 s.",
         "late": "The XPath of idol/late was not evaluated: the XPath of idol/sound took longer than 2 s.",
     }
@@ -105,8 +109,11 @@ def test_the_child_has_the_worker_s_limit_of_memory(pool: ParserPool, tmp_path: 
     finally:
         pool.close()
     assert parsed.items_seen == 1
-    assert (set(parsed.stream_members), set(parsed.stream_errors)) == ({"a", "c", "field"}, {"greedy"})
-    assert "memory" in parsed.stream_errors["greedy"]
+    assert (set(streams_in(parsed).members), set(streams_in(parsed).errors)) == (
+        {"a", "c", "field"},
+        {"greedy"},
+    )
+    assert "memory" in streams_in(parsed).errors["greedy"]
 
 
 def _limited(more: int) -> int:
@@ -122,24 +129,24 @@ def test_ids_of_members_hold_no_secret_either(pool: ParserPool, tmp_path: Path) 
         b"<rss><channel><item><guid>u?token=s3cret</guid></item></channel></rss>", tmp_path, all="//item"
     )
     parsed = parse(pool, replace(one, secrets=Secrets(plain=frozenset(["s3cret"]))))
-    assert list(parsed.stream_members["all"]) == stored(parsed) == [item_id("idol", "u?token=***")]
+    assert list(streams_in(parsed).members["all"]) == stored(parsed) == [item_id("idol", "u?token=***")]
 
 
 def test_a_feed_without_streams_loads_nothing_of_them_and_one_without_xpath_nothing_of_it(
     tmp_path: Path,
 ) -> None:
     loaded = (
-        "[name for name in ('fields', 'patterns', 'forked', 'xpath')"
+        "[name for name in ('document', 'model', 'expression', 'xpath')"
         " if f'rss_pipeline.features.streams.{name}' in __import__('sys').modules]"
     )
     alone = ParserPool(processes=1, timeout=20)
     one = task(items(2), tmp_path)
     try:
-        assert parse(alone, replace(one, feed=replace(one.feed, streams=()))).stream_members == {}
+        assert parse(alone, replace(one, feed=replace(one.feed, feature_keys={}))).parts == {}
         [(_, unneeded)] = alone.map(eval, [loaded])
-        assert parse(alone, one).stream_members == {"field": (item_id("idol", "1"),)}
+        assert streams_in(parse(alone, one)).members == {"field": (item_id("idol", "1"),)}
         [(_, needed)] = alone.map(eval, [loaded])
     finally:
         alone.close()
     assert unneeded == []
-    assert needed == ["fields", "patterns"]
+    assert needed == ["document", "model"]
