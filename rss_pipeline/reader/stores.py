@@ -104,10 +104,11 @@ class Stores:
     kept: KeptResults | None = field(default=None, repr=False)
     """Results that users have read, where reads are paid by the row; else None."""
 
-    @property
-    def is_remote(self) -> bool:
-        """True if a statement is a request over the network."""
-        return not self.settings.database.is_here
+    is_remote: bool = field(init=False)
+    """True if every statement is a request over the network. Each request asks, so that it is found once."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_remote", not self.settings.database.is_here)
 
     def of(self, kind: type[T]) -> T:
         """The object of this type that a feature keeps while the reader runs."""

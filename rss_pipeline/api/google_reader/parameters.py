@@ -28,12 +28,17 @@ _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]*")
 _MAX_CHARACTERS = 4_000
 
 
+def feed_stream(feed_id: str) -> str:
+    """The id of a feed's stream."""
+    return f"feed/{feed_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class FeedStream:
     id: str
 
     def __str__(self) -> str:
-        return f"feed/{self.id}"
+        return feed_stream(self.id)
 
 
 @dataclass(frozen=True, slots=True)

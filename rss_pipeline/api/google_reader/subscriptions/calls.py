@@ -17,6 +17,7 @@ from rss_pipeline.api.google_reader.parameters import (
     FeedAddress,
     FeedStream,
     Label,
+    feed_stream,
     read_label,
 )
 from rss_pipeline.api.google_reader.subscriptions.edits import (
@@ -152,7 +153,7 @@ async def disable_tag(call: Call) -> Response:
 def _subscription(row: FeedName) -> dict[str, object]:
     label = None if row.folder is None else Label(row.folder)
     return {
-        "id": str(FeedStream(row.feed_id)),
+        "id": feed_stream(row.feed_id),
         "title": row.title or row.url,
         "categories": [] if label is None else [{"id": str(label), "label": label.name}],
         "url": row.url,
@@ -184,7 +185,7 @@ def _count(stream: str, counts: Sequence[UnreadCount]) -> dict[str, object]:
 
 def _feed_count(one: UnreadCount) -> dict[str, object]:
     return {
-        "id": str(FeedStream(one.feed_id)),
+        "id": feed_stream(one.feed_id),
         "count": one.unread,
         "newestItemTimestampUsec": str(one.newest),
     }
