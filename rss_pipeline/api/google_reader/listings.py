@@ -51,7 +51,7 @@ from rss_pipeline.api.google_reader.parameters import (
     read_page,
     read_stream,
 )
-from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
+from rss_pipeline.api.google_reader.subscriptions import feed_id_of
 from rss_pipeline.api.gzip_member import GzipStream, Packed, plain
 from rss_pipeline.collector.models.clock import rfc3339
 from rss_pipeline.collector.sanitize.text import legal

@@ -26,8 +26,7 @@ from rss_pipeline.api.google_reader.parameters import (
     read_stream,
     read_tag,
 )
-from rss_pipeline.api.google_reader.subscriptions.edits import folder_name
-from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
+from rss_pipeline.api.google_reader.subscriptions import Feeds, folder_name, read_feeds
 from rss_pipeline.reader import mark
 from rss_pipeline.reader.edit import add_folders
 from rss_pipeline.reader.feeds import FeedName

@@ -13,12 +13,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from rss_pipeline.api.asgi import Scope
-from rss_pipeline.api.google_reader import listings, login, marks
+from rss_pipeline.api.google_reader import listings, login, marks, subscriptions
 from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
 from rss_pipeline.api.google_reader.answers import Refused, refusal, text
 from rss_pipeline.api.google_reader.call import Answer, Call, FeatureCall, Seen, Service
 from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
-from rss_pipeline.api.google_reader.subscriptions import calls as subscriptions
 from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.features import FEATURES

@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from starlette.responses import Response
 
 from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.fields import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import Refused, as_json, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
+from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.parameters import (
     READING_LIST,
     STARRED,
@@ -19,16 +22,11 @@ from rss_pipeline.api.google_reader.parameters import (
     Label,
     feed_stream,
     read_label,
+    read_tag,
 )
-from rss_pipeline.api.google_reader.subscriptions.edits import (
-    MAX_FEEDS,
-    FeedEdit,
-    folder_name,
-    read_subscription_edit,
-)
-from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Wishes
+from rss_pipeline.collector.registry.feed_url import completed, same_as
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import Changes, edit_feeds, remove_folders, rename_folder, unsubscribe
 from rss_pipeline.reader.failures import read_failures
@@ -37,6 +35,152 @@ from rss_pipeline.reader.items import highest_number
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task
 from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
+
+# The fields of subscription/edit as changes to feeds.
+
+Action = Literal["subscribe", "edit", "unsubscribe"]
+
+MAX_FEEDS = 500
+"""Feeds of one request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedEdit:
+    """The change to one feed. A title or folder None stays as it is."""
+
+    feed: Feed
+    title: str | None = None
+    folder: str | None = None
+    left_folders: tuple[str, ...] = ()
+    """The feed has no folder any more if it is in one of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionEdit:
+    action: Action
+    feeds: tuple[FeedEdit, ...]
+
+
+def read_subscription_edit(fields: Fields) -> SubscriptionEdit:
+    """The edit of repeated `s` and `t`, and of `a` and `r`, which are for all of these feeds.
+
+    NetNewsWire moves a feed by `a` and `r` in one request. A feed is in one folder here, so the last `a`
+    counts. Liferea adds `i=null`, which means nothing.
+
+    Raises:
+        Refused: no action or feed, or one that is not understood.
+    """
+    action = _action(fields.first("ac"))
+    streams = [text for text in fields.all("s") if text.strip()]
+    if not streams:
+        raise not_understood("No feed is named: s is missing.")
+    if len(streams) > MAX_FEEDS:
+        raise not_understood(f"At most {MAX_FEEDS} feeds in one request.")
+    entered, left = _labels(fields, "a"), _labels(fields, "r")
+    titles = fields.all("t")
+    edits = [
+        FeedEdit(
+            feed=_feed(text),
+            title=_title(titles[n]) if n < len(titles) else None,
+            folder=entered[-1] if entered else None,
+            left_folders=left,
+        )
+        for n, text in enumerate(streams)
+    ]
+    return SubscriptionEdit(action=action, feeds=tuple(edits))
+
+
+def folder_name(label: Label) -> str:
+    """The name of a folder, if it can be stored.
+
+    Raises:
+        Refused: it is too long, or has control characters.
+    """
+    if len(label.name) > MAX_FOLDER_CHARACTERS or has_controls(label.name):
+        raise not_understood(
+            f"A folder's name has at most {MAX_FOLDER_CHARACTERS} characters, and no control character."
+        )
+    return label.name
+
+
+def _action(text: str | None) -> Action:
+    match text:
+        case "subscribe" | "edit" | "unsubscribe":
+            return text
+    raise not_understood("ac is one of subscribe, edit, unsubscribe.")
+
+
+def _feed(text: str) -> Feed:
+    tag = read_tag(text)
+    if not isinstance(tag, FeedStream | FeedAddress):
+        raise not_understood("s is no feed: give feed/ID or feed/URL.")
+    return tag
+
+
+def _labels(fields: Fields, name: str) -> tuple[str, ...]:
+    """The folders among the tags; a state says nothing of a feed."""
+    tags = [read_tag(text) for text in fields.all(name) if text.strip()]
+    return tuple(folder_name(tag) for tag in tags if isinstance(tag, Label))
+
+
+def _title(text: str) -> str | None:
+    title = " ".join(text.split())
+    if len(title) > MAX_TITLE_CHARACTERS or has_controls(title):
+        raise not_understood(
+            f"A title has at most {MAX_TITLE_CHARACTERS} characters, and no control character."
+        )
+    return title or None
+
+
+# The feeds that a user subscribes to, as calls look them up.
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """All feeds of a user."""
+
+    rows: Sequence[FeedName]
+
+    def find(self, feed: Feed) -> FeedName | None:
+        """The feed with this id or address, if the user subscribes to it."""
+        if isinstance(feed, FeedStream):
+            return next((row for row in self.rows if row.feed_id == feed.id), None)
+        wanted = _same_as(feed.url)
+        return next((row for row in self.rows if _same_as(row.url) == wanted), None)
+
+    def known(self, feed: Feed) -> FeedName:
+        """The same.
+
+        Raises:
+            Refused: the user does not subscribe to it; the answer says nothing of what others subscribe to.
+        """
+        row = self.find(feed)
+        if row is None:
+            raise Refused(404, "You do not subscribe to this feed.")
+        return row
+
+
+async def read_feeds(session: SignedIn) -> Feeds:
+    """The feeds of the caller, in the user's order."""
+    return Feeds(await session.ask(feed_names(session.user_id)))
+
+
+async def feed_id_of(session: SignedIn, feed: Feed) -> str:
+    """The id of a feed by its stream.
+
+    Raises:
+        Refused: it is named by its address, and the user does not subscribe to it.
+    """
+    if isinstance(feed, FeedAddress):
+        return (await read_feeds(session)).known(feed).feed_id
+    return feed.id
+
+
+def _same_as(url: str) -> str:
+    try:
+        return same_as(completed(url))
+    except ValueError:
+        return url
 
 
 async def subscription_list(call: Call) -> Response:
