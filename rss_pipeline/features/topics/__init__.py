@@ -1,4 +1,18 @@
-"""Topics: many feeds and streams become one feed, published as Atom and JSON Feed."""
+"""Topics: many feeds and streams become one feed, published as Atom and JSON Feed.
+
+model.py           a topic, and the items and feeds that it is made of
+registry_entry.py  the key `topics` of feeds.yaml
+sql.py             the topics in the database: stale marks, leases, the list of all topics
+candidates.py      the items that a topic may show, read from the database
+choice.py          the choice among them; ids, doubles
+entry.py           the values of an entry, and of the topic itself
+documents.py       both documents, as bytes
+publish.py         the publication: what changed is put into the object store
+websub.py          notices to WebSub hubs
+ops.py             the ops and the job, for each poll; dagster.py has the asset and the sensor
+checks.py          the health check and metrics
+cli.py             the command `publish`, and the section of `status`
+"""
 
 from rss_pipeline.features.feature import AfterPoll, Feature, Part, RegistryKey
 
@@ -26,5 +40,5 @@ FEATURE = Feature(
     ),
     stale=Part("topics.sql:MARK_STALE"),
     metrics=(Part("topics.checks:metrics"),),
-    status=(Part("topics.output:status_section"),),
+    status=(Part("topics.cli:status_section"),),
 )

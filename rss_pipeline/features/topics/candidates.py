@@ -15,8 +15,7 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, READ_FOR_TEXT
 from rss_pipeline.features.topics.choice import DEPTH, Chosen, choose, counted, is_settled
-from rss_pipeline.features.topics.model import TopicSpec
-from rss_pipeline.features.topics.values import Candidate, SourceFeed
+from rss_pipeline.features.topics.model import Candidate, SourceFeed, TopicSpec
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.items import stored_authors, stored_enclosures
 from rss_pipeline.storage.sql import compact, number

@@ -21,15 +21,11 @@ from rss_pipeline.collector.parse.iri import published_url
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.features.topics import sql
-from rss_pipeline.features.topics.atom import ATOM_TYPE
 from rss_pipeline.features.topics.candidates import read_chosen, with_texts
-from rss_pipeline.features.topics.documents import Documents, build_chosen
-from rss_pipeline.features.topics.feed_head import topic_title
-from rss_pipeline.features.topics.html_cache import HtmlCache
-from rss_pipeline.features.topics.json_feed import JSON_FEED_TYPE
-from rss_pipeline.features.topics.model import TopicSpec
+from rss_pipeline.features.topics.documents import ATOM_TYPE, JSON_FEED_TYPE, Documents, build_chosen
+from rss_pipeline.features.topics.entry import HtmlCache, topic_title
+from rss_pipeline.features.topics.model import PublicUrls, TopicSpec
 from rss_pipeline.features.topics.sql import INDEX, INDEX_KEY, OPML_KEY, Published, Taken, keys
-from rss_pipeline.features.topics.values import PublicUrls
 from rss_pipeline.features.topics.websub import Notice, notify
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.settings import Settings

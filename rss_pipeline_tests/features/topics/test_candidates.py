@@ -11,8 +11,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.topics.candidates import read_chosen, with_texts
 from rss_pipeline.features.topics.choice import Chosen, choose
-from rss_pipeline.features.topics.model import TopicSpec
-from rss_pipeline.features.topics.values import Candidate, SourceFeed
+from rss_pipeline.features.topics.model import Candidate, SourceFeed, TopicSpec
 from rss_pipeline.storage.database import Database, Result, Row, Statement, Value
 from rss_pipeline_tests.features.topics.stored import topic
 from rss_pipeline_tests.support.pipeline import Pipeline

@@ -5,10 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.features.topics.choice import FIRST_DOCUMENT_ITEMS, choose
-from rss_pipeline.features.topics.ids import entry_id, link_key
-from rss_pipeline.features.topics.model import TopicSpec
-from rss_pipeline.features.topics.values import Candidate
+from rss_pipeline.features.topics.choice import FIRST_DOCUMENT_ITEMS, choose, entry_id, link_key
+from rss_pipeline.features.topics.model import Candidate, TopicSpec
 from rss_pipeline_tests.features.topics.candidates import NOW, candidate, feed, topic
 
 

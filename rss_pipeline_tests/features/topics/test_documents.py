@@ -19,9 +19,8 @@ from lxml import etree
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.features.topics.documents import FULL_CONTENT_BYTES, MOST_BYTES, Documents, build
-from rss_pipeline.features.topics.model import TopicContent
+from rss_pipeline.features.topics.model import Candidate, TopicContent
 from rss_pipeline.features.topics.publish import index_json, index_opml
-from rss_pipeline.features.topics.values import Candidate
 from rss_pipeline_tests.features.topics.candidates import (
     ATOM,
     INSTALLATION,
