@@ -135,7 +135,7 @@ def test_there_is_one_main_machine_and_any_number_of_workers() -> None:
     assert "RSS_WORKER_NAME" not in environment(CONTAINERS["rss-worker/worker"][1])
     for name in CONTAINERS:
         settings = settings_of(name)
-        assert settings.fleet is not None, name
+        assert settings.runs_elsewhere is not None, name
         assert settings.objects_server is not None, "each pod would have objects of its own"
     assert worker["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > STOP_SECONDS
     [budget] = [found["spec"] for found in OBJECTS if found["kind"] == "PodDisruptionBudget"]

@@ -27,7 +27,7 @@ from rss_pipeline.api.document import complete
 from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.google_reader.call import session_of
-from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, StrictTransport, own_hosts
+from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, own_hosts
 from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.pages.errors import PageErrors, failed
 from rss_pipeline.api.problems import ApiError
@@ -100,7 +100,6 @@ def create_app(
         # Nothing is measured or sent, whatever other packages have set up in this process.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[
-            Middleware(StrictTransport),
             Middleware(Answers, failed=failed),
             Middleware(PageErrors),
             *(

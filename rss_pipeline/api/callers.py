@@ -14,10 +14,9 @@ from starlette.concurrency import run_in_threadpool
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, NoSession
-from rss_pipeline.reader.accounts.callers import Caller, SessionKey
+from rss_pipeline.reader.accounts.callers import REQUEST_SECONDS, Caller, SessionKey
 from rss_pipeline.reader.query import Query
-from rss_pipeline.reader.stores import REQUEST_SECONDS, Stores
-from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.reader.stores import Stores
 
 T = TypeVar("T")
 
@@ -55,10 +54,6 @@ class AsyncCaller:
     async def ask_long(self, query: Query[T]) -> T:
         """The value of a query that may read for longer: counts, many items."""
         return await self.run(lambda caller: caller.ask(query))
-
-    async def write(self, *statements: Statement) -> list[Result]:
-        """The results of statements that write, all applied or none."""
-        return await self.change(lambda caller: caller.write(*statements))
 
     async def run(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that reads, and may take its time."""

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import shown_error, what_to_do
 from rss_pipeline.reader.query import Query
@@ -27,7 +28,6 @@ from rss_pipeline.storage.refresh.refresh_requests import (
     RefreshRequest,
     RequestKind,
     SearchRequest,
-    Wishes,
     has_too_many,
     request_statements,
     task_statement,

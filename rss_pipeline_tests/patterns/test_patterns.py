@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rss_pipeline
-from rss_pipeline.collector.parse import image_references, web_page
+from rss_pipeline.collector.parse import authors, image_references, web_page
 from rss_pipeline.collector.parse.characters import decode
 from rss_pipeline.collector.parse.xml import repair
-from rss_pipeline.features.topics import entry
 from rss_pipeline_tests.patterns.collected import Collected, collected, unseen
 
 WITH_DAGSTER = [f"rss_pipeline.{each}" for each in ("cli", "downstream", "orchestration")]
@@ -181,7 +180,7 @@ FORMER: dict[str, tuple[re.Pattern[str], str, str, list[str]]] = {
         ["<!DOCTYPE", " ", "a", "[", "]", ">", "<"],
     ),
     "an author": (
-        entry._MAIL_AND_NAME,
+        authors._MAIL_AND_NAME,
         r"[^\s@()]+@[^\s@()]+\s*\(([^()]*[^()\s][^()]*)\)",
         "fullmatch",
         ["a", "@", " ", "(", ")", "b"],

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.refresh import (
     Queued,
     RefreshAnswer,
@@ -19,7 +20,6 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.refresh.refresh_requests import (
     RequestKind,
-    Wishes,
     request_statements,
     search_request_statements,
 )

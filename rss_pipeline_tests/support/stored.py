@@ -9,7 +9,7 @@ from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, compact
 from rss_pipeline.storage.stale import mark_stale
 
 FIRST = "2026-01-01T00:00:00Z"
-"""When the first document of each feed was stored."""
+"""The instant at which the first document of each feed was stored."""
 
 
 def add_feeds(database: Database, *ids: str, **fields: Any) -> None:

@@ -245,7 +245,7 @@ def packed_items(
     parts are there as deflate, too. It belongs into a thread."""
     known = parts.known([(row.id, row.body_version) for row in rows])
     shared = {row.id: part for row, part in zip(rows, known, strict=True) if part is not None}
-    keys = [row.body_key for row in rows if row.id not in shared]
+    keys = [row.body_key for row in rows if row.id not in shared] if len(shared) < len(rows) else []
     found, left = bodies.page(
         caller.database, keys, shown="public", sanitizes=sanitizes, most_bytes=_AT_ONCE_BYTES
     )

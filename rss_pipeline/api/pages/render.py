@@ -8,8 +8,9 @@ How a page is added:
    rss_pipeline/reader/, and answers
    `page(request, "name.html", frame=frame, title="...", found=found)`.
 2. A form sends POST to a route that reads `await form_fields(request)` (forms.py), writes by
-   `caller.write(...)`, and answers `see_other(local(fields.get("back")))`. That it comes from a page of ours
-   is checked with `SignedIn`. `here` is the address of the page that is rendered.
+   `await caller.change(act)`, where the act is a function of rss_pipeline/reader/, and answers
+   `see_other(local(fields.get("back")))`. That it comes from a page of ours is checked with `SignedIn`.
+   `here` is the address of the page that is rendered.
 3. A template that extends `base.html`: `{% block main %}` with an `<h1>`. Values are escaped. Text of
    publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
    `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,

@@ -6,8 +6,8 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routing import api_router
+from rss_pipeline.reader.accounts import login
 from rss_pipeline.reader.accounts.users import open_sessions
-from rss_pipeline.storage.accounts import sessions
 
 router = api_router("sessions", "/user/sessions")
 
@@ -43,14 +43,13 @@ async def end_other_sessions(caller: SignedIn) -> Response:
 
     Apps log in again by themselves: revoke their app passwords, too.
     """
-    await caller.write(sessions.end_others(caller.user_id, caller.key.session_id))
+    await caller.change(login.end_other_sessions)
     return Response(status_code=204)
 
 
 @router.delete("/{id}", status_code=204, responses=documented("not_signed_in", "foreign_origin", "not_found"))
 async def end_session(caller: SignedIn, id: str) -> Response:
     """End one session."""
-    [ended] = await caller.write(sessions.end_of(caller.user_id, id))
-    if not ended.changes:
+    if not await caller.change(lambda one: login.end_session(one, id)):
         raise ApiError("not_found", "You have no session of this id.")
     return Response(status_code=204)

@@ -279,3 +279,12 @@ class Member:
         """The inverse of `str`."""
         feed_id, slash, stream = text.partition("/")
         return cls(feed_id, stream if slash else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """A user's wishes for a subscription. The interval is in seconds, None is what the schedule finds."""
+
+    title: str | None = None
+    folder: str | None = None
+    wished_interval: int | None = None

@@ -6,6 +6,7 @@ entry.py       the key `streams` of a feed in feeds.yaml; expression.py checks i
 document.py    the members among a document's items, in the parser process; xpath.py evaluates XPath there
 sql.py         statements: members, the streams of the registry, those that are to be judged anew
 service.py     stored items judged anew by changed selectors, or because a person wants it
+replay.py      what a replay's backups show of streams
 states.py      the streams with their items, for people and for events
 survey.py      what a feed can be split by
 dagster.py     the asset `stream_items`: partitions and events
@@ -16,7 +17,7 @@ cli.py         the command `streams`; output.py prints, also a section of `statu
 A stream as a filter of a feed's items is the core's: `items FEED/STREAM`, `export`, the tables.
 """
 
-from rss_pipeline.features.feature import Feature, FeedKey, Part
+from rss_pipeline.features.feature import Feature, FeedKey, Part, Replaying
 
 FEATURE = Feature(
     name="streams",
@@ -38,5 +39,8 @@ FEATURE = Feature(
     },
     partition_keys=Part("streams.dagster:register_streams"),
     poll_events=Part("streams.dagster:poll_events"),
+    replaying=Replaying(
+        of_feed=Part("streams.replay:StreamsInReplay"), events=Part("streams.dagster:report_replayed")
+    ),
     status=(Part("streams.output:status_section"),),
 )

@@ -1,7 +1,7 @@
 """The health check of streams."""
 
-from rss_pipeline.features.health.health_rows import Concerned
 from rss_pipeline.features.health.model import Look, listed
+from rss_pipeline.features.health.sql import Concerned
 from rss_pipeline.features.streams.states import count_streams, warned_streams
 
 

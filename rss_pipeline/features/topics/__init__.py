@@ -10,6 +10,7 @@ FEATURE = Feature(
         job=Part("topics.ops:publish_topics"),
         is_due=Part("topics.sql:is_due"),
     ),
+    automations=lambda _: ["publish_when_changed"],
     checks=(Part("topics.checks:CHECKS"),),
     commands={
         "publish": Part("topics.cli:publish"),

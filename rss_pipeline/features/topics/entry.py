@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.authors import name_of
 from rss_pipeline.collector.parse.iri import published_url
 from rss_pipeline.collector.parse.pictures import is_picture
 from rss_pipeline.collector.sanitize.html import text_of
@@ -23,8 +24,6 @@ _SUMMARY_CHARACTERS = 1_000
 _NAME_CHARACTERS = 200
 _MOST_OF_A_KIND = 20
 """Authors, categories and enclosures of one entry."""
-_MAIL_AND_NAME = re.compile(r"\A[^\s@()]++@[^\s@()]++\s*+\((\s*+[^()\s][^()]*+)\)")
-"""An author of RSS 2.0: `mail (Name)`."""
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _LARGEST_LENGTH = 2**53 - 1
 """The largest integer that every reader of JSON keeps (RFC 8259, 6)."""
@@ -89,7 +88,7 @@ def entry_of(
         title=title or _title_of(item, link),
         has_title=bool(title),
         link=link,
-        authors=_names(map(_author, item.authors)),
+        authors=_names(map(name_of, item.authors)),
         published=published,
         updated=updated,
         categories=_names(item.categories),
@@ -145,11 +144,6 @@ def _title_of(item: Candidate, link: str | None) -> str:
         or one_line(link, limit=limit)
         or _feed_title(item.feed)
     )
-
-
-def _author(author: str) -> str:
-    match = _MAIL_AND_NAME.fullmatch(author.strip()[:1_000])
-    return match[1] if match else author
 
 
 def _names(texts: Iterable[str]) -> tuple[str, ...]:

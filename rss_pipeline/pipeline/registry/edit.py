@@ -13,7 +13,6 @@ from pathlib import Path
 
 from rss_pipeline.atomic_file import replace_file
 from rss_pipeline.collector.models.feed import FeedSpec
-from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.registry.feed_url import free_id, read_url
 from rss_pipeline.collector.registry.load import load_registry, parse_registry
 from rss_pipeline.collector.registry.new_entries import NewEntry, lists_nothing, with_entries
@@ -47,7 +46,7 @@ def write_feeds(
     """
     with _locked(path.resolve().parent):
         before = read_text(path) if path.exists() else ""
-        known = Registry() if lists_nothing(before) else parse_registry(before, path=path, environ=environ)
+        known = parse_registry("feeds: []" if lists_nothing(before) else before, path=path, environ=environ)
         specs = known.feeds
         try:
             after = with_entries(before, list(_with_ids(entries, specs, rows, environ)))

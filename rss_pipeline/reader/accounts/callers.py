@@ -14,7 +14,10 @@ from rss_pipeline.errors import NoSession, StorageRejected
 from rss_pipeline.reader.accounts.kept_results import KeptResults, Look, Version
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import sessions, users
+from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
 from rss_pipeline.storage.database import Database, Result, Statement
+
+__all__ = ["REQUEST_SECONDS", "Caller", "SessionKey"]
 
 T = TypeVar("T")
 
@@ -62,10 +65,10 @@ class Caller:
 
     def _read(self, statements: Sequence[Statement]) -> list[Result]:
         alive, *results = self.database.batch([self._alive(), *statements])
-        if not alive.rows:
+        if not alive.values:
             raise NoSession
-        self._last_used_at = from_instant(alive.rows[0]["last_used_at"])
-        self._expires_at = alive.rows[0]["expires_at"]
+        last_used_at, self._expires_at = alive.values[0]
+        self._last_used_at = from_instant(last_used_at)
         return results
 
     def _kept_or_read(self, kept: KeptResults, statements: Sequence[Statement]) -> list[Result]:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant, milliseconds
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER, RESTED, rested_params
 from rss_pipeline.storage.feeds.holds import NOT_HELD
@@ -47,15 +48,6 @@ class RefreshRequest:
     feed_id: str
     now: datetime
     kind: RequestKind = "refresh"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """A user's wishes for the subscription that a search leads to. The interval is in seconds."""
-
-    title: str | None = None
-    folder: str | None = None
-    wished_interval: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

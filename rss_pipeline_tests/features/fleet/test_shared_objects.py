@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.fleet.joining import has_mark, mark
+from rss_pipeline.features.fleet.membership import has_mark, mark
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.features.fleet.machines import main
 

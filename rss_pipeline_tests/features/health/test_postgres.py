@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.fleet import workers
+from rss_pipeline.features.fleet import sql as workers
 from rss_pipeline.features.health.doctor import examine
 from rss_pipeline.features.health.model import Finding
 from rss_pipeline.storage import schema

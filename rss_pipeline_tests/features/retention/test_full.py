@@ -20,7 +20,6 @@ from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline_tests.features.retention.archive import NEW, OLD, age, cleaned, is_sound, stock
-from rss_pipeline_tests.features.topics.stored import set_topics, topic
 from rss_pipeline_tests.pipeline.images.test_places import FullForKeys, collect, installation, keys
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
@@ -122,7 +121,9 @@ def test_a_full_database_can_be_cleaned_and_forgets_a_feed_and_no_poll_brings_an
     third = server.route("127.0.0.9", "/feed", Answer(body=rss(*(f"{n}" * 200 for n in range(40)))))
     place.register(third, "three")
     place.poll(all_feeds=True)
-    set_topics(place.database, topic("t", "three"))
+    # As a sync does with a topic of feeds.yaml.
+    place.database.query("INSERT INTO topics (id, definition, stale_at) VALUES ('t', '{}', '2026')")
+    place.database.query("INSERT INTO topic_members (topic_id, feed_id) VALUES ('t', 'three')")
     database = place.database if not place.settings.pays_by_row else SaysFull(place.database)
     with full(place, request):
         assert refuses(database)

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.features.streams.states import StreamState, stream_states
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline_tests.pipeline.visits.test_identify import document, retire
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
+
+SLOW = "//*[count(//*[count(//*)>1])>1]"
 
 
 class Feed:
@@ -147,6 +150,88 @@ def test_a_poll_that_is_killed_at_any_call_is_completed_by_the_next(
         if not was_killed:
             break
     assert len(calls) > 5
+
+
+def replays() -> Any:
+    return pytest.importorskip("rss_pipeline_tests.features.replay.replays")
+
+
+class TestReplay:
+    def test_stored_items_are_judged_by_a_new_xpath(self, pipeline: Pipeline, server: FeedServer) -> None:
+        feed = Feed(pipeline, server, rss("1", "2"))
+        feed.publish(rss("2", "3"))
+        feed.select(path="//item[contains(title, '1') or contains(title, '3')]")
+        assert refresh(pipeline.database).streams == 0
+        assert (feed.members(), feed.state("path").note) == (
+            {},
+            "selector changed; run `rss-pipeline replay feed` to judge stored items",
+        )
+        before = replays().all_rows(pipeline)
+        replays().replayed(pipeline, dry_run=True)
+        assert (replays().all_rows(pipeline), feed.members()) == (before, {})
+        assert feed.state("path").note is not None
+        replays().replayed(pipeline)
+        assert feed.members() == {"path": ["Title of 1", "Title of 3"]}
+        assert feed.state("path").note is None
+        assert feed.state("path").matched_at is not None
+
+    def test_the_newest_backup_has_the_last_word(self, pipeline: Pipeline, server: FeedServer) -> None:
+        """An item that was renamed, and one that was renamed and named as before."""
+        feed = Feed(pipeline, server, rss("1", "2"), one=titled("*1"), path="//item[title='Title of 1']")
+        feed.publish(rss("1", "2").replace(b"Title of 1", b"Named 2").replace(b"Title of 2", b"Title of 1"))
+        assert feed.members() == {"one": ["Title of 2"], "path": ["Title of 2"]}, "stored titles stay"
+        feed.publish(rss("1", "3").replace(b"Title of 3", b"Title of 1"))
+        wanted = feed.members()
+        titles = ["Title of 1", "Title of 1", "Title of 2"]
+        assert wanted == {"one": titles, "path": titles}
+        for repair in (False, True):
+            pipeline.database.query("DELETE FROM item_streams")
+            replays().replayed(pipeline, repair=repair)
+            assert feed.members() == wanted
+
+    @pytest.mark.slow
+    def test_an_xpath_that_is_too_slow_is_an_error_of_its_stream_and_still_due(
+        self, pipeline: Pipeline, server: FeedServer
+    ) -> None:
+        feed = Feed(pipeline, server, rss(*map(str, range(2_000))))
+        feed.select(path=SLOW, title="//item[title='Title of 7']")
+        replays().replayed(pipeline)
+        assert feed.state("path").note is not None
+        assert "took longer than 2 s" in (feed.state("path").warning or "")
+        feed.select(path="//item[title='Title of 8']", title="//item[title='Title of 7']")
+        assert feed.state("path").warning is None
+        replays().replayed(pipeline)
+        assert feed.members() == {"path": ["Title of 8"], "title": ["Title of 7"]}
+        assert [feed.state(name).note for name in ("path", "title")] == [None, None]
+
+    def test_what_a_replay_brings_in_by_streams_that_changed_under_it_is_judged_again(
+        self, pipeline: Pipeline, server: FeedServer
+    ) -> None:
+        feed = Feed(pipeline, server, rss("1", "2"), one=titled("*1"))
+        pipeline.database.query("DELETE FROM items")
+
+        def change() -> None:
+            feed.select(one=titled("*2"), two=titled("*2"))
+            refresh(pipeline.database)
+
+        real = pipeline.database
+        pipeline.database = Watching(real, [], before="insert replayed items", act=change)
+        replays().replayed(pipeline)
+        pipeline.database = real
+        refresh(real)
+        assert feed.members() == {"one": ["Title of 2"], "two": ["Title of 2"]}
+
+    def test_a_restore_brings_the_members_back(self, pipeline: Pipeline, server: FeedServer) -> None:
+        feed = Feed(pipeline, server, rss("1", "2"), one=titled("*1"), path="//item[guid=2]")
+        feed.publish(rss("2", "3"))
+        wanted = feed.members()
+        assert wanted == {"one": ["Title of 1"], "path": ["Title of 2"]}
+        replays().drop_database(pipeline)
+        replays().restored(pipeline)
+        assert feed.members() == wanted
+        assert feed.state("path").note is None
+        refresh(pipeline.database)
+        assert (feed.members(), feed.state("one").note) == (wanted, None)
 
 
 class Watching:

@@ -9,14 +9,9 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.features.replay.service import revive
-from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.storage.feeds import forget
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline_tests.features.replay.replays import drop_database, replayed, restored
-from rss_pipeline_tests.features.replay.test_revive import LONG_AGO
-from rss_pipeline_tests.features.retention.archive import age, cleaned
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
@@ -131,6 +126,9 @@ def test_the_registry(topic: Topic) -> None:
 
 
 def test_replays(topic: Topic) -> None:
+    pytest.importorskip("rss_pipeline.features.replay")
+    from rss_pipeline_tests.features.replay.replays import replayed
+
     pipeline = topic.pipeline
     with topic.leaves("a replay of what is stored"):
         replayed(pipeline, "feed")
@@ -152,6 +150,9 @@ def test_replays(topic: Topic) -> None:
 
 
 def test_retention(topic: Topic) -> None:
+    pytest.importorskip("rss_pipeline.features.retention")
+    from rss_pipeline_tests.features.retention.archive import age, cleaned
+
     pipeline = topic.pipeline
     with topic.leaves("a clean of nothing"):
         cleaned(pipeline)
@@ -162,6 +163,10 @@ def test_retention(topic: Topic) -> None:
         assert cleaned(pipeline).total.items == 1
     with topic.leaves("a retired item that is listed"):
         topic.poll(rss("1", "2", title="A feed "))
+    pytest.importorskip("rss_pipeline.features.replay")
+    from rss_pipeline.features.replay.service import revive
+    from rss_pipeline_tests.features.replay.test_revive import LONG_AGO
+
     with topic.marks("its return"), pipeline.session() as session:
         revive(session.run, pool=session.parser_pool, spool=session.spool, since=LONG_AGO)
     assert pipeline.guids("feed") == ["1", "2"]
@@ -179,6 +184,7 @@ def test_images(topic: Topic) -> None:
     with topic.marks("an archived image with one"):
         assert pipeline.download(objects=Public(pipeline.objects)).archived == 1
     [task] = pipeline.rows("SELECT id, item_id, r2_key FROM image_tasks WHERE original_url LIKE '%/4.png'")
+    retention = pytest.importorskip("rss_pipeline.features.retention.sql")
     known = retention.Task(
         id=task["id"],
         item_id=task["item_id"],
@@ -195,6 +201,9 @@ def test_images(topic: Topic) -> None:
 
 
 def test_a_restore(topic: Topic) -> None:
+    pytest.importorskip("rss_pipeline.features.replay")
+    from rss_pipeline_tests.features.replay.replays import drop_database, restored
+
     pipeline = topic.pipeline
     drop_database(pipeline)
     pipeline.sync()

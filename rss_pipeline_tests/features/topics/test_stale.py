@@ -98,7 +98,7 @@ def test_topics_show_images_that_are_found_again(database: Database) -> None:
 
 
 def test_topics_are_marked_for_a_first_document_and_for_another_title_or_link(database: Database) -> None:
-    """Of a first document they show fewer items, so its end changes them although its title is known."""
+    """They show fewer items of a first document, so its end changes them although its title is known."""
     register(database, spec("a", title="Mine"))
     made = sql.topic_changes([TopicSpec(id="t", of=(Member("a"),))], [])
     sql.write_topics(database, made)

@@ -6,7 +6,7 @@ import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.features.health.checks import no_feed_fills_the_disk
-from rss_pipeline.features.health.health_rows import busiest
+from rss_pipeline.features.health.sql import busiest
 from rss_pipeline.pipeline.images.download import require_room
 from rss_pipeline.reader.refresh import Held
 from rss_pipeline_tests.reader.requests import request_refresh

@@ -27,6 +27,7 @@ from rss_pipeline.api.google_reader.subscriptions.edits import (
 )
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import Changes, edit_feeds, remove_folders, rename_folder, unsubscribe
 from rss_pipeline.reader.failures import read_failures
@@ -35,9 +36,6 @@ from rss_pipeline.reader.items import highest_number
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task
 from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
-from rss_pipeline.storage.refresh.new_addresses import AN_HOUR
-from rss_pipeline.storage.refresh.refresh_requests import Wishes
-from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
 
 async def subscription_list(call: Call) -> Response:
@@ -114,7 +112,7 @@ async def quickadd(call: Call) -> Response:
     if later is not None and later.begins_at is not None:
         raise Refused(
             503,
-            f"At most {AN_HOUR} new addresses of a user are requested within an hour. Of yours"
+            f"At most {later.queue.an_hour} new addresses of a user are requested within an hour. Of yours"
             f" {later.queue.waiting} wait, and this one is requested at {instant(later.begins_at)}. If there"
             " is a feed, it is among your subscriptions then.",
             headers={"Retry-After": str(later.delay_seconds)},
@@ -264,8 +262,8 @@ async def subscribe_feed(
             case TooMany():
                 headers = {"Retry-After": str(answer.retry_after)}
                 raise Refused(429, "Too many new addresses within an hour.", headers=headers)
-            case TooManyFeeds():
-                raise Refused(403, f"There are {MAX_SUBSCRIPTIONS:,} subscriptions, and no more can be had.")
+            case TooManyFeeds(most=most):
+                raise Refused(403, f"There are {most:,} subscriptions, and no more can be had.")
     changes = Changes()
     if title is not None:
         changes["title"] = title

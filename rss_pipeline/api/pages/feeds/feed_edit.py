@@ -27,6 +27,7 @@ from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.api.routers.answered import no_feed
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader import edit as editing
 from rss_pipeline.reader.accounts.users import is_owner
 from rss_pipeline.reader.addresses import AddressRefused
@@ -37,7 +38,6 @@ from rss_pipeline.reader.kept_documents import kept_document, kept_documents
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(include_in_schema=False)

@@ -1,6 +1,6 @@
 """The ends of jobs' last runs and the state of the daemon, read from Dagster's storage without its import.
 
-From the SQLite file of the default storage, or from a fleet's Postgres; with another storage nothing is known
+From the SQLite file of the default storage, or from Postgres; with another storage nothing is known
 here.
 """
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.features import FEATURES
+from rss_pipeline.settings import Settings
 
 _LAST = """SELECT pipeline_name, status, max(end_time) FROM runs
   WHERE status IN ('SUCCESS', 'FAILURE') GROUP BY 1, 2"""
@@ -24,21 +25,15 @@ RUNNING = frozenset(
     {
         "poll_feeds_when_due",
         "refresh_feeds_when_requested",
-        "publish_when_changed",
         "download_images_when_waiting",
         "sync_registry",
         "end_dead_runs",
         "back_up_users",
-        "clean_daily",
-        "clean_again",
         "purge_daily",
         "retry_images",
-        "check_health_hourly",
     }
 )
-"""The sensors and schedules that are on from the start, wherever this runs."""
-_ALERTING = frozenset({"alert_run_failed", "alert_check_failed"})
-_OF_A_FLEET = frozenset({"watch_workers"})
+"""The sensors and schedules that are on from the start, wherever this runs, but for those of features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +76,7 @@ def daemon_state(settings: Settings) -> DaemonState:
 
 def on_from_the_start(settings: Settings) -> frozenset[str]:
     """The sensors and schedules that are on by themselves with these settings."""
-    alerting = _ALERTING if settings.alert_webhook is not None else frozenset[str]()
-    return RUNNING | alerting | (_OF_A_FLEET if settings.fleet is not None else frozenset[str]())
+    return RUNNING.union(*(feature.automations(settings) for feature in FEATURES))
 
 
 def _name(body: str) -> str:
@@ -98,9 +92,9 @@ def _at(stored: datetime | str) -> datetime:
 
 
 def _read(settings: Settings, file: str, sql: str) -> Iterable[tuple[Any, ...]]:
-    if settings.fleet is None:
+    if settings.runs_elsewhere is None:
         return _in_file(settings, file, sql)
-    return _in_postgres(settings.fleet, sql)
+    return _in_postgres(settings.runs_elsewhere.libpq_url, sql)
 
 
 def _in_file(settings: Settings, name: str, sql: str) -> Iterable[tuple[Any, ...]]:
@@ -115,12 +109,12 @@ def _in_file(settings: Settings, name: str, sql: str) -> Iterable[tuple[Any, ...
         return ()
 
 
-def _in_postgres(fleet: FleetSettings, sql: str) -> Iterable[tuple[Any, ...]]:
-    # Only a fleet has the driver for certain.
+def _in_postgres(url: str, sql: str) -> Iterable[tuple[Any, ...]]:
+    # Only there is its driver for certain.
     import psycopg
 
     try:
-        with psycopg.connect(fleet.libpq_url) as history:
+        with psycopg.connect(url) as history:
             # No statement of ours has a parameter or a part from outside.
             return history.execute(sql.encode()).fetchall()
     except psycopg.Error:

@@ -12,10 +12,13 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.features.health.doctor import examine
-from rss_pipeline.features.health.health_rows import just_prominent
+from rss_pipeline.features.health.sql import just_prominent
 from rss_pipeline.storage.feeds import registered
 from rss_pipeline.storage.reports.overview import feed_health
+from rss_pipeline_tests.orchestration.conftest import pipeline
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+
+__all__ = ["pipeline"]
 
 FAILING, NOT_ANSWERING, FAILING_LONG = 10, 7, 4
 STATES: dict[str, tuple[int, dict[str, Any]]] = {

@@ -1,7 +1,7 @@
 """The tables `workers` and `worker_runs`, as machines write them, and the fleet as they say it is.
 
-The values are machines.py's. Times are the database's: it has the only clock that all machines share. What
-follows from them is decided in pipeline/fleet.
+The values are model.py's. Times are the database's: it has the only clock that all machines share. What
+follows from them is decided in model.py and membership.py.
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.features.fleet.machines import Fleet, Member, Seen, WorkerRun
+from rss_pipeline.features.fleet.model import Fleet, Member, Seen, WorkerRun
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.sql import DB_NOW, NOW, compact, storable
 

@@ -17,11 +17,15 @@ from dagster._core.run_coordinator.queued_run_coordinator import RunQueueConfig
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG, RETRY_STRATEGY_TAG
 
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.fleet.machines import DEFAULT, HIGH, Fleet
-from rss_pipeline.features.fleet.workers import fleet
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.model import DEFAULT, HIGH, Fleet, WorkerRun, is_lost, of_dead_workers
+from rss_pipeline.features.fleet.sql import fleet
+from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, REPLAY_TAG, BackfillsLastRunCoordinator
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.leases import live_run_ids
 
 _logger = logging.getLogger(__name__)
 
@@ -94,3 +98,39 @@ class FleetRunCoordinator(BackfillsLastRunCoordinator):
         tags = {QUEUE_TAG: queue_of(run.tags), RETRY_STRATEGY_TAG: _RETRY_STRATEGY, **run.tags}
         self._instance.add_run_tags(run.run_id, {key: tags[key] for key in (QUEUE_TAG, RETRY_STRATEGY_TAG)})
         return super().submit_run(context)
+
+
+# The runs of dead workers: ended on the main machine, by the table of workers and the database's clock.
+#
+# Which those are is decided in model.py. Dagster starts such a run again (`run_retries`);
+# its feeds are due when its lease is over.
+
+
+def end_lost(instance: dg.DagsterInstance, settings: Settings) -> list[str]:
+    """End the runs that dead workers left; return their ids."""
+    with open_database(settings) as database:
+        return [run.run_id for run in end_lost_runs(instance, database)]
+
+
+def end_lost_runs(instance: dg.DagsterInstance, database: Database) -> list[WorkerRun]:
+    """End the runs that dead workers left; return them."""
+    fleet = workers.fleet(database)
+    left = of_dead_workers(fleet)
+    if not left:
+        return []
+    live = live_run_ids(database)
+    renewals = workers.last_renewals(database, [run.run_id for run in left if run.run_id in live])
+    lost = [run for run in left if is_lost(run, fleet, renewals)]
+    for run in lost:
+        seen = fleet.named("worker", run.worker)
+        is_same = seen is not None and seen.member.incarnation == run.incarnation
+        end_dead(
+            instance,
+            run.run_id,
+            f"Its worker {run.worker} was not seen for a minute: it was killed, or cut off from the database."
+            if is_same
+            else f"Its process at the worker {run.worker} was killed.",
+        )
+    if lost:
+        workers.end_runs(database, [run.run_id for run in lost])
+    return lost

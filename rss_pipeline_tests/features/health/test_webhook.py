@@ -15,13 +15,16 @@ from rss_pipeline.features.health.webhook import AlertFailed, room_for, send
 from rss_pipeline.orchestration.reporting.feeds import raise_for
 from rss_pipeline.pipeline.visits.summary import FailureRow
 from rss_pipeline.settings import Settings
+from rss_pipeline_tests.orchestration.conftest import pipeline
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.webhook import SECRET, Webhook
 
+__all__ = ["pipeline"]
+
 NOTHING = "There is nothing new to report."
-TLS = Path(__file__).parents[1] / "support" / "tls"
+TLS = Path(__file__).parents[2] / "support" / "tls"
 
 
 def settings(url: str, ca_file: Path | None = None) -> Settings:

@@ -7,8 +7,8 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.features.health import health_rows as health
-from rss_pipeline.features.health.health_rows import Concerned
+from rss_pipeline.features.health import sql as health
+from rss_pipeline.features.health.sql import Concerned
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.holds import Kept, keep_holds
 from rss_pipeline.storage.images import tasks

@@ -1,5 +1,6 @@
 """The health checks, evaluated by their job on a real pipeline: what passes, what warns, what is an error."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,15 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.health import checks
-from rss_pipeline.features.health.diagnostics import BackupLoss
-from rss_pipeline.features.health.health_rows import Concerned
+from rss_pipeline.features.health.sql import BackupLoss, Concerned
 from rss_pipeline.features.health.stores import backups_there, check_size, database_has_room, disk_room
 from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline_tests.orchestration.conftest import pipeline
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import NOON, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+
+__all__ = ["pipeline"]
 
 CHECKS = {
     "no_feed_overdue",
@@ -198,3 +201,15 @@ def test_a_feed_that_never_had_a_backup_is_told_apart() -> None:
     assert check.state == "failure"
     assert [row["backups"] for row in check.rows] == ["the newest is gone", "none"]
     assert "up to 7 items" in check.sentences
+
+
+def rows_of_the_operator() -> set[str]:
+    page = (Path(__file__).parents[3] / "docs" / "operating.md").read_text("utf-8")
+    return set(re.findall(r"^\| `(\w+)` \| `(?:feed_items|item_images)`", page, flags=re.MULTILINE))
+
+
+def test_every_check_is_in_the_operator_s_table() -> None:
+    names = {check.name for check in checks.all_checks() if check.asset is not None}
+    assert names - rows_of_the_operator() == set()
+    # The page has those of all features.
+    assert rows_of_the_operator() - names <= {"workers_alive"}

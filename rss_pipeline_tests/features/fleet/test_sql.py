@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.fleet import workers
-from rss_pipeline.features.fleet.machines import Fleet, Member, Seen
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.model import Fleet, Member, Seen
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.storage.conftest import database as database
 from rss_pipeline_tests.storage.values import HOUR, NOW, claim, register, spec

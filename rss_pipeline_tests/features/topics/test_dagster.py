@@ -1,6 +1,6 @@
 """Topics in Dagster: their partitions, the last step of a poll, the sensor, a materialization by hand.
 
-What is published is in pipeline/topics.
+What is published is in test_publish.py.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,8 +30,9 @@ def serve(server: FeedServer, host: str, *guids: str) -> str:
 
 
 @pytest.fixture
-def pipeline(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
+def pipeline(dagster_pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
     """Two feeds on a host each, a topic of each of them, and one of both."""
+    pipeline = dagster_pipeline
     for number, id in enumerate(("a", "b"), start=2):
         pipeline.register(serve(server, f"127.0.0.{number}", f"{id}1"), id, interval="30m")
     pipeline.topics = {
