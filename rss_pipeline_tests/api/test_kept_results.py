@@ -323,6 +323,7 @@ CHANGES: Mapping[str, Callable[[World], object]] = {
 def see_at_once(world: World, changes: Mapping[str, Callable[[World], object]]) -> None:
     """Each of these changes is in the next answers of a process that keeps results."""
     before = world.answers(world.keeping)
+    assert before == world.answers(world.other)
     for what, change in changes.items():
         assert world.answers(world.keeping) == before
         change(world)

@@ -109,7 +109,7 @@ FetchOutcome = NotModified | Document | Failure | NotBegun | OnHold
 
 
 class DocumentPart(Protocol):
-    """What a feature finds in a document beside its items, as a value that can be pickled."""
+    """The findings of a feature in a document beside its items, as a value that can be pickled."""
 
     def renamed(self, ids: Mapping[str, str]) -> "DocumentPart":
         """The same with these ids of items, old to new; an item without an entry is left out."""

@@ -68,22 +68,7 @@ def report_judged(
 ) -> Iterator[list[dg.AssetMaterialization]]:
     """Yield an event for each of these streams that is another one than at its last event: its items were
     judged anew, or came in with old dates."""
-    return _judged(
-        database, instance, [key for key in instance.get_dynamic_partitions(STREAMS) if key in keys]
-    )
-
-
-def report_replayed(
-    database: Database, instance: dg.DagsterInstance, feed_ids: Collection[str]
-) -> Iterator[list[dg.AssetMaterialization]]:
-    """Yield the events of `report_judged` for all streams of these feeds."""
-    keys = [key for key in instance.get_dynamic_partitions(STREAMS) if key.partition("/")[0] in feed_ids]
-    return _judged(database, instance, keys)
-
-
-def _judged(
-    database: Database, instance: dg.DagsterInstance, keys: Sequence[str]
-) -> Iterator[list[dg.AssetMaterialization]]:
+    keys = [key for key in instance.get_dynamic_partitions(STREAMS) if key in keys]
     known = _known(instance, keys)
     changes = [
         change
@@ -92,6 +77,14 @@ def _judged(
         if (change.members or known[change.key].members) and _Version.now(change) != known[change.key]
     ]
     return _batches(changes)
+
+
+def report_replayed(
+    database: Database, instance: dg.DagsterInstance, feed_ids: Collection[str]
+) -> Iterator[list[dg.AssetMaterialization]]:
+    """Yield the events of `report_judged` for all streams of these feeds."""
+    keys = [key for key in instance.get_dynamic_partitions(STREAMS) if key.partition("/")[0] in feed_ids]
+    return report_judged(database, instance, keys)
 
 
 def poll_events(

@@ -113,7 +113,7 @@ VALUES_KEPT = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsOfDocument:
-    """What a document shows of its feed's streams."""
+    """The streams of a feed as a document shows them."""
 
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Ids of the items that belong to each stream, by its name: of the items of this document, in its order.
@@ -130,7 +130,7 @@ class StreamsOfDocument:
 
 
 def streams_in(parsed: Parsed) -> StreamsOfDocument:
-    """What the parser process left of a feed's streams; nothing of a feed without."""
+    """The streams that the parser process found; none of a feed without."""
     found = parsed.parts.get("streams")
     return found if isinstance(found, StreamsOfDocument) else StreamsOfDocument()
 

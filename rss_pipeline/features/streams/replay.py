@@ -32,16 +32,16 @@ class StreamsInReplay:
         judgement = judgement_of(self._feed, parsed)
         if not judgement.judged:
             return
-        names_of = {id: tuple(judgement.streams_of.get(id, ())) for id in ids}
+        shown = {id: tuple(judgement.streams_of.get(id, ())) for id in ids}
         yield from judgement.groups(
-            [id for id, names in names_of.items() if id not in inserted and self._shown.get(id) != names]
+            [id for id, names in shown.items() if id not in inserted and self._shown.get(id) != names]
         )
         if streams_in(parsed).errors:
             # Of some streams it is not known: the next backup writes all of them.
-            for id in names_of:
+            for id in shown:
                 self._shown.pop(id, None)
         else:
-            self._shown.update(names_of)
+            self._shown.update(shown)
 
     def add(self, parsed: Parsed) -> None:
         self._errors |= streams_in(parsed).errors
