@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
     EventBatches = Iterator[list[dg.AssetMaterialization]]
 
-    PollEvents = Callable[
-        [dg.OpExecutionContext, Session, Collection[str]], Iterator[list[dg.AssetMaterialization]]
-    ]
+    PollEvents = Callable[[dg.OpExecutionContext, Session, Collection[str]], EventBatches]
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ entry.py       the key `streams` of a feed in feeds.yaml; expression.py checks i
 document.py    the members among a document's items, in the parser process; xpath.py evaluates XPath there
 sql.py         statements: members, the streams of the registry, those that are to be judged anew
 service.py     stored items judged anew by changed selectors, or because a person wants it
+replay.py      what a replay's backups show of streams
 states.py      the streams with their items, for people and for events
 survey.py      what a feed can be split by
 dagster.py     the asset `stream_items`: partitions and events

@@ -8,8 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import FeedHeader, Item, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
@@ -92,19 +90,3 @@ def rows(database: Database) -> dict[str, list[str]]:
 
 def state(database: Database, name: str = "jane") -> states.StreamState:
     return {each.name: each for each in states.stream_states(database, "a")}[name]
-
-
-def with_topic(database: Database, *of: str) -> None:
-    stored = pytest.importorskip("rss_pipeline_tests.features.topics.stored")
-    stored.set_topics(database, stored.topic("t", *of))
-    published(database)
-
-
-def published(database: Database) -> None:
-    database.query("UPDATE topics SET stale = 0")
-
-
-def is_stale(database: Database) -> bool:
-    [row] = database.query("SELECT stale FROM topics").rows
-    published(database)
-    return bool(row["stale"])

@@ -153,3 +153,12 @@ def test_the_graph_says_where_streams_are(pipeline: DagsterPipeline) -> None:
     pipeline.set(**DEPLOYMENTS["cloudflare"])
     known = where(pipeline, "stream_items")
     assert known == {"stream_items": ({"rss", "cloudflare"}, "item_streams", "d1", None)}
+
+
+def test_a_replay_yields_an_event_for_a_stream_with_other_members(pipeline: DagsterPipeline) -> None:
+    pytest.importorskip("rss_pipeline.features.replay")
+    assert launch(pipeline).success
+    change(pipeline, b={"xpath": "//item"})
+    assert launch(pipeline, "replay_backups", partition_key="feed").success
+    assert events(pipeline, "b")[0] == (2, 3)
+    assert materialize(pipeline, "feed/b").success
