@@ -28,12 +28,12 @@ from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.api.google_reader.phone import Phone
 from rss_pipeline_tests.api.test_kept_results import APPS, App, syncs
-from rss_pipeline_tests.features.topics.stored import add_items, item
 from rss_pipeline_tests.orchestration.test_looks import counting, wait_in
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import on_cloudflare
 from rss_pipeline_tests.support.reader import SECRET, Reader
 from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
+from rss_pipeline_tests.support.stored import add_items, item
 
 HALF_MINUTES = 2 * 24 * 60
 

@@ -44,7 +44,7 @@ SECRETS = {
     "S3_SECRET_ACCESS_KEY": "secret",
     "RSS_READER_SECRET": "s" * 48,
 }
-"""Those that the page tells to put into the secret."""
+"""The variables that the page puts into the secret."""
 
 
 def environment(container: dict[str, Any]) -> dict[str, str]:

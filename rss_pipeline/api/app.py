@@ -28,7 +28,6 @@ from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.google_reader.call import session_of
 from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, StrictTransport, own_hosts
-from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.pages.errors import PageErrors, failed
 from rss_pipeline.api.problems import ApiError
@@ -45,11 +44,13 @@ from rss_pipeline.api.routers import (
     subscribing,
     tasks,
 )
-from rss_pipeline.api.stores import Stores
+from rss_pipeline.api.routers.items import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
+from rss_pipeline.reader.query import NOTHING
+from rss_pipeline.reader.stores import Stores
 from rss_pipeline.web.authority import headers_named
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -134,7 +135,7 @@ async def _sender(stores: Stores, clock: Clock, scope: Scope) -> str | None:
     """The id of the user who has sent a request, by the session that its headers name; None for nobody."""
     try:
         key = session_of(header(scope, b"authorization")) or session_key(scope, stores.secret, now=clock())
-        await AsyncCaller(stores, key, clock).read()
+        await AsyncCaller(stores, key, clock).ask(NOTHING)
     except NoSession:
         return None
     return key.user_id

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import click
 
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.streams.model import streams_of_json
-from rss_pipeline.features.topics.model import Member
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.reports import overview

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from rss_pipeline.api.google_reader.call import FeatureCall
     from rss_pipeline.cli.output.status import StatusLook, StatusSection
     from rss_pipeline.cli.reader import ChildProcess
+    from rss_pipeline.collector.models.registry import KnownFeeds
+    from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.orchestration.parts import Building, DagsterParts
+    from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
     from rss_pipeline.settings import Settings
-    from rss_pipeline.storage.database import Database
+    from rss_pipeline.storage.database import Database, Row, Statement
 
 T = TypeVar("T")
 
@@ -65,6 +68,22 @@ class AfterPoll:
 
 
 @dataclass(frozen=True)
+class RegistryKey:
+    """A key of feeds.yaml besides `feeds`, such as `topics`, with values of its own."""
+
+    name: str
+    read: "Part[Callable[[Node | None, KnownFeeds, Mapping[str, str], list[Mistake]], tuple[Any, ...]]]"
+    """The values, from the key's node, the feeds that they may name, and the environment; mistakes are added
+    to the list."""
+    stored: "Part[Statement]"
+    """The query of what the database has of them: each sync reads it, with the feeds, in one batch."""
+    write: "Part[Callable[[Database, tuple[Any, ...], Sequence[Row]], KeyChanges]]"
+    """Write the values, as far as they are others than the rows of `stored`."""
+    refuses_url: "Part[Callable[[str, Mapping[str, str]], str | None]] | None" = None
+    """The sentence about a feed that may not be in feeds.yaml, by its URL and the environment."""
+
+
+@dataclass(frozen=True)
 class Feature:
     """The list of what one feature adds. Each field is a point of extension; most features use a few."""
 
@@ -87,6 +106,8 @@ class Feature:
     """Looks of `doctor` at what a check of the database cannot see, by the name of what they find."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
+    partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
+    """Partition keys of its own, brought up to date after each sync of feeds.yaml."""
     reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
     """Calls of the Google Reader API, by name: `subscription/export`."""
     reader_larger_bodies: Mapping[str, int] = field(default_factory=dict)
@@ -109,5 +130,10 @@ class Feature:
     """Routers of the JSON API, below /api."""
     reader_settings: Mapping[str, str] = field(default_factory=dict)
     """Pages among the settings: their names by address."""
+    registry_key: RegistryKey | None = None
+    """A key of feeds.yaml."""
+    stale: "Part[Statement] | None" = None
+    """A statement for each batch that changes what items of some feeds show. `{feeds}` in it becomes the
+    condition on a feed's id, such as `= ?` (storage/stale.py)."""
     status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
     """Sections of `status`, each read once in its database; None for one with nothing to say."""

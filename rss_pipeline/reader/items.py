@@ -50,11 +50,11 @@ __all__ = [
     "Scope",
     "Shown",
     "Texts",
+    "arrival_numbers",
     "feed_of_page",
     "highest_number",
     "item",
     "item_keys",
-    "item_numbers",
     "items",
     "items_by_number",
     "items_with_texts",
@@ -99,7 +99,7 @@ def feed_of_page(user_id: str, filter: Filter) -> Query[FeedOfPage | None]:
     return Query.of(item_lists.read_feed_of_page(user_id, feed_id, filter), item_lists.feed_of_page)
 
 
-def item_numbers(user_id: str, filter: Filter, page: Page) -> Query[Numbers]:
+def arrival_numbers(user_id: str, filter: Filter, page: Page) -> Query[Numbers]:
     """The arrival numbers of a page by arrival, from indexes alone."""
     return Query.of(
         item_lists.list_numbers(user_id, filter, page), lambda found: item_lists.numbers_of(found, page)

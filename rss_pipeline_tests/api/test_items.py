@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.api.item_pages import KEPT_SECONDS, ItemPages
+from rss_pipeline.api.routers.items import KEPT_SECONDS, ItemPages
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline_tests.api.counted import as_on_d1

@@ -1,4 +1,4 @@
-"""What the sensors ask a database while nothing happens, and that they miss nothing for it."""
+"""The queries of sensors while nothing happens, and that they miss nothing for it."""
 
 import json
 from collections import Counter
@@ -16,11 +16,11 @@ from rss_pipeline.features.health.model import Look, evaluate
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end
-from rss_pipeline_tests.features.topics.stored import add_items, item
 from rss_pipeline_tests.orchestration.test_poll_sensor import says, tick
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.stored import add_items, item
 
 POLL, IMAGES, PUBLISH, REFRESH, SYNC, DEAD = (
     "poll_feeds_when_due",

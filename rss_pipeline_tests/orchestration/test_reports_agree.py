@@ -44,7 +44,7 @@ DOCTOR = {
     "feed warnings": 2,
 }
 NOT_POLLED = {"disabled": {"enabled": 0}, "left": {"registered": 0}}
-"""Of each state there is also a feed that is disabled, and one that feeds.yaml has no longer."""
+"""For each state there is also a feed that is disabled, and one that feeds.yaml has no longer."""
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def status(pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch) -> dict[s
 
 
 def doctor(pipeline: DagsterPipeline) -> dict[str, int]:
-    """How many feeds each of doctor's findings names."""
+    """The number of feeds that each of doctor's findings names."""
     environ = {
         "RSS_PIPELINE_HOME": str(pipeline.settings.home),
         "RSS_FEEDS_FILE": str(pipeline.settings.feeds_file),

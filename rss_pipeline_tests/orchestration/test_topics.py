@@ -13,7 +13,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.features.topics.stale import mark_topics_stale
+from rss_pipeline.features.topics.sql import mark_topics_stale
 from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY, TOPICS
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase

@@ -37,7 +37,7 @@ LIBRARIES = (
     "httpx",
     "idna",
 )
-"""Those that a response or a document is given to, and what they parse with; lxml, expat and nh3 have no
+"""Functions that get a response or a document, and what they parse with; lxml, expat and nh3 have no
 patterns."""
 NOT_REACHED = {
     "html.parser": "BeautifulSoup and feedparser use lxml and sgmllib",
@@ -102,7 +102,7 @@ def in_order_of_chance(some: Sequence[Collected]) -> list[Collected]:
 
 
 def too_slow(some: Sequence[Collected], **limits: int) -> dict[str, list[object]]:
-    """Those of the patterns that are too slow, and the shape that shows it. A timer ends the process if one
+    """The patterns that are too slow, and the shape that shows it. A timer ends the process if one
     hangs, and another goes on behind it."""
     command = [sys.executable, "-m", "rss_pipeline_tests.patterns.measure"]
     found: dict[str, list[object]] = {}

@@ -59,7 +59,7 @@ def add_subscribed(pipeline: Pipeline, id: str, url: str) -> None:
 
 
 def change(pipeline: Pipeline, user: str, *statements: Statement) -> None:
-    """What a request writes, with the version that it raises."""
+    """The rows that a request writes, with the version that it raises."""
     raised = Statement("UPDATE users SET state_version = state_version + 1 WHERE id = ?", [user])
     pipeline.database.batch([raised, *statements])
 

@@ -1,4 +1,4 @@
-"""What a user changes of feeds and folders, on every database: what it changes, and what stays."""
+"""Changes of a user to feeds and folders, on every database: their effect, and the rest."""
 
 from pathlib import Path
 

@@ -85,7 +85,7 @@ def run(
     before_the_rest: Callable[[], object] = lambda: None,
     suspects: Collection[str] | None = None,
 ) -> None:
-    """What a run of the job does, a second after what was before."""
+    """The work of a run of the job, a second after the one before."""
     pipeline.clock.turn(seconds=1)
     with pipeline.session(objects=objects) as session, session.step():
         steps_of_a_run(session, stay=stay, before_the_rest=before_the_rest, suspects=suspects)
@@ -159,7 +159,7 @@ def test_all_feeds_of_a_user_or_a_folder_are_requested_in_one_act(
 def test_a_refresh_right_after_an_answer_waits_for_its_minute_and_is_not_lost(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    """Of one feed, of many, and of one that is requested by its name."""
+    """Times of one feed, of many, and of one that is requested by its name."""
     one, two = "one", "two"
     for id, host in ((one, "127.0.0.2"), (two, "127.0.0.3")):
         pipeline.register(server.route(host, "/feed", Answer(body=rss("a"))), id, interval="12h")

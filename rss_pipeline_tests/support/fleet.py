@@ -111,7 +111,7 @@ class Machines:
         return Machine(name=name, home=home, log=log, process=process)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Of our tables, and in the schema `dagster` of Dagster's."""
+        """The size of our tables, and in the schema `dagster` of Dagster's."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             return connection.execute(sql.encode()).fetchall()
 

@@ -22,11 +22,11 @@ from rss_pipeline.api.app import create_app
 from rss_pipeline.api.asgi import ASGIApp
 from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.server import listening, server
-from rss_pipeline.api.stores import Stores, open_stores
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.reader.accounts import users as accounts
 from rss_pipeline.reader.accounts.callers import SessionKey
 from rss_pipeline.reader.accounts.tokens import sign_jwt
+from rss_pipeline.reader.stores import Stores, open_stores
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.reader.accounts.signed_in import add_user, begin
 from rss_pipeline_tests.support.databases import migrated

@@ -1,45 +1,75 @@
-"""The calls that list the items of a stream: their ids, their contents, and Atom.
+"""The calls for items: those of a stream, by id, with contents, and as Atom; and items that a client names.
 
 A list's end is the highest number of arrival in the same moment; it is what the session was shown (call.py).
-Items that the client names are named_items.py's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import Any
 
+import orjson
 from lxml import etree
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from rss_pipeline.api.answers import BrokenOff, takes_gzip
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import IN_THREAD_FROM_BYTES, Refused, as_json
-from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.entries import Entry, contents, item_ids, web_url
-from rss_pipeline.api.google_reader.ids import LONG_ID, long_id
-from rss_pipeline.api.google_reader.listed_items import entries_of, kept_entries
-from rss_pipeline.api.google_reader.pages import Page, Place, read_page
-from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, State, Stream, read_stream
+from rss_pipeline.api.google_reader.answers import (
+    IN_THREAD_FROM_BYTES,
+    PRIVATE,
+    Refused,
+    as_json,
+    packed_json,
+)
+from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in, signed_in_by_token
+from rss_pipeline.api.google_reader.entries import (
+    Entry,
+    contents,
+    entries_of,
+    entry_as_json,
+    item_ids,
+    kept_entries,
+    packed_items,
+    web_url,
+)
+from rss_pipeline.api.google_reader.parameters import (
+    LONG_ID,
+    READING_LIST,
+    FeedStream,
+    Label,
+    Page,
+    Place,
+    State,
+    Stream,
+    in_microseconds,
+    item_numbers,
+    long_id,
+    read_page,
+    read_stream,
+)
 from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
-from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.api.gzip_member import GzipStream, Packed, plain
+from rss_pipeline.collector.models.clock import rfc3339
 from rss_pipeline.collector.sanitize.text import legal
-from rss_pipeline.features.topics.entry import rfc3339
+from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import read_failures
 from rss_pipeline.reader.feeds import FeedName, feed_name, folders
 from rss_pipeline.reader.items import (
     ALL,
     Filter,
+    ItemRow,
     Items,
     Key,
     Scope,
+    arrival_numbers,
     highest_number,
-    item_numbers,
     items,
+    items_by_number,
     nearest_numbers,
 )
 from rss_pipeline.reader.items import Page as Keys
@@ -99,7 +129,7 @@ async def stream_item_ids(call: Call) -> Response:
     listing = await _listing(call, session, call.fields.first("s"), most=MOST_IDS)
     page, head, top, read = await session.ask_long(
         together(
-            item_numbers(session.user_id, listing.filter, listing.keys),
+            arrival_numbers(session.user_id, listing.filter, listing.keys),
             _head(session.user_id, listing),
             highest_number(),
             read_failures(session.user_id),
@@ -186,11 +216,11 @@ async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], s
 
     def shown(caller: Caller) -> tuple[list[Entry] | None, _Listed]:
         found = caller.ask(query)
-        return kept_entries(found[0].items, bodies, caller.database), found
+        return kept_entries(found[0].items, bodies, caller), found
 
     entries, (listed, head, top, read) = await session.run(shown)
     if entries is None:
-        entries = await session.make(lambda caller: entries_of(listed.items, bodies, caller.database))
+        entries = await session.make(lambda caller: entries_of(listed.items, bodies, caller))
     extra = await _failing(session, listing, read)
     if isinstance(head, Refused):
         raise head
@@ -355,3 +385,111 @@ def _add(
         if value is not None:
             child.set(key, legal(value))
     return child
+
+
+# The contents of items that the client names: stream/items/contents.
+
+MOST_NAMED = 10_000
+"""Items of one items/contents; RSS Guard requests 9,999, and there is no continuation."""
+AT_ONCE = 200
+"""Items that are read and made into JSON together."""
+WHOLE_BYTES = 4_000_000
+"""An answer up to this size, some 1,000 items, is made before its first byte is sent. It is compressed, and
+where the store fails in the middle, it is an error."""
+_JSON = "application/json"
+_COMMA = Packed.short(b",")
+
+
+async def item_contents(call: Call) -> Response:
+    """stream/items/contents: named items in their order; those that are unknown, or others', are left out.
+
+    A large answer is sent piece by piece, so that it is never in memory as a whole.
+    """
+    session = signed_in_by_token(call)
+    numbers = item_numbers(call.fields.all("i"))
+    if len(numbers) > MOST_NAMED:
+        raise Refused(413, f"At most {MOST_NAMED:,} items can be read at once.")
+    updated = in_microseconds(call.service.clock()) // 1_000_000
+    as_gzip = takes_gzip(call.request.scope)
+    pieces = _pieces(session, numbers, updated=updated, as_gzip=as_gzip)
+    first, size = list[Packed](), 0
+    async for piece in pieces:
+        first += piece
+        size += sum([part.length for part in piece])
+        if size > WHOLE_BYTES:
+            headers = {**PRIVATE, "Content-Encoding": "gzip"} if as_gzip else PRIVATE
+            sent = _or_broken_off(first, pieces, GzipStream() if as_gzip else None)
+            return StreamingResponse(sent, headers=headers, media_type=_JSON)
+    return await packed_json(first, as_gzip=as_gzip)
+
+
+async def _pieces(
+    session: SignedIn, numbers: Sequence[int], *, updated: int, as_gzip: bool
+) -> AsyncIterator[list[Packed]]:
+    """The JSON of these items, at most `AT_ONCE` of them and some 4 MB at a time."""
+    empty = orjson.dumps(contents(READING_LIST, [], updated=updated, title=READING_LIST.title))
+    before, after = empty.split(b'"items":[')
+    yield [Packed.short(before + b'"items":[')]
+    is_first = True
+    # Without items the session is looked up all the same.
+    for start in range(0, max(len(numbers), 1), AT_ONCE):
+        async for made in _named(session, numbers[start : start + AT_ONCE], as_gzip=as_gzip):
+            found = [part for parts in made for part in (_COMMA, *parts)]
+            if found:
+                yield found[1:] if is_first else found
+                is_first = False
+    yield [Packed.short(after)]
+
+
+async def _or_broken_off(
+    first: Sequence[Packed], rest: AsyncIterator[Sequence[Packed]], stream: GzipStream | None
+) -> AsyncIterator[bytes]:
+    """The pieces of an answer that has begun: 503 or 401 can no longer be its status."""
+    make = plain if stream is None else stream.of
+    yield make(first)
+    try:
+        async for piece in rest:
+            yield make(piece)
+    except (InfrastructureError, Refused) as error:
+        raise BrokenOff(str(error)) from error
+    if stream is not None:
+        yield stream.end()
+
+
+async def _named(
+    session: SignedIn, numbers: Sequence[int], *, as_gzip: bool
+) -> AsyncIterator[list[tuple[Packed, ...]]]:
+    """The parts of each of these items, in their order, as many at a time as are made together. What has to
+    be sanitized waits for its turn; the rest does not."""
+    make = partial(_made, session.service, as_gzip=as_gzip)
+
+    def read(caller: Caller) -> tuple[int, _Made]:
+        rows = caller.ask(items_by_number(caller.user_id, numbers))
+        ordered = [rows[number] for number in numbers if number in rows]
+        return len(ordered), make(ordered, caller, sanitizes=False)
+
+    known, (made, left) = await session.run(read)
+    items: dict[int, tuple[Packed, ...]] = {**made}
+    if known < len(numbers) and failing.may_be_entries(numbers):
+        for entry in (await failing.read_failing(session)).entries:
+            items[entry.number] = (Packed.of(orjson.dumps(entry_as_json(entry))),)
+    place = 0
+    while place < len(numbers):
+        end = numbers.index(left[0].arrived, place) if left else len(numbers)
+        yield [items.pop(number) for number in numbers[place:end] if number in items]
+        place = end
+        if left:
+            before = len(left)
+            made, left = await session.run(partial(make, left, sanitizes=False))
+            if len(left) == before:
+                made, left = await session.make(partial(make, left, sanitizes=True))
+            items |= made
+
+
+_Made = tuple[dict[int, tuple[Packed, Packed]], Sequence[ItemRow]]
+
+
+def _made(
+    service: Service, rows: Sequence[ItemRow], caller: Caller, *, as_gzip: bool, sanitizes: bool
+) -> _Made:
+    return packed_items(rows, service.bodies, service.parts, caller, as_gzip=as_gzip, sanitizes=sanitizes)

@@ -9,8 +9,7 @@ from starlette.responses import Response
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import Refused, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.ids import item_numbers
-from rss_pipeline.api.google_reader.streams import (
+from rss_pipeline.api.google_reader.parameters import (
     READ,
     READING_LIST,
     STARRED,
@@ -21,12 +20,14 @@ from rss_pipeline.api.google_reader.streams import (
     State,
     Stream,
     Tag,
+    in_microseconds,
+    item_numbers,
+    microseconds,
     read_stream,
     read_tag,
 )
 from rss_pipeline.api.google_reader.subscriptions.edits import folder_name
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
-from rss_pipeline.api.google_reader.times import in_microseconds, microseconds
 from rss_pipeline.reader import mark
 from rss_pipeline.reader.edit import add_folders
 from rss_pipeline.reader.feeds import FeedName

@@ -37,12 +37,12 @@ from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url, requested
 from rss_pipeline.api.pages.frame import Frame
 from rss_pipeline.api.pages.static import static_url
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.reader.accounts.preferences import Preferences
 from rss_pipeline.reader.images import public_images
+from rss_pipeline.reader.stores import Stores
 
 NAME = "rss_pipeline"
 STATE_COOKIE = "state"
@@ -211,7 +211,7 @@ def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
         "script-src": "'self'",
         "style-src": "'self'",
         "img-src": " ".join(
-            ["'self'", *(["https:", "http:"] if publisher_images else _public_images(stores))]
+            ["'self'", "data:", *(["https:", "http:"] if publisher_images else _public_images(stores))]
         ),
         "media-src": "'self' https: http:",
         "frame-src": " ".join(FRAME_HOSTS),

@@ -10,6 +10,7 @@ from rss_pipeline.api.docs_page import docs_page
 from rss_pipeline.api.document import PUBLIC
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import InfrastructureError, NoSession
+from rss_pipeline.reader.query import NOTHING
 
 router = APIRouter(tags=["about"])
 
@@ -27,7 +28,7 @@ async def about(request: Request) -> About:
     login no store is used."""
     try:
         caller = await signed_in(request)
-        await caller.read()
+        await caller.ask(NOTHING)
     except (ApiError, NoSession, InfrastructureError):
         return About(name="rss_pipeline", version=None)
     return About(name="rss_pipeline", version=request.app.state.version)

@@ -271,3 +271,20 @@ class Wishes:
     title: str | None = None
     folder: str | None = None
     wished_interval: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A feed, or a stream of it."""
+
+    feed_id: str
+    stream: str | None = None
+
+    def __str__(self) -> str:
+        return self.feed_id if self.stream is None else f"{self.feed_id}/{self.stream}"
+
+    @classmethod
+    def of(cls, text: str) -> "Member":
+        """The inverse of `str`."""
+        feed_id, slash, stream = text.partition("/")
+        return cls(feed_id, stream if slash else None)

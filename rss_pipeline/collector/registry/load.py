@@ -1,19 +1,19 @@
 """The reader of feeds.yaml: a Registry, or every mistake with its line and a correction.
 
-Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py`, `features/streams/entry.py` and
-`features/topics/registry_entry.py`; `pipeline.registry` brings it into the database.
+Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py` and `features/streams/entry.py`,
+those of features by them; `pipeline.registry` brings it into the database.
 """
 
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
-from rss_pipeline.collector.models.registry import Registry
+from rss_pipeline.collector.models.registry import KnownFeeds, Registry
 from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry
 from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.validate import member_place, unknown_key, validated
@@ -28,13 +28,14 @@ from rss_pipeline.collector.registry.yaml_nodes import (
     read_text,
 )
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.streams.entry import read_streams, stream_names
 from rss_pipeline.features.streams.model import StreamSpec
-from rss_pipeline.features.topics.registry_entry import KnownFeeds, own_topic_mistake, read_topics
 
 MAX_FEEDS = 500_000
 _EXAMPLE = "`- url: https://example.org/feed.xml`"
-_KEYS = ("feeds", "defaults", "topics")
+_FEATURE_KEYS = [feature.registry_key for feature in FEATURES if feature.registry_key is not None]
+_KEYS = ("feeds", "defaults", *(key.name for key in _FEATURE_KEYS))
 _DEFAULTED = tuple(FeedDefaults.model_fields)
 
 
@@ -46,7 +47,7 @@ class _Registered(NamedTuple):
 
 
 def load_registry(path: Path, *, environ: Mapping[str, str]) -> Registry:
-    """The feeds and topics of the file at `path`, in its order; the values of `${VAR}` are in `environ`.
+    """The content of the file at `path`, in its order; the values of `${VAR}` are in `environ`.
 
     A file that did not change since this process read it is not read again. Raises RegistryError with all
     mistakes of the file, also if it cannot be read.
@@ -61,7 +62,7 @@ def load_registry(path: Path, *, environ: Mapping[str, str]) -> Registry:
 
 
 def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> Registry:
-    """The feeds and topics of a YAML or JSON text; `path` is used in the RegistryError only."""
+    """The content of a YAML or JSON text; `path` is used in the RegistryError only."""
     root, mistakes = read_nodes(text)
     registry = Registry()
     if root is not None:
@@ -98,20 +99,20 @@ def _with_those_of_other_entries(
 
 
 def _registry(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> Registry:
-    if not isinstance(root, MappingNode):
-        known = _feeds(root, root.line, {}, environ, mistakes)
-        return Registry(tuple(known.specs.values()))
-    for name in root.items:
-        if name not in _KEYS:
+    values = root.items if isinstance(root, MappingNode) else {"feeds": root}
+    for name in values:
+        if isinstance(root, MappingNode) and name not in _KEYS:
             sentence = unknown_key(name, _KEYS)
             mistakes.append(Mistake(root.key_lines[name], member_place("", name), sentence))
     defaults: dict[str, Any] = {}
-    if "defaults" in root.items:
-        read = validated(FeedDefaults, root.items["defaults"], "defaults", environ, mistakes)
+    if "defaults" in values:
+        read = validated(FeedDefaults, values["defaults"], "defaults", environ, mistakes)
         defaults = read.model_dump(exclude_unset=True) if read else {}
-    known = _feeds(root.items.get("feeds"), root.line, defaults, environ, mistakes)
-    topics = read_topics(root.items.get("topics"), known, environ, mistakes)
-    return Registry(tuple(known.specs.values()), topics)
+    known = _feeds(values.get("feeds"), root.line, defaults, environ, mistakes)
+    of_features = {
+        key.name: key.read.load()(values.get(key.name), known, environ, mistakes) for key in _FEATURE_KEYS
+    }
+    return Registry(tuple(known.specs.values()), of_features)
 
 
 def _feeds(
@@ -141,7 +142,10 @@ def _feeds(
 def _known(
     feeds: SequenceNode, defaults: Mapping[str, Any], environ: Mapping[str, str], mistakes: list[Mistake]
 ) -> KnownFeeds:
-    found = [_registered(node, n, defaults, environ, mistakes) for n, node in enumerate(feeds.items)]
+    refusals = [key.refuses_url.load() for key in _FEATURE_KEYS if key.refuses_url is not None]
+    found = [
+        _registered(node, n, defaults, environ, mistakes, refusals) for n, node in enumerate(feeds.items)
+    ]
     registered = [each for each in found if each]
     _refuse_duplicates(registered, mistakes)
     streams = {each.spec.id: stream_names(each.entry.streams) for each in registered}
@@ -158,7 +162,12 @@ def _known(
 
 
 def _registered(
-    node: Node, index: int, defaults: Mapping[str, Any], environ: Mapping[str, str], mistakes: list[Mistake]
+    node: Node,
+    index: int,
+    defaults: Mapping[str, Any],
+    environ: Mapping[str, str],
+    mistakes: list[Mistake],
+    refusals: Sequence[Callable[[str, Mapping[str, str]], str | None]],
 ) -> _Registered | None:
     place = f"feeds[{index}]"
     if isinstance(node, ScalarNode):
@@ -174,8 +183,9 @@ def _registered(
             "a password in the URL and an Authorization header cannot be used together; keep one of them"
         )
         mistakes.append(Mistake(node.key_lines["headers"], f"{place}.headers", sentence))
-    if (own := own_topic_mistake(entry.url.url, environ)) is not None:
-        mistakes.append(Mistake(node.key_lines["url"], f"{place}.url", own))
+    for refuses in refusals:
+        if (refusal := refuses(entry.url.url, environ)) is not None:
+            mistakes.append(Mistake(node.key_lines["url"], f"{place}.url", refusal))
     streams = read_streams(entry.streams, f"{place}.streams", environ, mistakes)
     return _Registered(place, node, entry, _spec(entry, defaults, streams))
 

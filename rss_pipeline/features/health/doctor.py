@@ -212,8 +212,9 @@ def check_registry(
     specs = registry.feeds
     secret = sum(not spec.access.is_open for spec in specs)
     found = f"{settings.feeds_file}: {len(specs)} feeds, {secret} with headers or a password, all there"
-    if registry.topics:
-        found = f"{found}; {len(registry.topics)} topics"
+    for name, values in registry.of_features.items():
+        if values:
+            found = f"{found}; {len(values)} {name}"
     return Finding("feeds.yaml", "ok", found), specs
 
 

@@ -1,5 +1,6 @@
 """Lists of feeds from and to other readers, as OPML."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from fastapi import APIRouter, Request
@@ -21,9 +22,8 @@ from rss_pipeline.features.opml.service import (
     import_list,
     subscribed,
 )
-from rss_pipeline.storage.database import Result
-from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import list_names
+from rss_pipeline.reader.feeds import FeedName, feed_names, folders
+from rss_pipeline.reader.query import Query, together
 
 router = APIRouter(tags=["feeds"])
 
@@ -109,12 +109,16 @@ async def import_opml(request: Request, caller: SignedIn) -> Imported:
 )
 async def export(caller: SignedIn) -> Response:
     """The user's subscriptions as OPML, with titles and folders."""
-    found, folders = await caller.read_long(list_names(caller.user_id), list_folders(caller.user_id))
-    return await _exported(found, folders, now=caller.clock())
+    found = await caller.ask_long(_subscriptions(caller.user_id))
+    return await _exported(*found, now=caller.clock())
 
 
-async def _exported(found: Result, folders: Result, *, now: datetime) -> Response:
-    body = await run_in_threadpool(export_subscriptions, subscribed(found), folder_names(folders), now=now)
+def _subscriptions(user_id: str) -> Query[tuple[Sequence[FeedName], Sequence[str]]]:
+    return together(feed_names(user_id), folders(user_id))
+
+
+async def _exported(feeds: Sequence[FeedName], names: Sequence[str], *, now: datetime) -> Response:
+    body = await run_in_threadpool(export_subscriptions, subscribed(feeds), names, now=now)
     headers = {"Content-Disposition": 'attachment; filename="subscriptions.opml"'}
     return Response(body, media_type=MEDIA_TYPE, headers=headers)
 
@@ -156,10 +160,8 @@ _MOST_LINES = 20
 async def _export_call(call: Call) -> Response:
     """GET subscription/export: the subscriptions as OPML."""
     session = signed_in(call)
-    found, folders = await session.run(
-        lambda caller: caller.read(list_names(caller.user_id), list_folders(caller.user_id))
-    )
-    answer = await _exported(found, folders, now=call.service.clock())
+    found = await session.ask_long(_subscriptions(session.user_id))
+    answer = await _exported(*found, now=call.service.clock())
     answer.headers.update(PRIVATE)
     return answer
 

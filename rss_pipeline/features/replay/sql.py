@@ -11,7 +11,6 @@ from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.streams.sql import Judgement, judge_again
-from rss_pipeline.features.topics.stale import mark_stale, mark_stale_if
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
@@ -19,6 +18,7 @@ from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, ne
 from rss_pipeline.storage.items.tombstones import revive
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import compact, number
+from rss_pipeline.storage.stale import mark_stale, mark_stale_if
 
 _KEPT = ("id", "guid")
 READ = tuple(name for name in COLUMNS if name not in _KEPT)
@@ -81,7 +81,7 @@ def insert(
                     name="insert replayed items",
                     holds_item=chunk.alone,
                 ),
-                mark_stale_if(feed_id, *came),
+                *mark_stale_if(feed_id, *came),
                 judge_again(feed_id, judgement.judged, *came),
                 count_on(feed_id, at),
                 *next(of_streams, []),
@@ -186,9 +186,8 @@ def repair(
     for chunk in chunked_rows(rows):
         ids = compact(list(chunk.ids))
         source, new = _source(chunk)
-        _, _, rewritten, *_ = database.batch(
+        _, rewritten, *_ = database.batch(
             [
-                mark_stale(compact([feed_id])),
                 Statement(_KEEP, [instant(now), feed_id, ids], name="keep item versions"),
                 Statement(
                     _REWRITE.format(new=source),
@@ -197,6 +196,7 @@ def repair(
                     holds_item=chunk.alone,
                 ),
                 Statement(_DROP, [instant(now), ids], name="drop equal versions"),
+                *mark_stale(compact([feed_id])),
                 drop_where("items.id IN (SELECT value FROM json_each(?))", [ids]),
                 Statement(_PENDING, [feed_id, ids], name="mark images pending"),
                 note_change_of_items(),

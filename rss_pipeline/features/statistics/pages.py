@@ -38,6 +38,7 @@ from rss_pipeline.features.statistics.sql import FeedRoom, VisitDay, feed_room, 
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.users import is_owner
 from rss_pipeline.reader.feeds import visits, with_visits
+from rss_pipeline.reader.query import Query
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 
@@ -93,8 +94,8 @@ async def of_a_feed(
     )
 
     def measure(caller: Caller) -> tuple[FeedRoom, Objects]:
-        [room] = caller.read(room_of(caller.user_id, id))
-        return feed_room(room), backups_of(request.app.state.stores.objects, id)
+        room = caller.ask(Query.of(room_of(caller.user_id, id), feed_room))
+        return room, backups_of(request.app.state.stores.objects, id)
 
     room, backups = await _kept_of(caller, ("room", id), measure)
     return page(

@@ -9,5 +9,6 @@ FEATURE = Feature(
         "streams": Part("streams.cli:streams"),
     },
     dagster=Part("streams.dagster:parts"),
+    partition_keys=Part("streams.report:register_streams"),
     status=(Part("streams.output:status_section"),),
 )

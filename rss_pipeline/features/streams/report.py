@@ -17,8 +17,10 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.features.streams.states import Known, StreamChange, stream_changes
 from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.partitions import KEYS_AT_ONCE, STREAMS
+from rss_pipeline.orchestration.partitions import KEYS_AT_ONCE, STREAMS, add_keys, missing_keys
+from rss_pipeline.orchestration.registry_partitions import remove_others
 from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS, version_tags
+from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.database import Database
 
@@ -54,6 +56,13 @@ def report_judged(
         if (change.members or known[change.key].members) and _Version.now(change) != known[change.key]
     ]
     return _batches(changes)
+
+
+def register_streams(_: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> None:
+    """Bring the partition keys of streams up to date: `feed/stream` for each of feeds.yaml."""
+    keys = [f"{spec.id}/{each.name}" for spec in synced.specs for each in spec.streams]
+    add_keys(instance, STREAMS, missing_keys(instance, STREAMS, keys))
+    remove_others(instance, STREAMS, keys)
 
 
 def judge_changed(context: dg.OpExecutionContext, session: Session) -> None:

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.streams.model import FieldMatcher, StreamSpec
 from rss_pipeline.features.streams.sql import Judgement, drop_streams, end_judgement, stored_items, unjudged
 from rss_pipeline.features.streams.states import stream_states
-from rss_pipeline.features.topics.model import Member
 from rss_pipeline.storage.database import Database
 
 

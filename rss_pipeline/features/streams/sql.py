@@ -12,10 +12,10 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.features.streams.model import StreamSpec, streams_of_json
-from rss_pipeline.features.topics.stale import mark_stale_if
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, chunked, compact, number, storable
+from rss_pipeline.storage.stale import mark_stale_if
 
 _PIECE_BYTES = 400_000
 """Size of the items of one group: its statements have them three times beside up to a megabyte of rows."""
@@ -66,7 +66,7 @@ class Judgement:
         for piece in chunked(pairs, most=_PIECE_BYTES):
             params: list[Value] = [self.feed_id, judged, self.token, self.token, piece]
             yield [
-                mark_stale_if(
+                *mark_stale_if(
                     self.feed_id,
                     f"(EXISTS ({_LEAVING}) OR EXISTS ({_JOINING}))",
                     [],

@@ -3,16 +3,16 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.iri import published_url
 from rss_pipeline.collector.parse.pictures import is_picture
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.features.topics.choice import Chosen
 from rss_pipeline.features.topics.html_cache import Published, PublishedHtml
 from rss_pipeline.features.topics.ids import entry_id, feed_urn
-from rss_pipeline.features.topics.iri import published_url
 from rss_pipeline.features.topics.model import TopicContent, TopicSpec
 from rss_pipeline.features.topics.values import Candidate, PublicImage, SourceFeed
 
@@ -179,8 +179,3 @@ def _feed_title(feed: SourceFeed) -> str:
 
 def _copy(topic: TopicSpec, item: Candidate) -> Copy:
     return Copy(member=str(topic.of[item.member]), title=_feed_title(item.feed), url=published_url(item.link))
-
-
-def rfc3339(at: datetime) -> str:
-    """The instant in UTC as RFC 3339 has it, without fractions."""
-    return f"{at.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()}Z"

@@ -6,14 +6,14 @@ Topics are published by features.topics; here is only what may be written.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, ClassVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.models.feed import Member
+from rss_pipeline.collector.models.registry import KnownFeeds
 from rss_pipeline.collector.registry.entry import STRICT
 from rss_pipeline.collector.registry.feed_url import read_url, same_as
 from rss_pipeline.collector.registry.validate import EntryModel, member_place, validated
@@ -37,7 +37,6 @@ from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Mistake, Nod
 from rss_pipeline.features.topics.model import (
     DEFAULT_TOPIC_EVERY,
     DEFAULT_TOPIC_ITEMS,
-    Member,
     TopicContent,
     TopicSpec,
 )
@@ -61,17 +60,6 @@ PUBLIC_URLS = (
 """Variables with an address under which the objects `topics/...` are public."""
 
 _EXAMPLE = "`news: {of: [one-feed, another-feed]}`"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownFeeds:
-    """The feeds that a topic may name; `streams` has the names that each feed has in the file."""
-
-    specs: Mapping[str, FeedSpec]
-    """Without those that have mistakes."""
-    streams: Mapping[str, frozenset[str]]
-    is_complete: bool
-    """False if the id of some feed is not known because of a mistake there."""
 
 
 def _members(value: object) -> Sequence[Node]:

@@ -1,6 +1,6 @@
 """The ops of a poll after `claim`, from `fetch` to `report`: shared by the asset and the job `poll_feeds`.
 
-Each body calls pipeline/visits or reporting/. The ops of a replay are in replay.py.
+Each body calls pipeline/visits or reporting/. The ops of a replay are in features/replay.
 https://docs.dagster.io/guides/build/ops
 """
 

@@ -56,7 +56,7 @@ def write_feeds(
         changed = parse_registry(after, path=path, environ=environ)
         written = changed.feeds
         is_whole = written[: len(specs)] == specs and len(written) == len(specs) + len(entries)
-        if not is_whole or changed.topics != known.topics:
+        if not is_whole or changed.of_features != known.of_features:
             raise RegistryError(str(path), ["new entries would change others; add them by hand"])
         registry_changes(written, rows, path=str(path))
         mark = codecs.BOM_UTF8 if path.exists() and path.read_bytes().startswith(codecs.BOM_UTF8) else b""

@@ -49,7 +49,7 @@ class OpenedBackup:
     """As it was then: the codec that it had shown, and what identified its items."""
     document: Document
     secrets: Secrets
-    """Those that the backup's metadata marks in it."""
+    """The ones that the backup's metadata marks in it."""
 
 
 def open_backup(feed: Feed, key: str, *, objects: ObjectStore, folder: Path) -> OpenedBackup | None:

@@ -14,10 +14,7 @@ from rss_pipeline.errors import NoSession, StorageRejected
 from rss_pipeline.reader.accounts.kept_results import KeptResults, Look, Version
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import sessions, users
-from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
 from rss_pipeline.storage.database import Database, Result, Statement
-
-__all__ = ["REQUEST_SECONDS", "Caller", "SessionKey"]
 
 T = TypeVar("T")
 

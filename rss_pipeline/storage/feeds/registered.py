@@ -15,7 +15,6 @@ from rss_pipeline.collector.models.registry import EXAMPLE_URLS
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.features.streams.model import streams_to_json
-from rss_pipeline.features.topics.stale import mark_stale
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.claimable import SUSPECT, UNLEASED
 from rss_pipeline.storage.feeds.feed_row import NUMBER_COLUMNS
@@ -23,6 +22,7 @@ from rss_pipeline.storage.feeds.holds import leave_address, release_listed
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, register_streams, take_out
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number, seconds
+from rss_pipeline.storage.stale import mark_stale
 
 _MANY = 3
 """Registries of so many feeds are protected against losing more than half at once."""
@@ -203,7 +203,7 @@ def apply(
         ids = [spec["id"] for spec in json.loads(chunk)]
         batches.append(
             [
-                mark_stale(compact(ids)),
+                *mark_stale(compact(ids)),
                 *release_listed(compact(ids), now=now),
                 Statement(_UPSERT, [chunk], name="write registry"),
                 *(register_streams(chunk) if has_streams else ()),

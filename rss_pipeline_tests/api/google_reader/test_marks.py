@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.api.google_reader.ids import long_id
+from rss_pipeline.api.google_reader.parameters import long_id
 from rss_pipeline.reader.mark import undo_mark, undoable
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import Phone, arrive

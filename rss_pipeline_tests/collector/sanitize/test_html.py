@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from rss_pipeline.collector.sanitize.html import text_of
+from rss_pipeline.collector.sanitize.html import safe_html, text_of
 from rss_pipeline.features.topics.html_cache import published_html
 from rss_pipeline_tests.features.topics.candidates import candidate, feed
 from rss_pipeline_tests.support.cost import costs_less_than
@@ -171,3 +171,25 @@ def test_html_with_absolute_references_only_is_cleaned_as_any_other() -> None:
     )
     assert "onclick" not in (published(own) or "")
     assert "javascript" not in (published(absolute) or "")
+
+
+_PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+@pytest.mark.parametrize(
+    ("html", "safe"),
+    [
+        (f"<p>a</p><img src='{_PNG}' alt=b>", f'<p>a</p><img src="{_PNG}" alt="b">'),
+        (f"<math><mi>x</mi></math><img src={_PNG}>", f'<math><mi>x</mi></math><img src="{_PNG}">'),
+        (f"<img src={_PNG} data-src=https://a.example/b.jpg>", '<img src="https://a.example/b.jpg">'),
+        (f"<a href={_PNG}>a</a>", "<a>a</a>"),
+        (f"<a href='\x01 d\ta\nta:text/html,b'>a</a><img src={_PNG}>", f'<a>a</a><img src="{_PNG}">'),
+        (f"<iframe src=data:text/html,a></iframe><img src={_PNG}>", f'<img src="{_PNG}">'),
+        (f"<blockquote cite={_PNG}>a</blockquote>", "<blockquote>a</blockquote>"),
+        ("<img src=data:image/svg+xml;base64,AAAA alt=a>", '<img alt="a">'),
+        ("<img src='data:image/png,<script>' alt=a>", '<img alt="a">'),
+        ("<img src='data:text/html;base64,AAAA' alt=data:image/>", '<img alt="data:image/">'),
+    ],
+)
+def test_an_image_in_its_own_address_stays_and_nothing_else_has_such_an_address(html: str, safe: str) -> None:
+    assert safe_html(html, bases=()) == safe

@@ -1,4 +1,4 @@
-"""Who may join a fleet: each refusal is a sentence that says what to do, and no name has two machines."""
+"""Joining a fleet: each refusal is a sentence that says what to do, and no name has two machines."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the health checks ask: every question names exactly the feeds it concerns, on both databases."""
+"""Queries of the health checks: every question names exactly the feeds it concerns, on both databases."""
 
 from datetime import datetime, timedelta
 

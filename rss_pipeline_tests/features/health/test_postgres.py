@@ -22,7 +22,7 @@ from rss_pipeline_tests.support.services.redis_server import RedisServer
 
 @pytest.fixture
 def url(running_postgres: Postgres) -> str:
-    """Of a database with the schema."""
+    """The size of a database with the schema."""
     running_postgres.execute("postgres", "DROP DATABASE IF EXISTS examined WITH (FORCE)")
     running_postgres.create("examined")
     database = PostgresDatabase(running_postgres.url("examined"), where="examined")

@@ -1,4 +1,4 @@
-"""What users have read and starred, after a replay: the same, item by item."""
+"""Read states and stars after a replay: the same, item by item."""
 
 import pytest
 

@@ -8,14 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import Feed, Member
 from rss_pipeline.collector.models.item import FeedHeader, Item, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.features.streams import sql as streams
 from rss_pipeline.features.streams import states
 from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
-from rss_pipeline.features.topics import topics
-from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.features.topics import sql
+from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.storage.values import NOW, claim_one, closing, inserts, response
 
@@ -87,7 +87,7 @@ def state(database: Database, name: str = "jane") -> states.StreamState:
 
 def with_topic(database: Database, *of: str) -> None:
     topic = TopicSpec(id="t", of=tuple(map(Member.of, of)))
-    topics.apply(database, topics.topic_changes([topic], database.batch([topics.STORED_TOPICS])[0].rows))
+    sql.write_topics(database, sql.topic_changes([topic], database.batch([sql.STORED_TOPICS])[0].rows))
     published(database)
 
 

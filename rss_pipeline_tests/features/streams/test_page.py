@@ -19,7 +19,7 @@ def test_the_blocks_at_its_beginning_are_a_feeds_yaml() -> None:
     feeds, topics = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
     registry = parse_registry(f"{feeds}{topics}", path=Path("feeds.yaml"), environ={})
     assert [stream.name for stream in registry.feeds[0].streams] == ["haruna", "minami", "staff", "sound"]
-    assert [topic.id for topic in registry.topics] == ["no3b", "sounds"]
+    assert [topic.id for topic in registry.of_features["topics"]] == ["no3b", "sounds"]
 
 
 def test_the_blocks_of_feeds_yaml_md_are_one_as_well() -> None:
@@ -27,7 +27,7 @@ def test_the_blocks_of_feeds_yaml_md_are_one_as_well() -> None:
     feeds, topics = re.findall(r"```yaml\n((?:feeds:\n[^`]*streams:|topics:).*?)```", page, flags=re.DOTALL)
     natalie = "  - url: https://natalie.example/\n    id: natalie\n"
     registry = parse_registry(f"{feeds}{natalie}{topics}", path=Path("feeds.yaml"), environ={})
-    assert len(registry.topics) == 1
+    assert len(registry.of_features["topics"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_many_members_fit_into_batches_of_d1(sqlite: SqliteDatabase) -> None:
 
 
 class TestState:
-    """What documents leave in `streams`."""
+    """The rows that documents leave in `streams`."""
 
     @pytest.fixture
     def known(self, database: Database) -> Database:

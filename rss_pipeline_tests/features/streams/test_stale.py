@@ -15,8 +15,8 @@ from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.storage.feeds import forget
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.features.replay.replays import drop_database, replayed, restored
+from rss_pipeline_tests.features.replay.test_revive import LONG_AGO
 from rss_pipeline_tests.features.retention.archive import age, cleaned
-from rss_pipeline_tests.features.retention.test_revive import LONG_AGO
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE

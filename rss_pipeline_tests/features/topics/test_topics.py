@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
-from rss_pipeline.features.topics import topics
-from rss_pipeline.features.topics.model import Member, TopicSpec
-from rss_pipeline.features.topics.stale import mark_stale
+from rss_pipeline.features.topics import sql
+from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.stale import mark_stale
 from rss_pipeline_tests.storage.values import register, spec
 
 
@@ -17,10 +18,10 @@ def topic(id: str, *of: str, **keys: object) -> TopicSpec:
     return TopicSpec(id=id, of=tuple(map(Member.of, of)), **keys)  # type: ignore[arg-type]
 
 
-def sync(database: Database, *specs: TopicSpec) -> topics.TopicChanges:
-    stored = database.batch([topics.STORED_TOPICS])[0].rows
-    changes = topics.topic_changes(specs, stored)
-    topics.apply(database, changes)
+def sync(database: Database, *specs: TopicSpec) -> sql.TopicChanges:
+    stored = database.batch([sql.STORED_TOPICS])[0].rows
+    changes = sql.topic_changes(specs, stored)
+    sql.write_topics(database, changes)
     return changes
 
 
@@ -78,7 +79,7 @@ def test_a_topic_that_left_is_published_once_more_and_comes_back(database: Datab
 def test_news_of_a_feed_count_in_its_topics_alone(database: Database) -> None:
     sync(database, topic("t", "a", "b"), topic("u", "b/one"), topic("v", "c"))
     published(database)
-    database.batch([mark_stale(compact(["a", "b"])), mark_stale(compact(["a"]))])
+    database.batch([*mark_stale(compact(["a", "b"])), *mark_stale(compact(["a"]))])
     assert stale(database) == {"t": 2, "u": 1, "v": 0}
 
 

@@ -1,4 +1,4 @@
-"""What the UI tells: where things come from, what a poll was, what the registry became; and whose all is."""
+"""The words of the UI: sources, the result of a poll, changes of the registry, owners."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -137,7 +137,7 @@ def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(pipeli
 
 
 def where(pipeline: DagsterPipeline) -> dict[str, tuple[Any, ...]]:
-    """Of each asset its kinds, and by the names that Dagster knows: its table, in what, and its objects."""
+    """The kinds of each asset, and by the names that Dagster knows: its table, in what, and its objects."""
     names = ("dagster/table_name", "dagster/storage_kind", "dagster/uri")
     return {
         node.key.to_user_string(): (node.kinds, *(node.metadata.get(name) for name in names))

@@ -1,4 +1,4 @@
-"""What is read of this machine: interfaces, and the ports of programs of Dagster and of this project."""
+"""Facts of this machine: interfaces, and the ports of programs of Dagster and of this project."""
 
 import subprocess
 import sys

@@ -1,10 +1,7 @@
 """Subscribing and leaving: what is unread at first, who may, and what becomes of the feed."""
 
-from datetime import timedelta
-
 import pytest
 
-from rss_pipeline.features.retention.sql import due_slices, retire
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import listing
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Filter, Scope, Shown
@@ -29,7 +26,7 @@ UNREAD = Filter(is_read=False)
 
 
 def test_of_a_known_feed_the_newest_fifty_items_are_unread(two: Database) -> None:
-    """Those of the document that has the fifty-first are chosen by their dates: its newest came in first."""
+    """Items of the document that has the fifty-first are chosen by their dates: its newest came in first."""
     dated = [item(f"old{n}", pub_date=NOW - n * DAY) for n in range(70)]
     visit(two, dated, id="a")
     arrive(two, "a", "new1", "new2")
@@ -150,21 +147,3 @@ def test_states_and_stars_go_with_the_subscription(two: Database) -> None:
     subscribed(two, "ann", "a")
     assert guids(two, "ann", Filter(is_starred=True)) == []
     assert unread(two, "ann") == {"a": 2}
-
-
-def test_an_item_that_somebody_starred_is_not_retired(two: Database) -> None:
-    subscribed(two, "ann", "a")
-    arrive(two, "a", "1", "2")
-    two.batch(star_items("ann", chosen(two, "a", ["1"]), at=NOW))
-    change(two, "UPDATE items SET arrived = arrived - 31536000000000")
-    change(two, "UPDATE item_states SET arrived = arrived - 31536000000000")
-    due = {
-        guid
-        for slice in due_slices(two, NOW + timedelta(days=400), keep_days=1)
-        for id in slice.items
-        for guid in [row["guid"] for row in two.query("SELECT guid FROM items WHERE id = ?", [id]).rows]
-    }
-    assert due == {"2"}
-    ids = [row["id"] for row in two.query("SELECT id FROM items").rows]
-    assert len(retire(two, ids, [])) == 1, "starred after the list of due items was read"
-    assert guids(two, "ann", Filter()) == ["1"]

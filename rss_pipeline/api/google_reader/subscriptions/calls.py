@@ -10,7 +10,7 @@ from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import Refused, as_json, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.streams import (
+from rss_pipeline.api.google_reader.parameters import (
     READING_LIST,
     STARRED,
     Feed,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.call import SignedIn
-from rss_pipeline.api.google_reader.streams import Feed, FeedAddress, FeedStream
+from rss_pipeline.api.google_reader.parameters import Feed, FeedAddress, FeedStream
 from rss_pipeline.collector.registry.feed_url import completed, same_as
 from rss_pipeline.reader.feeds import FeedName, feed_names
 

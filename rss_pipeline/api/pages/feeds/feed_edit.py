@@ -1,4 +1,6 @@
-"""The changes that a user can make to a subscription (title, folder, interval, end) and to its address."""
+"""The changes that a user can make to a subscription (title, folder, interval, end) and to its address; and
+its backups, for the owner.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +8,7 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.asgi import Scope, header
@@ -22,13 +25,16 @@ from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, ta
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
+from rss_pipeline.api.problems import ApiError
 from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader import edit as editing
+from rss_pipeline.reader.accounts.users import is_owner
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed, address_rights
 from rss_pipeline.reader.failures import failing_feeds
-from rss_pipeline.reader.feeds import FeedRow, star_count_of_feed, visits, with_visits
+from rss_pipeline.reader.feeds import FeedRow, has_feed, star_count_of_feed, visits, with_visits
+from rss_pipeline.reader.kept_documents import kept_document, kept_documents
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
 from rss_pipeline.settings import Settings
@@ -210,3 +216,50 @@ def offered_intervals(chosen: int | None) -> Mapping[int, str]:
     if chosen is None or chosen in INTERVALS:
         return INTERVALS
     return dict(sorted({**INTERVALS, chosen: f"every {chosen // 60} minutes"}.items()))
+
+
+# The backups of a feed, for the owner: a list, and each document as it was served.
+
+_ON_A_PAGE = 25
+
+
+@router.get("/feeds/{id}/backups")
+async def backups(request: Request, caller: SignedIn, id: str, before: str | None = None) -> Response:
+    """Backups, newest first."""
+    frame, owns = await read_frame(caller, is_owner(caller.user_id))
+    feed = next((each for each in frame.feeds if each.feed_id == id), None)
+    if feed is None or not owns:
+        raise _not_there()
+    objects = caller.stores.objects
+    found = await run_in_threadpool(kept_documents, objects, id, before=before, limit=_ON_A_PAGE)
+    return page(request, "backups.html", frame=frame, title="Backups", feed=feed, found=found, before=before)
+
+
+@router.get("/feeds/{id}/backups/{name}")
+async def document(caller: SignedIn, id: str, name: str) -> Response:
+    """A document as it was served, to be saved: a browser never shows it as a page of ours."""
+    owns = await caller.ask(together(is_owner(caller.user_id), has_feed(caller.user_id, id)))
+    if not all(owns):
+        raise _not_there()
+    body = await run_in_threadpool(kept_document, caller.stores.objects, id, name)
+    if body is None:
+        raise ApiError(
+            "not_found",
+            "This feed has no such backup.",
+            what_to_do="Old backups are removed by the daily clean.",
+        )
+    headers = {
+        "Content-Disposition": f'attachment; filename="{id}-{name.replace(":", "")}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, no-store",
+    }
+    return Response(body, headers=headers, media_type="application/octet-stream")
+
+
+def _not_there() -> ApiError:
+    return ApiError(
+        "not_found",
+        "This page is only there for the owner of the reader, and for feeds that the owner reads.",
+        what_to_do="The owner is the user who was added first.",
+    )

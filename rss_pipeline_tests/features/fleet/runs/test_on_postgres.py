@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 
 def rows(pipeline: DagsterPipeline, sql: str) -> list[tuple[Any, ...]]:
-    """Of Dagster's tables and ours, in one database."""
+    """The schemas of Dagster's tables and ours, in one database."""
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         found = connection.execute(sql.encode())
         return found.fetchall() if found.description else []

@@ -6,14 +6,36 @@ the database's clock.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.features.topics.model import TopicSpec
-from rss_pipeline.features.topics.stale import STALE
-from rss_pipeline.storage.database import Database, Statement, one
-from rss_pipeline.storage.sql import EXPIRY, NOW, compact, new_token, number, storable
+from rss_pipeline.storage.database import Database, Row, Statement, one
+from rss_pipeline.storage.sql import EXPIRY, NOW, chunked, compact, new_token, number, storable
+
+# The mark on topics that are to be published again.
+#
+# The mark counts: a publication takes back what it has read, and not what came meanwhile.
+
+STALE = f"stale = topics.stale + 1, stale_at = coalesce(topics.stale_at, {NOW})"
+"""The mark on a row of topics."""
+MARK_STALE = Statement(
+    f"UPDATE topics SET {STALE} WHERE id IN (SELECT topic_id FROM topic_members WHERE feed_id {{feeds}})",
+    name="mark topics stale",
+)
+"""Mark all topics with some feeds."""
+
+
+def mark_topics_stale(database: Database, topic_ids: Sequence[str]) -> None:
+    """Mark these topics: they are published again, although nothing of them changed."""
+    for chunk in chunked(map(compact, topic_ids)):
+        database.query(
+            f"UPDATE topics SET {STALE} WHERE id IN (SELECT value FROM json_each(?))",
+            [chunk],
+            name="mark topics stale",
+        )
+
 
 LEASE_SECONDS = 120
 INDEX = "index"
@@ -255,3 +277,173 @@ def topic_ids(database: Database) -> list[str]:
     """The topics of the registry."""
     rows = database.query("SELECT id FROM topics WHERE removed = 0 ORDER BY id", name="list topics").rows
     return [row["id"] for row in rows]
+
+
+# The topics table as the registry writes it.
+#
+# `topic_changes` is a pure decision; only `write_topics` writes.
+
+STORED_TOPICS = Statement("SELECT id, definition, removed FROM topics ORDER BY id", name="read topics")
+"""Every topic with its last definition, also those that left the registry (`removed`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicChanges:
+    """The changes that a registry makes to the topics table."""
+
+    written: tuple[TopicSpec, ...] = ()
+    """New ones, changed ones, and those that came back."""
+    removed: tuple[str, ...] = ()
+    """The topics that are no longer listed. Their documents stay, and are published once more, marked as
+    such."""
+    count: int = 0
+    """All topics of the registry."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.written or self.removed)
+
+    def __str__(self) -> str:
+        if not (self.count or self.written):
+            return ""
+        return (
+            f"{self.count} topics: {len(self.written)} new or changed, {len(self.removed)} no longer listed"
+        )
+
+
+def topic_changes(specs: Iterable[TopicSpec], rows: Iterable[Row]) -> TopicChanges:
+    """Compare the topics of a registry with the rows of STORED_TOPICS."""
+    wanted = {spec.id: spec for spec in specs}
+    known = {row["id"]: row for row in rows}
+    return TopicChanges(
+        written=tuple(
+            spec
+            for id, spec in wanted.items()
+            if id not in known or known[id]["removed"] or known[id]["definition"] != spec.to_json()
+        ),
+        removed=tuple(sorted(id for id, row in known.items() if not row["removed"] and id not in wanted)),
+        count=len(wanted),
+    )
+
+
+def sync_topics(database: Database, specs: Iterable[TopicSpec], rows: Iterable[Row]) -> TopicChanges:
+    """Bring the topics of a registry into the database, which has these rows of STORED_TOPICS."""
+    changes = topic_changes(specs, rows)
+    write_topics(database, changes)
+    return changes
+
+
+def write_topics(database: Database, changes: TopicChanges) -> None:
+    """Write a registry's changes; each topic that is written or removed is to be published again.
+
+    A removed topic has no members any more, so that no news of a feed requests its publication.
+    """
+    topics = (
+        compact(
+            {"id": spec.id, "definition": spec.to_json(), "feeds": sorted({one.feed_id for one in spec.of})}
+        )
+        for spec in changes.written
+    )
+    for chunk in chunked(topics):
+        database.batch(
+            [
+                Statement(_UPSERT, [chunk], name="write topics"),
+                Statement(_DROP_MEMBERS, [chunk], name="drop members of topics"),
+                Statement(_ADD_MEMBERS, [chunk], name="write members of topics"),
+                MARK_INDEX,
+            ]
+        )
+    for chunk in chunked(map(compact, changes.removed)):
+        among = "IN (SELECT value FROM json_each(?))"
+        database.batch(
+            [
+                Statement(
+                    f"UPDATE topics SET removed = 1, {STALE} WHERE id {among}",
+                    [chunk],
+                    name="mark topics removed",
+                ),
+                Statement(
+                    f"DELETE FROM topic_members WHERE topic_id {among}",
+                    [chunk],
+                    name="drop members of topics",
+                ),
+            ]
+        )
+
+
+_UPSERT = f"""INSERT INTO topics (id, definition, stale_at)
+  SELECT json_extract(value, '$.id'), json_extract(value, '$.definition'), {NOW} FROM json_each(?) WHERE true
+  ON CONFLICT (id) DO UPDATE SET definition = excluded.definition, removed = 0, {STALE}"""
+_OF = "json_extract(v.value, '$.id')"
+_DROP_MEMBERS = f"""DELETE FROM topic_members WHERE (topic_id, feed_id) IN (
+  SELECT m.topic_id, m.feed_id FROM json_each(?) AS v JOIN topic_members AS m ON m.topic_id = {_OF}
+  WHERE m.feed_id NOT IN (SELECT value FROM json_each(v.value, '$.feeds')))"""
+_ADD_MEMBERS = f"""INSERT INTO topic_members (topic_id, feed_id)
+  SELECT {_OF}, f.value FROM json_each(?) AS v, json_each(v.value, '$.feeds') AS f WHERE true
+  ON CONFLICT (topic_id, feed_id) DO NOTHING"""
+
+
+# The topics with their publications, for people and for metrics. Reads only.
+
+LATE = timedelta(hours=6)
+"""A change is published by the poll that brings it, or by the next one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicState:
+    """A topic of the registry, and its documents."""
+
+    spec: TopicSpec
+    entries: int | None
+    """None before the first publication, as `published_at`."""
+    bytes: int
+    """Size of both documents."""
+    published_at: datetime | None
+    """The time at which a document last changed."""
+    stale_at: datetime | None
+    """The time of the first change that is not published yet."""
+    error: str | None
+    """Why the last publication failed; None after one that did not."""
+
+    def due_at(self) -> datetime | None:
+        """The time from which the next publication is due; None where nothing changed."""
+        if self.stale_at is None or self.published_at is None:
+            return self.stale_at
+        return max(self.stale_at, self.published_at + self.spec.every)
+
+    def warning(self, now: datetime) -> str | None:
+        """A sentence where readers do not have what was collected."""
+        due = self.due_at()
+        if due is None:
+            return None
+        if self.error is not None:
+            return f"not published: {self.error}"
+        if now - due < LATE:
+            return None
+        hours = int((now - due) / timedelta(hours=1))
+        return (
+            f"a change has waited for {hours} hours to be published: the next poll does it, or"
+            f" `rss-pipeline publish {self.spec.id}`"
+        )
+
+
+def topic_states(database: Database) -> list[TopicState]:
+    """The topics of the registry, by id."""
+    rows = database.query(
+        """SELECT definition, entries, published_at, CASE WHEN stale > 0 THEN stale_at END AS stale_at, error,
+        (SELECT coalesce(sum(bytes), 0) FROM published_files
+          WHERE key IN ('topics/' || id || '.json', 'topics/' || id || '.atom')) AS bytes
+        FROM topics WHERE removed = 0 ORDER BY id""",
+        name="read topics and publications",
+    ).rows
+    return [
+        TopicState(
+            spec=TopicSpec.of_json(row["definition"]),
+            entries=None if row["entries"] is None else int(row["entries"]),
+            bytes=int(row["bytes"]),
+            published_at=from_instant(row["published_at"]),
+            stale_at=from_instant(row["stale_at"]),
+            error=row["error"],
+        )
+        for row in rows
+    ]

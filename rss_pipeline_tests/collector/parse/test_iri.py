@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rss_pipeline.collector.parse import iri
+from rss_pipeline.collector.parse.iri import is_absolute_iri, published_url
 from rss_pipeline.collector.parse.links import absolute
-from rss_pipeline.features.topics import iri
-from rss_pipeline.features.topics.iri import is_absolute_iri, published_url
 
 
 @pytest.mark.parametrize(
