@@ -7,7 +7,7 @@ from benchmarks.run import Verdict
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.reader.accounts.login import LoginRefused, log_in
-from rss_pipeline.reader.accounts.secret import reader_secret
+from rss_pipeline.reader.accounts.tokens import reader_secret
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 

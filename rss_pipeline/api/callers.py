@@ -14,9 +14,9 @@ from starlette.concurrency import run_in_threadpool
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, NoSession
-from rss_pipeline.reader.accounts.callers import REQUEST_SECONDS, Caller, SessionKey
+from rss_pipeline.reader.accounts.callers import Caller, SessionKey
 from rss_pipeline.reader.query import Query
-from rss_pipeline.reader.stores import Stores
+from rss_pipeline.reader.stores import REQUEST_SECONDS, Stores
 
 T = TypeVar("T")
 

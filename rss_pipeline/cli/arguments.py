@@ -73,7 +73,7 @@ def one_member(database: Database, text: str) -> Member:
 def subscribe_reader(settings: Settings, database: Database, ids: Sequence[str]) -> str | None:
     """Subscribe the user of an installation that has just one to feeds that were added to feeds.yaml; return
     a sentence on who reads them, None where there is no user."""
-    from rss_pipeline.reader.listed_feeds import only_user, read_list, subscribe_listed
+    from rss_pipeline.reader.subscribe import only_user, read_list, subscribe_listed
     from rss_pipeline.storage.accounts import users
 
     now = utc_now()

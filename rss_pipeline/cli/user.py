@@ -61,7 +61,7 @@ def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> Non
 def subscribe(settings: Settings, name: str, feed: tuple[str, ...], all_feeds: bool) -> None:
     """Subscribe the user NAME to each FEED, an id or URL or a part of one, or to all feeds of feeds.yaml."""
     from rss_pipeline.reader.accounts.users import find_user
-    from rss_pipeline.reader.listed_feeds import read_list, subscribe_named
+    from rss_pipeline.reader.subscribe import read_list, subscribe_named
 
     if all_feeds == bool(feed):
         raise click.UsageError("name feeds, or give --all")
@@ -170,7 +170,7 @@ def remove(settings: Settings, name: str, yes: bool) -> None:
 
 
 def _subscribe_all(settings: Settings, database: "Database", user_id: str, name: str) -> None:
-    from rss_pipeline.reader.listed_feeds import left_out, read_list, subscribe_listed
+    from rss_pipeline.reader.subscribe import left_out, read_list, subscribe_listed
 
     read_list(database, settings, now=utc_now())
     count = subscribe_listed(database, user_id, at=utc_now())

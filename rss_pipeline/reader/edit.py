@@ -13,18 +13,18 @@ from typing import Literal, TypedDict, Unpack
 
 from rss_pipeline.collector.registry.feed_url import other_form, same_as
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.addresses import (
-    AddressRefused,
-    address_policy,
-    known_feeds,
-    read_address,
-)
 from rss_pipeline.reader.query import Query
 from rss_pipeline.reader.refresh import (
     NotSubscribed,
     RefreshAnswer,
     answer_to,
     new_request,
+)
+from rss_pipeline.reader.subscribe import (
+    AddressRefused,
+    address_policy,
+    known_feeds,
+    read_address,
 )
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one

@@ -11,7 +11,7 @@ from rss_pipeline.environment import CONTACT_WANTED, is_contact
 from rss_pipeline.errors import CodeRefused, ContactRefused, StorageRejected
 from rss_pipeline.reader.accounts.passwords import hash_password
 from rss_pipeline.reader.accounts.users import check_new_name
-from rss_pipeline.reader.listed_feeds import read_list, wanted_listed
+from rss_pipeline.reader.subscribe import read_list, wanted_listed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.accounts import users as first_user_code

@@ -12,8 +12,7 @@ from rss_pipeline.pipeline.adding.add import visit_found
 from rss_pipeline.pipeline.adding.find import Found, find_feed
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visits
-from rss_pipeline.reader.addresses import known_feeds
-from rss_pipeline.reader.subscribe_many import AddressedFeed, named_statements, plan_subscriptions
+from rss_pipeline.reader.subscribe import AddressedFeed, known_feeds, named_statements, plan_subscriptions
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feeds import urls_by_id

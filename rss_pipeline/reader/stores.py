@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeVar, cast
 
 from rss_pipeline.features import FEATURES
-from rss_pipeline.reader.accounts.kept_results import KeptResults
-from rss_pipeline.reader.accounts.secret import reader_secret
+from rss_pipeline.reader.accounts.callers import KeptResults
+from rss_pipeline.reader.accounts.tokens import reader_secret
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
 from rss_pipeline.storage.backends.connect import open_database, open_objects

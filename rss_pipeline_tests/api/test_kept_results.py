@@ -17,8 +17,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import image_task_id, item_id
 from rss_pipeline.errors import NoSession
-from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.accounts.kept_results import KeptResults
+from rss_pipeline.reader.accounts.callers import Caller, KeptResults
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backends.d1.backend import D1Backend

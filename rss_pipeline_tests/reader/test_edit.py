@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import (
     Changes,
     Direction,
@@ -25,6 +24,7 @@ from rss_pipeline.reader.edit import (
     unsubscribe,
 )
 from rss_pipeline.reader.refresh import NotSubscribed, Queued
+from rss_pipeline.reader.subscribe import AddressRefused
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders

@@ -27,14 +27,13 @@ from rss_pipeline.api.google_reader.parameters import (
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.collector.registry.feed_url import completed, same_as
-from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import Changes, edit_feeds, remove_folders, rename_folder, unsubscribe
 from rss_pipeline.reader.failures import read_failures
 from rss_pipeline.reader.feeds import FeedName, UnreadCount, feed_names, folders, unread_counts
 from rss_pipeline.reader.items import highest_number
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task
-from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
+from rss_pipeline.reader.subscribe import AddressRefused, Known, TooManyFeeds, subscribe_address
 
 # The fields of subscription/edit as changes to feeds.
 

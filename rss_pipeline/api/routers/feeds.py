@@ -33,11 +33,11 @@ from rss_pipeline.api.routers.answered import (
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader import edit
 from rss_pipeline.reader.accounts.preferences import state_version
-from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed
 from rss_pipeline.reader.feeds import feeds, folders, visits, with_visits
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed
+from rss_pipeline.reader.subscribe import AddressRefused
 
 router = api_router("feeds", "/feeds")
 

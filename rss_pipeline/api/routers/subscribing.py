@@ -12,9 +12,9 @@ from rss_pipeline.api.routers.answered import json_of
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Wishes
-from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.refresh import Held, Queued, TooMany, VisitRunning
 from rss_pipeline.reader.subscribe import (
+    AddressRefused,
     Known,
     SubscribeAnswer,
     TooManyFeeds,

@@ -23,11 +23,12 @@ from rss_pipeline.features.opml import UPLOAD_BYTES
 from rss_pipeline.features.opml.document import OpmlFeed, OpmlLimits, read_opml, read_outlines, write_opml
 from rss_pipeline.pipeline.registry.edit import registered, write_feeds
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.addresses import address_policy, known_feeds
 from rss_pipeline.reader.feeds import FeedName
-from rss_pipeline.reader.subscribe_many import (
+from rss_pipeline.reader.subscribe import (
     AddressedFeed,
     PlannedSubscriptions,
+    address_policy,
+    known_feeds,
     named_statements,
     plan_subscriptions,
 )

@@ -1,18 +1,19 @@
 """Logging in, by an account's own password or an app's; renewing a token; logging out; another password.
 
-A password is looked at only after the attempt has been counted (throttle.py): attempts made at once would
+A password is looked at only after the attempt has been counted: attempts made at once would
 otherwise all slip past the limit. The right one takes the count back. Every answer to a wrong login is the
 same, and takes as long, whether or not there is such a user.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import IPv6Address, ip_address, ip_network
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import HashingBusy, NoSession
-from rss_pipeline.reader.accounts import throttle
 from rss_pipeline.reader.accounts.app_passwords import secret_hash
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.passwords import (
@@ -23,10 +24,61 @@ from rss_pipeline.reader.accounts.passwords import (
     is_right,
 )
 from rss_pipeline.reader.accounts.tokens import Opaque, new_opaque, read_opaque, sign_jwt
-from rss_pipeline.reader.accounts.users import as_name
+from rss_pipeline.reader.accounts.users import account_key, as_name
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
 from rss_pipeline.storage.accounts.login_failures import Key
 from rss_pipeline.storage.database import Database, one
+
+# The keys under which failed logins are counted, so that passwords cannot be tried one after the other.
+#
+# An account's owner is known at the addresses of earlier logins, and on the devices: a browser keeps a
+# secret that stands for an address of its own. There, only what fails there counts: whatever others try
+# elsewhere, or of other accounts from the same address, the owner gets in. Everywhere else an attempt counts
+# for the account and for the address. The counts are in storage/accounts/login_failures.py.
+
+_FREE_OF_ACCOUNT = 5
+_FREE_OF_ADDRESS = 20
+"""More than one user may be behind one address."""
+
+
+def client_address(text: str) -> str:
+    """An address as logins are counted: of IPv6 its /64, which one subscriber has whole."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        # A socket of the file system, a test's client.
+        return "unknown"
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ip_network((address, 64), strict=False))
+    return str(address)
+
+
+def device_address(secret: str) -> str:
+    """The text that stands for the address of a device with this secret."""
+    return f"device:{hashlib.sha256(secret.encode(errors='surrogatepass')).hexdigest()[:32]}"
+
+
+def keys_of_login(name: str, address: str) -> tuple[Key, ...]:
+    """The keys of a login with the account's own password."""
+    return (
+        Key(account_key(name), _FREE_OF_ACCOUNT, of_known=False),
+        Key(f"address:{address}", _FREE_OF_ADDRESS, of_known=False),
+        Key(owner_key(name, address), _FREE_OF_ACCOUNT, of_known=True),
+    )
+
+
+def keys_of_app(address: str) -> tuple[Key, ...]:
+    """The keys of a login with an app password, known or not. They lock only what is wrong: 160 random
+    bits are not guessed, and a phone with a password that was revoked must not lock out the household."""
+    return tuple(Key(f"apps:{address}", _FREE_OF_ADDRESS, of_known=known) for known in (False, True))
+
+
+def owner_key(name: str, address: str) -> str:
+    """The key that a right password clears: the owner is there."""
+    return f"owner:{name}@{address}"
+
 
 _BUSY_SECONDS = 2
 
@@ -130,7 +182,7 @@ def log_in_with_app_password(
             token=opaque.of(user_id),
             expires_at=now + sessions.LIFETIME,
         )
-    keys = throttle.keys_of_app(throttle.client_address(address))
+    keys = keys_of_app(client_address(address))
     lock, _ = database.batch(
         [
             login_failures.lock(keys, name="", address="", now=now),
@@ -232,18 +284,18 @@ def _own_name(caller: Caller) -> str:
 def _known_place(database: Database, name: str, address: str, device: str | None, now: datetime) -> str:
     """The place that a login comes from: the device where the account is known on it, else the address."""
     if device is not None:
-        place = throttle.device_address(device)
+        place = device_address(device)
         [known] = database.batch([login_failures.is_known(name, place, now=now)])
         if known.rows[0]["known"]:
             return place
-    return throttle.client_address(address)
+    return client_address(address)
 
 
 def _try_password(
     database: Database, name: str, password: str, address: str, now: datetime
 ) -> _Right | LoginRefused:
     """Look at a password, if this name and this address may try one now."""
-    every_key = throttle.keys_of_login(name, address)
+    every_key = keys_of_login(name, address)
     found, known, lock, _ = database.batch(
         [
             users.by_name(name),
@@ -288,9 +340,9 @@ def _begin(
             ),
             sessions.tidy(id, now=now),
             *login_failures.take_back(right.counted),
-            login_failures.forget([throttle.owner_key(name, address)]),
+            login_failures.forget([owner_key(name, address)]),
             *login_failures.know(id, address, now=now),
-            *([] if device is None else login_failures.know(id, throttle.device_address(device), now=now)),
+            *([] if device is None else login_failures.know(id, device_address(device), now=now)),
             login_failures.tidy(now=now),
         ]
     )

@@ -1,6 +1,6 @@
 """Passwords: their form, and Argon2id hashes of them, at most two at once.
 
-Who may try one is decided before (throttle.py): a hash takes 50 ms and 19 MiB on purpose.
+Who may try one is decided before (login.py): a hash takes 50 ms and 19 MiB on purpose.
 """
 
 import string

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import UserRefused
 from rss_pipeline.reader.accounts.passwords import hash_password
-from rss_pipeline.reader.accounts.throttle import account_key
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
 from rss_pipeline.storage.accounts import users as first_user_code
@@ -24,6 +23,11 @@ def as_name(text: str) -> str:
     name = text.strip().lower()
     # The Kelvin sign is k in lower case.
     return name if text.isascii() and users.NAME.fullmatch(name) else ""
+
+
+def account_key(name: str) -> str:
+    """The key under which failed logins of an account are counted (login.py); a new password clears it."""
+    return f"account:{name}"
 
 
 def add_user(database: Database, *, name: str, password: str, clock: Clock) -> str:

@@ -1,6 +1,6 @@
 """The tables `login_failures` and `known_clients`: how many logins failed, by account and by address.
 
-Which keys an attempt counts for is in reader/accounts/throttle.py. An attempt is counted before its
+Which keys an attempt counts for is in reader/accounts/login.py. An attempt is counted before its
 password is looked at: attempts made at once would otherwise all be the first one.
 """
 

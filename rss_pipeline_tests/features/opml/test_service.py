@@ -23,8 +23,7 @@ from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feeds import feed_names, folders
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued
-from rss_pipeline.reader.subscribe import subscribe_address
-from rss_pipeline.reader.subscribe_many import plan_subscriptions
+from rss_pipeline.reader.subscribe import plan_subscriptions, subscribe_address
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import claims

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import InfrastructureError, SettingsError
-from rss_pipeline.reader.accounts.secret import reader_secret
+from rss_pipeline.reader.accounts.tokens import reader_secret
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.storage.conftest import nobody, public_folder
 

@@ -21,7 +21,7 @@ from rss_pipeline.errors import CodeRefused, ContactRefused, HashingBusy, Passwo
 from rss_pipeline.reader.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS, check_new
 from rss_pipeline.reader.accounts.users import check_new_name
 from rss_pipeline.reader.first_user import add_first_user, check_code, has_users
-from rss_pipeline.reader.listed_feeds import left_out
+from rss_pipeline.reader.subscribe import left_out
 
 router = APIRouter(include_in_schema=False)
 

@@ -13,9 +13,8 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
-from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.refresh import Held, Queued, TooMany, VisitRunning
-from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
+from rss_pipeline.reader.subscribe import AddressRefused, Known, TooManyFeeds, subscribe_address
 
 router = APIRouter(include_in_schema=False)
 

@@ -30,13 +30,13 @@ from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader import edit as editing
 from rss_pipeline.reader.accounts.users import is_owner
-from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed, address_rights
 from rss_pipeline.reader.failures import failing_feeds
 from rss_pipeline.reader.feeds import FeedRow, has_feed, star_count_of_feed, visits, with_visits
 from rss_pipeline.reader.kept_documents import kept_document, kept_documents
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
+from rss_pipeline.reader.subscribe import AddressRefused
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import own_authorities, read_authority
 
