@@ -22,7 +22,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.hold import url_hash
 from rss_pipeline.features.retention.service import clean
-from rss_pipeline.features.streams.refresh import refresh
+from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline.storage.images.claims import claim_images, earlier_requests

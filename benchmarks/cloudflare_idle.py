@@ -21,19 +21,19 @@ from pathlib import Path
 import dagster as dg
 
 from rss_pipeline.features.health.alerts import LOOK_SECONDS_PAID, look
-from rss_pipeline.features.health.asset_checks import CHECK_HEALTH
+from rss_pipeline.features.health.dagster import CHECK_HEALTH
 from rss_pipeline.features.search.build import REMOTE_LOOK_SECONDS, bring_up_to_date
 from rss_pipeline.features.search.index_file import index_path, open_to_write
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.api.google_reader.phone import Phone
 from rss_pipeline_tests.api.test_kept_results import APPS, App, syncs
-from rss_pipeline_tests.features.topics.stored import add_items, item
 from rss_pipeline_tests.orchestration.test_looks import counting, wait_in
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import on_cloudflare
 from rss_pipeline_tests.support.reader import SECRET, Reader
 from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
+from rss_pipeline_tests.support.stored import add_items, item
 
 HALF_MINUTES = 2 * 24 * 60
 

@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 from rss_pipeline.collector.models.item import ItemTree
 from rss_pipeline.collector.parse.document import parse_feed
-from rss_pipeline.features.streams.fields import FieldMatcher
-from rss_pipeline.features.streams.forked import LIMIT_SECONDS, selected_items
-from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
-from rss_pipeline.features.streams.xpath import SelectableItems
+from rss_pipeline.features.streams.model import FieldMatcher, FieldSelector, StreamSpec
+from rss_pipeline.features.streams.xpath import LIMIT_SECONDS, SelectableItems, selected_items
 
 ITEMS = 500
 MANY_ITEMS = 5_000

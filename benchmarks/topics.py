@@ -22,12 +22,13 @@ from typing import Any
 
 from benchmarks.cloudflare_cost import Counting
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.topics.publications import due
 from rss_pipeline.features.topics.publish import Publication, Stores, publish
+from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.database import Row
-from rss_pipeline_tests.features.topics.stored import add_feeds, add_items, item, set_topics, topic
+from rss_pipeline_tests.features.topics.stored import set_topics, topic
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare, local_cloudflare
+from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 START = datetime(2026, 2, 1, tzinfo=UTC)
 ITEMS = 30

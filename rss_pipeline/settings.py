@@ -1,7 +1,7 @@
 """The environment as one frozen `Settings`, or every mistake in it.
 
-Nothing is opened or created here. The variables of each store are read by its backend
-(storage/backends/), all others here; the feeds themselves are `collector.registry`'s.
+Nothing is opened or created here. The variables of a store are read by its backend (storage/backends/),
+those of a feature by it, all others here; the feeds themselves are `collector.registry`'s.
 """
 
 import difflib
@@ -11,39 +11,32 @@ from dataclasses import dataclass, field, fields
 from datetime import time
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import unquote
 
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
 from rss_pipeline.environment import EnvironmentReader, user_agent
 from rss_pipeline.errors import SettingsError
-from rss_pipeline.storage.backends.backend import DatabaseBackend, ObjectsBackend
+from rss_pipeline.features import FEATURES
+from rss_pipeline.storage.backends.backend import DatabaseBackend, ObjectsBackend, Server
 from rss_pipeline.storage.backends.connect import folder_address, read_database, read_objects
 from rss_pipeline.storage.backends.folder.backend import OBJECTS_FOLDER, FolderBackend
 from rss_pipeline.storage.backends.sqlite.backend import DATABASE_FILE, SqliteBackend
 from rss_pipeline.web.authority import Authority
 
-_POSTGRES = "DATABASE_URL"
-_BROKER = "RSS_BROKER_URL"
-_DRIVER = "postgresql+psycopg2"
 DAGSTER_DATABASE = "DAGSTER_DATABASE_URL"
-"""The variable that names the database of Dagster's own tables; dagster.yaml of a fleet reads it."""
+"""The variable that names the database of Dagster's own tables, where other machines execute runs."""
 DAGSTER_SCHEMA = "dagster"
 """The schema of Dagster's own tables in `DATABASE_URL`, so that one dump has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetSettings:
-    """Several machines: runs go through a broker to workers."""
+class RunsElsewhere:
+    """The settings of a feature by which other machines execute runs: Dagster's tables are where all of them
+    see them."""
 
-    broker_url: str = field(repr=False)
-    """The URL of a Redis; may hold a password."""
     dagster_url: str = field(repr=False)
     """The URL of the database with Dagster's own tables, for SQLAlchemy; may hold a password."""
-    worker_name: str
-    """The name of the worker on this machine; no other has it."""
-    worker_runs: int = 2
-    """Runs that the worker on this machine executes at once, besides one that a person waits for."""
 
     @property
     def schema(self) -> str | None:
@@ -55,53 +48,17 @@ class FleetSettings:
         """The URL of Dagster's database for libpq; may hold a password."""
         return self.dagster_url.replace("+psycopg2", "", 1)
 
-    @property
-    def broker_where(self) -> str:
-        """The broker, for people."""
-        parts = urlsplit(self.broker_url)
-        port = "" if parts.port is None else f":{parts.port}"
-        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+    def servers(self) -> tuple[Server, ...]:
+        """The servers of the installation that no feed may lead to."""
+        return ()
 
+    def dagster_yaml(self, text: str) -> str:
+        """The dagster.yaml of these machines, from that of one."""
+        return text
 
-def fleet_settings(reader: EnvironmentReader) -> FleetSettings | None:
-    """The broker of several machines, or None. It needs a Postgres database."""
-    broker, dagster = reader.redis(_BROKER), reader.postgres(DAGSTER_DATABASE, more=(_DRIVER,))
-    runs = reader.whole("RSS_WORKER_RUNS", 2, 1, 64)
-    name = reader.machine("RSS_WORKER_NAME")
-    database = reader.text(_POSTGRES)
-    if reader.text(_BROKER) is None:
-        if dagster is not None:
-            reader.add(
-                f"set, but not {_BROKER}; Dagster's tables are in Postgres only where several machines work:"
-                " set both, or none",
-                DAGSTER_DATABASE,
-            )
-        return None
-    if database is None:
-        reader.add(
-            f"not set, but {_BROKER} is; several machines share a database: set both, or none", _POSTGRES
-        )
-        return None
-    return FleetSettings(
-        broker_url=broker or "",
-        dagster_url=_for_dagster(dagster) if dagster else _for_dagster(database, schema=DAGSTER_SCHEMA),
-        worker_name=name,
-        worker_runs=runs,
-    )
-
-
-def _for_dagster(url: str, *, schema: str | None = None) -> str:
-    """The URL of a database for Dagster: with the driver that its statements are written for, which is not
-    SQLAlchemy's default any more, and with UTC as the server's time. Dagster takes the times that the server
-    writes for UTC.
-    """
-    # Not urlunsplit(): it would write a URL of a socket, `postgresql:///feeds`, without its empty host.
-    address, _, query = url.partition("?")
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    options = [given.get("options", ""), "-ctimezone=UTC", f"-csearch_path={schema}" if schema else ""]
-    missing = [option for option in options[1:] if option and option not in options[0]]
-    given["options"] = " ".join([*options[:1], *missing]).strip()
-    return f"{_DRIVER}:{address.partition(':')[2]}?{urlencode(given, quote_via=quote)}"
+    def dagster_files(self) -> tuple[Path, ...]:
+        """The files besides it that it is made of."""
+        return ()
 
 
 PARSE_TIMEOUT_SECONDS = 20.0
@@ -223,10 +180,19 @@ class Settings:
     """The address at which a web server shows images and topics of `objects_path`, if one does."""
     shards: int = _setting("RSS_SHARDS", 1, _whole(1, 1_024))
     """Parts, by host, in which feeds are polled; each has a run of its own."""
-    fleet: FleetSettings | None = None
-    """None: all runs are processes of this machine."""
+    of_features: tuple[object, ...] = ()
+    """The values that features have read from their own variables, at most one of a type."""
     unknown: tuple[str, ...] = ()
     """A sentence for each RSS_* variable that is no setting. A warning: others may use the prefix."""
+
+    def of(self, kind: type[_T]) -> _T | None:
+        """The settings of this type that a feature has read, or None."""
+        return next((each for each in self.of_features if isinstance(each, kind)), None)
+
+    @property
+    def runs_elsewhere(self) -> RunsElsewhere | None:
+        """None: all runs are processes of this machine."""
+        return self.of(RunsElsewhere)
 
     @property
     def most_backup_bytes(self) -> int:
@@ -309,8 +275,12 @@ def _read(reader: EnvironmentReader) -> dict[str, Any]:
         "database_server": read_database(reader, ca_file=single["ca_file"]),
         "objects_server": read_objects(reader, ca_file=single["ca_file"]),
         "objects_public_url": folder_address(reader),
-        "fleet": fleet_settings(reader),
+        "of_features": tuple(value for value in _of_features(reader) if value is not None),
     }
+
+
+def _of_features(reader: EnvironmentReader) -> list[object]:
+    return [each.settings.read.load()(reader) for each in FEATURES if each.settings is not None]
 
 
 def variables() -> set[str]:

@@ -86,7 +86,7 @@ def in_order(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays until the end, so the search for garbage leaves it out."""
+    """Collected tests stay until the end, so the search for garbage leaves it out."""
     gc.freeze()
     gc.enable()
 

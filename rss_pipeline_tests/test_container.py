@@ -134,7 +134,7 @@ def test_the_env_that_the_page_shows_makes_it_a_fleet() -> None:
     assert interpolated(service()["command"], environ).split() == ["up", "--fleet"]
     for name in PROGRAMS:
         settings = Settings.from_environ({**environ, **SERVICES[name]["environment"]}, cwd=Path("/data"))
-        assert settings.fleet is not None
+        assert settings.runs_elsewhere is not None
         servers = [urlsplit(environ[name]) for name in ("DATABASE_URL", "RSS_BROKER_URL")]
         assert [server.hostname for server in servers] == ["postgres", "redis"]
         passwords = [environ["POSTGRES_PASSWORD"], environ["REDIS_PASSWORD"]]

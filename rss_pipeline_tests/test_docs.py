@@ -21,9 +21,7 @@ from click.testing import CliRunner, Result
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.features.health.asset_checks import build_checks
 from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
-from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -311,14 +309,6 @@ def test_every_table_has_a_comment_and_is_printed_with_it() -> None:
 
 def test_the_command_that_installs_pyarrow_is_the_same_everywhere() -> None:
     assert f"`{INSTALL_PYARROW}`" in (TOP / "docs" / "downstream.md").read_text("utf-8")
-
-
-def test_every_check_is_in_the_operator_s_table() -> None:
-    page = (TOP / "docs" / "operating.md").read_text("utf-8")
-    fleet = FleetSettings(broker_url="redis://localhost", dagster_url="", worker_name="one")
-    settings = Settings(home=TOP, feeds_file=TOP / "feeds.yaml", user_agent="x", fleet=fleet)
-    names = {spec.name for check in build_checks(settings, clock=utc_now) for spec in check.check_specs}
-    assert names == set(re.findall(r"^\| `(\w+)` \| `(?:feed_items|item_images)`", page, flags=re.MULTILINE))
 
 
 def folders(*tops: str) -> set[str]:

@@ -44,7 +44,7 @@ SECRETS = {
     "S3_SECRET_ACCESS_KEY": "secret",
     "RSS_READER_SECRET": "s" * 48,
 }
-"""Those that the page tells to put into the secret."""
+"""The variables that the page puts into the secret."""
 
 
 def environment(container: dict[str, Any]) -> dict[str, str]:
@@ -123,7 +123,7 @@ def test_the_reader_is_asked_by_a_name_and_an_address_that_it_has() -> None:
         asked = main[probe]["httpGet"]
         assert asked["httpHeaders"] == [{"name": "Host", "value": f"127.0.0.1:{settings.reader_port}"}]
         routes = [route for router in ROUTERS for route in router.routes if isinstance(route, Route)]
-        assert asked["path"] in [f"/api{route.path}" for route in routes]
+        assert asked["path"] in [route.path for route in routes]
     assert f"127.0.0.1:{settings.port}/" in main["livenessProbe"]["exec"]["command"][-1]
 
 
@@ -135,7 +135,7 @@ def test_there_is_one_main_machine_and_any_number_of_workers() -> None:
     assert "RSS_WORKER_NAME" not in environment(CONTAINERS["rss-worker/worker"][1])
     for name in CONTAINERS:
         settings = settings_of(name)
-        assert settings.fleet is not None, name
+        assert settings.runs_elsewhere is not None, name
         assert settings.objects_server is not None, "each pod would have objects of its own"
     assert worker["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > STOP_SECONDS
     [budget] = [found["spec"] for found in OBJECTS if found["kind"] == "PodDisruptionBudget"]

@@ -13,7 +13,7 @@ import rss_pipeline
 
 PACKAGE = Path(rss_pipeline.__file__).parent
 TAKES_NO_LOCK = {"append", "hurry", "write", "poll", "send_signal", "killpg", "_signal", "raise_signal"}
-"""What handlers may call. `Event.set`, loggers, `print` and the database all take locks."""
+"""Functions that handlers may call. `Event.set`, loggers, `print` and the database all take locks."""
 
 HURRIED = """
 import signal

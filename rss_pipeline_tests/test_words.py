@@ -30,7 +30,8 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
 def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     assert [
         f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
-        for path in sorted((ROOT / "rss_pipeline").rglob("*.py"))
+        for room in ("rss_pipeline", "rss_pipeline_tests")
+        for path in sorted((ROOT / room).rglob("*.py"))
         for line, text in docstrings(path)
         if NO_NOUN.match(text)
     ] == []

@@ -18,8 +18,8 @@ from rss_pipeline.pipeline.session.kept_html import renew
 from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.items import bodies as stored_bodies
-from rss_pipeline_tests.features.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.support.databases import migrated
+from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 
 PARAGRAPH = "<p>A sentence with <b>some</b> <a href='/page'>links</a> &amp; marks, as people write it. </p>"
 IMAGES = '<img src="/a.png" srcset="/a.png 1x, /a2.png 2x"><img src="/b.png" alt="B">'

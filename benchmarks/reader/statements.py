@@ -16,8 +16,7 @@ from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import counts, item_lists, listing, states
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Page, Scope, Shown
 
 ROUNDS = 60
 

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send
 from rss_pipeline.api.conditional import gzip_tag
+from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.web.authority import headers_named
 
@@ -28,6 +29,9 @@ _DEFAULTS = (
     (b"vary", b"Authorization, Cookie, Accept-Encoding"),
 )
 """Headers of every answer that does not set them itself."""
+_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
+"""Over https, each answer tells browsers to use nothing else for this name and those below it, for a year
+(RFC 6797)."""
 
 _logger = logging.getLogger(__name__)
 
@@ -53,10 +57,11 @@ class Answers:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        finished = _Finished(send, has_gzip=takes_gzip(scope), is_head=scope["method"] == "HEAD")
-        if finished.is_head:
+        is_head = scope["method"] == "HEAD"
+        if is_head:
             # Every address that can be read takes HEAD (RFC 9110 9.1).
             scope = {**scope, "method": "GET"}
+        finished = _Finished(send, scope, is_head=is_head)
         try:
             await self._app(scope, receive, finished)
         except BrokenOff as reason:
@@ -74,10 +79,10 @@ class Answers:
 class _Finished:
     """The `send` of one request. The head waits for the body: both change by gzip."""
 
-    def __init__(self, send: Send, *, has_gzip: bool, is_head: bool) -> None:
+    def __init__(self, send: Send, scope: Scope, *, is_head: bool) -> None:
         self._send = send
-        self._has_gzip = has_gzip
-        self.is_head = is_head
+        self._scope = scope
+        self._is_head = is_head
         self.has_started = False
         self._head: Message | None = None
 
@@ -95,13 +100,17 @@ class _Finished:
             headers += [each for each in _DEFAULTS if each[0] not in present]
             body = message.get("body", b"")
             is_whole = not message.get("more_body", False)
-            if self._has_gzip and is_whole and len(body) >= GZIP_FROM_BYTES and _can_shrink(headers):
+            can_shrink = is_whole and len(body) >= GZIP_FROM_BYTES and _can_shrink(headers)
+            if can_shrink and takes_gzip(self._scope):
                 body = await _gzip(body)
                 headers = _with_gzip(headers, len(body))
                 message = {**message, "body": body}
+            # A layer behind this one has written the scheme into the scope by now.
+            if is_https(self._scope):
+                headers.append(_STRICT_TRANSPORT)
             self.has_started = True
             await self._send({**head, "headers": headers})
-        if self.is_head:
+        if self._is_head:
             message = {**message, "body": b""}
         await self._send(message)
 

@@ -27,8 +27,7 @@ from rss_pipeline.api.document import complete
 from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.google_reader.call import session_of
-from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, StrictTransport, own_hosts
-from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
+from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, own_hosts
 from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.pages.errors import PageErrors, failed
 from rss_pipeline.api.problems import ApiError
@@ -45,11 +44,13 @@ from rss_pipeline.api.routers import (
     subscribing,
     tasks,
 )
-from rss_pipeline.api.stores import Stores
+from rss_pipeline.api.routers.items import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
+from rss_pipeline.reader.query import NOTHING
+from rss_pipeline.reader.stores import Stores
 from rss_pipeline.web.authority import headers_named
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -96,12 +97,9 @@ def create_app(
         description=DESCRIPTION,
         openapi_url=None,
         redirect_slashes=False,
-        # The name of its function is an operation's id.
-        generate_unique_id_function=lambda route: route.name,
         # Nothing is measured or sent, whatever other packages have set up in this process.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[
-            Middleware(StrictTransport),
             Middleware(Answers, failed=failed),
             Middleware(PageErrors),
             *(
@@ -122,10 +120,9 @@ def create_app(
     problems.install(app)
     app.state.google_reader = google_reader.service_on(stores, clock=clock)
     app.router.routes.extend(google_reader.routes(app.state.google_reader))
-    for router in ROUTERS:
-        app.include_router(router, prefix="/api")
-    for router in pages.ROUTERS:
-        app.include_router(router)
+    # As they are: a router that is included looks through its routes twice in each request.
+    for router in (*ROUTERS, *pages.ROUTERS):
+        app.router.routes.extend(router.routes)
     complete(app)
     return app
 
@@ -134,7 +131,7 @@ async def _sender(stores: Stores, clock: Clock, scope: Scope) -> str | None:
     """The id of the user who has sent a request, by the session that its headers name; None for nobody."""
     try:
         key = session_of(header(scope, b"authorization")) or session_key(scope, stores.secret, now=clock())
-        await AsyncCaller(stores, key, clock).read()
+        await AsyncCaller(stores, key, clock).ask(NOTHING)
     except NoSession:
         return None
     return key.user_id

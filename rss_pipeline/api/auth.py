@@ -4,23 +4,25 @@ A browser sends a cookie with every request, whoever's page made it; so with a c
 a page of ours. The Google Reader API takes neither: its own tokens only (google_reader/).
 """
 
+import logging
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import cookie_parser
 from starlette.responses import Response
 
 from rss_pipeline.api.asgi import Scope
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.hosts import is_https, is_of_foreign_page, is_of_own_page
+from rss_pipeline.api.hosts import client_address, is_https, is_of_foreign_page, is_of_own_page
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import NoSession
+from rss_pipeline.reader.accounts import login
 from rss_pipeline.reader.accounts.callers import SessionKey
+from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused
 from rss_pipeline.reader.accounts.tokens import read_jwt, read_opaque
-from rss_pipeline.storage.accounts.login_failures import KNOWN_FOR
-from rss_pipeline.storage.accounts.sessions import LIFETIME
 from rss_pipeline.web.authority import headers_named
 
 COOKIE = "rss_session"
@@ -34,6 +36,8 @@ HOST_DEVICE_COOKIE = "__Host-rss_device"
 _DEVICE_BYTES = 24
 
 _READS = ("GET", "HEAD")
+
+_logger = logging.getLogger(__name__)
 
 
 async def signed_in(request: Request) -> AsyncCaller:
@@ -95,19 +99,6 @@ def new_device() -> str:
     return secrets.token_urlsafe(_DEVICE_BYTES)
 
 
-def set_device_cookie(response: Response, scope: Scope, device: str) -> None:
-    """Let the browser keep its secret for as long as it is known by it."""
-    response.set_cookie(
-        HOST_DEVICE_COOKIE if is_https(scope) else DEVICE_COOKIE,
-        device,
-        max_age=int(KNOWN_FOR.total_seconds()),
-        path="/",
-        secure=is_https(scope),
-        httponly=True,
-        samesite="lax",
-    )
-
-
 def _cookie(scope: Scope, name: str) -> str | None:
     found = [
         cookies[name] for cookies in map(cookie_parser, headers_named(scope, b"cookie")) if cookies.get(name)
@@ -119,12 +110,20 @@ def cookie_name(scope: Scope) -> str:
     return HOST_COOKIE if is_https(scope) else COOKIE
 
 
-def set_cookie(response: Response, scope: Scope, token: str) -> None:
-    """Give the browser the opaque token of its session, for as long as a session lives unused."""
+def set_cookies(response: Response, scope: Scope, found: LoggedIn, device: str) -> None:
+    """Let the browser keep the opaque token of its session, and its own secret, for as long as each is good
+    for something."""
+    assert found.renewal is not None
+    _set_cookie(response, scope, cookie_name(scope), found.renewal, found.lives)
+    device_name = HOST_DEVICE_COOKIE if is_https(scope) else DEVICE_COOKIE
+    _set_cookie(response, scope, device_name, device, found.device_lives)
+
+
+def _set_cookie(response: Response, scope: Scope, name: str, value: str, lives: timedelta) -> None:
     response.set_cookie(
-        cookie_name(scope),
-        token,
-        max_age=int(LIFETIME.total_seconds()),
+        name,
+        value,
+        max_age=int(lives.total_seconds()),
         path="/",
         secure=is_https(scope),
         httponly=True,
@@ -136,3 +135,69 @@ def clear_cookie(response: Response, scope: Scope) -> None:
     response.delete_cookie(
         cookie_name(scope), path="/", secure=is_https(scope), httponly=True, samesite="lax"
     )
+
+
+# What both doors of people with a password do: log in and out, and type the password again.
+
+
+async def log_in(
+    request: Request, *, name: str, password: str, device: str | None
+) -> LoggedIn | LoginRefused:
+    """Try a login from where a request comes from."""
+    scope, state = request.scope, request.app.state
+    if is_of_foreign_page(scope):
+        # It would log its reader in as somebody of its choice.
+        raise ApiError("foreign_origin", "A page of another site sent this login.")
+    address = client_address(scope)
+    found = await run_in_threadpool(
+        login.log_in,
+        state.stores.database,
+        state.stores.secret,
+        name=name,
+        password=password,
+        address=address,
+        client=request.headers.get("user-agent", ""),
+        clock=state.clock,
+        device=device,
+    )
+    if isinstance(found, LoginRefused):
+        note_refusal(scope)
+    else:
+        _logger.info("login: %s from %s", found.user_id, address)
+    return found
+
+
+async def log_out(request: Request, answer: Response) -> bool:
+    """End the session of a request, and let the browser forget its cookie, also of one that has ended; False
+    where it has neither."""
+    scope, state = request.scope, request.app.state
+    has_cookie = session_cookie(scope) is not None
+    try:
+        key = session_key(scope, state.stores.secret, now=state.clock())
+    except NoSession:
+        if not has_cookie:
+            return False
+        # Nothing opens with it, and the browser should forget it.
+        check_page(scope)
+    else:
+        await run_in_threadpool(login.log_out, state.stores.database, key.session_id)
+    if has_cookie:
+        clear_cookie(answer, scope)
+    return True
+
+
+async def confirm_password(request: Request, caller: AsyncCaller, password: str) -> LoginRefused | None:
+    """Try the caller's own password again; None if it is right. Wrong ones count as at a login."""
+    address, device = client_address(request.scope), device_cookie(request.scope)
+    refused = await caller.run(
+        lambda own: login.confirm_password(own, password=password, address=address, device=device)
+    )
+    if refused is not None:
+        note_refusal(request.scope)
+    return refused
+
+
+def note_refusal(scope: Scope) -> None:
+    """Log that a password was refused, for fail2ban and its like. The name is left out: people type their
+    password into its field."""
+    _logger.warning("login refused: %s", client_address(scope))

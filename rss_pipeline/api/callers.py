@@ -12,12 +12,11 @@ from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, NoSession
-from rss_pipeline.reader.accounts.callers import Caller, SessionKey
-from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
-from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.reader.accounts.callers import REQUEST_SECONDS, Caller, SessionKey
+from rss_pipeline.reader.query import Query
+from rss_pipeline.reader.stores import Stores
 
 T = TypeVar("T")
 
@@ -43,26 +42,18 @@ class AsyncCaller:
     def _caller(self) -> Caller:
         return Caller(self.key, self.stores.database, self.clock, self.stores.kept)
 
-    async def read(self, *statements: Statement) -> list[Result]:
-        """The results of statements that read for a millisecond at most."""
-        return await self.read_by(lambda caller: caller.read(*statements))
-
-    async def read_long(self, *statements: Statement) -> list[Result]:
-        """The results of statements that may read for longer: counts, many items."""
-        return await self.run(lambda caller: caller.read(*statements))
-
-    async def write(self, *statements: Statement) -> list[Result]:
-        """The results of statements that write, all applied or none."""
-        return await self.change(lambda caller: caller.write(*statements))
-
-    async def read_by(self, work: Callable[[Caller], T]) -> T:
-        """The result of a function that reads for a millisecond at most."""
+    async def ask(self, query: Query[T]) -> T:
+        """The value of a query that reads for a millisecond at most."""
         if self.stores.is_remote:
-            return await self.run(work)
+            return await self.ask_long(query)
         caller = self._caller()
-        result = work(caller)
+        value = caller.ask(query)
         await self._touch_soon(caller)
-        return result
+        return value
+
+    async def ask_long(self, query: Query[T]) -> T:
+        """The value of a query that may read for longer: counts, many items."""
+        return await self.run(lambda caller: caller.ask(query))
 
     async def run(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that reads, and may take its time."""

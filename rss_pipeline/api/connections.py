@@ -76,11 +76,6 @@ class Connection(HttpToolsProtocol):
                     ApiError("head_too_large", f"The head of the request has more than {HEAD_BYTES:,} bytes.")
                 )
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # Behind a chunked body it is a trailer, which no proxy has looked at (RFC 9110 6.5.1).
-        if self._is_in_head:
-            super().on_header(name, value)
-
     def on_body(self, body: bytes) -> None:
         self._framing_bytes = 0
         super().on_body(body)
@@ -95,6 +90,8 @@ class Connection(HttpToolsProtocol):
         self._framing_bytes = 0
         self._expect(None)
         super().on_headers_complete()
+        # What comes behind a chunked body is a trailer, which no proxy has looked at (RFC 9110 6.5.1).
+        self.headers = []
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

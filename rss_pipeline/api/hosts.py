@@ -7,7 +7,7 @@ our own is decided by auth.py: a browser sends only a cookie at the request of a
 from collections.abc import Collection
 from ipaddress import ip_address
 
-from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header
+from rss_pipeline.api.asgi import ASGIApp, Receive, Scope, Send, header
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import (
@@ -22,7 +22,6 @@ from rss_pipeline.web.authority import (
 EVERY_ADDRESS = "0.0.0.0"
 UNKNOWN = "unknown"
 _MOST_KNOWN = 100
-_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _PROTO = b"x-forwarded-proto"
 
 
@@ -52,23 +51,6 @@ class OwnHosts:
         if is_own and len(self._known) < _MOST_KNOWN:
             self._known.add(hosts[0])
         return is_own
-
-
-class StrictTransport:
-    """An ASGI application that passes everything to `app`. Over https, each answer tells browsers to use
-    nothing else for this name and those below it, for a year (RFC 6797). It is the outermost layer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def strict(message: Message) -> None:
-            # A layer behind this one has written the scheme into the scope by now.
-            if message["type"] == "http.response.start" and is_https(scope):
-                message = {**message, "headers": [*message.get("headers", ()), _STRICT_TRANSPORT]}
-            await send(message)
-
-        await self._app(scope, receive, strict)
 
 
 class ForwardedProto:

@@ -19,9 +19,9 @@ from rss_pipeline.api.asgi import ASGIApp, Message
 from rss_pipeline.api.connections import Connection
 from rss_pipeline.api.google_reader.addresses import PREFIX
 from rss_pipeline.api.hosts import EVERY_ADDRESS, own_url
-from rss_pipeline.api.stores import open_stores
 from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.reader.first_user import code_of_first_user
+from rss_pipeline.reader.stores import open_stores
 from rss_pipeline.settings import Settings
 
 KEEP_ALIVE_SECONDS = 75

@@ -4,14 +4,14 @@ what a command adds.
 The commands are in the modules beside this one.
 """
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.streams.model import streams_of_json
-from rss_pipeline.features.topics.model import Member
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.reports import overview
@@ -63,7 +63,7 @@ def one_member(database: Database, text: str) -> Member:
     if not slash or not name or overview.find_feeds(database, text):
         return Member(one_feed(database, text)["id"])
     feed = one_feed(database, head)
-    streams = [stream.name for stream in streams_of_json(feed["streams"])]
+    streams = [stream["name"] for stream in json.loads(feed["streams"] or "[]")]
     if name not in streams:
         known = f"it has {', '.join(streams)}" if streams else "it has none"
         raise click.ClickException(f"the feed {feed['id']} has no stream {name!r}; {known}")

@@ -31,10 +31,10 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
     `rss-pipeline up` does so by itself; after `poll` in cron, this command does. It may run beside both.
     Exit code 1 if a store or the network failed; an image that cannot be had is no failure.
     """
-    from rss_pipeline.features.health.diagnostics import images_waiting
     from rss_pipeline.pipeline.images.download import download_images
     from rss_pipeline.pipeline.session.run_context import RunContext
     from rss_pipeline.pipeline.session.session import Session
+    from rss_pipeline.storage.images.claims import images_waiting
 
     ensure_room(settings.home)
     with (

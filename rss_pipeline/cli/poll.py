@@ -9,10 +9,11 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 import psutil
@@ -24,6 +25,7 @@ from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.supervisor import keep_up
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import HomeNotLockable, RegistryError, SettingMistake, SettingsError, ensure_room
+from rss_pipeline.features import FEATURES
 from rss_pipeline.held_folders import socket_root
 from rss_pipeline.reserve import keep_reserve
 from rss_pipeline.settings import Settings
@@ -38,27 +40,32 @@ ENDING_SECONDS = 75.0
 """Time for the processes of an `up` that was killed: they notice it at once, and have a minute to end."""
 _SERVING = "rss_pipeline.orchestration.serving."
 
+_FLAGS = {name: flag for feature in FEATURES for name, flag in feature.up_flags.items()}
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
 yes = click.option(
     "--yes", is_flag=True, help="Accept a feeds.yaml that removes more than half of the feeds."
 )
 
 
+def _with_flags(command: _Command) -> _Command:
+    for name, flag in _FLAGS.items():
+        command = click.option(f"--{name}", is_flag=True, help=flag.help)(command)
+    return command
+
+
 @click.command()
 @yes
-@click.option(
-    "--fleet",
-    "of_fleet",
-    is_flag=True,
-    help="As the main machine of several: runs go to workers (RSS_BROKER_URL). Without it all runs are here.",
-)
+@_with_flags
 @click.pass_obj
-def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
+def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
     """Start the UI and the daemon: migrate, sync the registry, then poll until it is stopped.
 
     A Dagster process that ends by itself is started again, after a wait that grows. SIGINT (Ctrl-C) and
     SIGTERM end all processes.
     """
-    _check_fleet(settings, of_fleet=of_fleet)
+    for name, flag in _FLAGS.items():
+        flag.check.load()(settings, flags[name.replace("-", "_")])
     ui = f"http://127.0.0.1:{settings.port}"
     ensure_room(settings.home)
     keep_reserve(settings.home)
@@ -73,10 +80,9 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
         names = ("RSS_READER_ADDRESS", "RSS_READER_PORT")
         _check_port(settings.reader_address, settings.reader_port, names=names)
 
-    if settings.fleet is not None:
-        from rss_pipeline.features.fleet.cli import main_machine
-
-        click.get_current_context().with_resource(main_machine(settings))
+    for name, flag in _FLAGS.items():
+        if flags[name.replace("-", "_")]:
+            click.get_current_context().with_resource(flag.within.load()(settings))
 
     from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
     from rss_pipeline.orchestration.instance.dead_runs import end_canceled
@@ -106,24 +112,10 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
     sys.stdout.flush()
     command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.orchestration.serving.services"]
     code = keep_up([*command, str(os.getpid()), *where], say=terminal.complain, on_put_back=on_put_back)
-    if settings.fleet is None:
+    if settings.runs_elsewhere is None:
         with open_instance(settings) as instance:
             end_canceled(instance)
     sys.exit(code)
-
-
-def _check_fleet(settings: Settings, *, of_fleet: bool) -> None:
-    """Refuse a start as what this installation is not."""
-    if of_fleet and settings.fleet is None:
-        raise click.ClickException(
-            "several machines share a broker and a database: set RSS_BROKER_URL and DATABASE_URL, or leave"
-            " --fleet out"
-        )
-    if settings.fleet is not None and not of_fleet:
-        raise click.ClickException(
-            "RSS_BROKER_URL is set, so this is one of several machines: `rss-pipeline up --fleet` starts the"
-            " main one, and `rss-pipeline worker` one that executes runs"
-        )
 
 
 @click.command()

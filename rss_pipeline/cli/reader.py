@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import click
 
 from rss_pipeline.cli.output import terminal
-from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.features import FEATURES
 from rss_pipeline.settings import Settings
 
@@ -27,14 +26,14 @@ def reader(settings: Settings) -> None:
     may log in.
     """
     from rss_pipeline.api.server import serve
-    from rss_pipeline.features.health.alerts import watching
 
     with ExitStack() as stack:
         # Before the server has threads.
         for feature in FEATURES:
             for process in feature.reader_processes:
                 stack.enter_context(beside(process.load()(settings)))
-        stack.enter_context(watching(settings, clock=utc_now))
+            for part in feature.beside_reader:
+                stack.enter_context(part.load()(settings))
         serve(settings, say=_say)
 
 

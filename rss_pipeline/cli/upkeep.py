@@ -48,7 +48,7 @@ from rss_pipeline.storage.database import Room, Row
 @click.pass_obj
 def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) -> None:
     """Remove Dagster's history of old runs. The daemon does so each day. Collected items stay."""
-    from rss_pipeline.orchestration.instance.history_tables import nothing_to_purge
+    from rss_pipeline.orchestration.instance.nothing_to_purge import nothing_to_purge
     from rss_pipeline.orchestration.instance.purged import Purged
 
     before = utc_now() - timedelta(days=settings.history_days if days is None else days)

@@ -171,14 +171,13 @@ def remove(settings: Settings, name: str, yes: bool) -> None:
 
 def _subscribe_all(settings: Settings, database: "Database", user_id: str, name: str) -> None:
     from rss_pipeline.reader.listed_feeds import left_out, read_list, subscribe_listed
-    from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
     read_list(database, settings, now=utc_now())
     count = subscribe_listed(database, user_id, at=utc_now())
     say(f"{name} subscribes to {count} feeds of {settings.feeds_file}.")
     others = left_out(database)
     if others.too_many:
-        say(f"Left out: {others.too_many} feeds; a user can subscribe to at most {MAX_SUBSCRIPTIONS}.")
+        say(f"Left out: {others.too_many} feeds; a user can subscribe to at most {others.most}.")
     if others.closed:
         say(f"Left out: {others.closed} with a password, headers or allow_private; {CLOSED}")
 

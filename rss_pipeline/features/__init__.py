@@ -15,7 +15,7 @@ from rss_pipeline.features import (
     streams,
     topics,
 )
-from rss_pipeline.features.feature import Feature
+from rss_pipeline.features.feature import Feature, FeedKey
 
 FEATURES: tuple[Feature, ...] = (
     copy.FEATURE,
@@ -29,3 +29,6 @@ FEATURES: tuple[Feature, ...] = (
     streams.FEATURE,
     topics.FEATURE,
 )
+
+FEED_KEYS: dict[str, FeedKey] = {name: key for feature in FEATURES for name, key in feature.feed_keys.items()}
+"""Keys of a feed in feeds.yaml, of all features."""

@@ -9,13 +9,13 @@ Two things need no field: a feature's templates (`search/search.html`), and its 
 (`static_url("plots.css")`), are found in its folder.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     import click
@@ -26,10 +26,25 @@ if TYPE_CHECKING:
     from rss_pipeline.api.google_reader.call import FeatureCall
     from rss_pipeline.cli.output.status import StatusLook, StatusSection
     from rss_pipeline.cli.reader import ChildProcess
+    from rss_pipeline.collector.models.feed import Feed, FeedSpec
+    from rss_pipeline.collector.models.item import ParsedFeed
+    from rss_pipeline.collector.models.outcome import DocumentPart, Parsed
+    from rss_pipeline.collector.registry.load import KnownFeeds
+    from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
+    from rss_pipeline.environment import EnvironmentReader
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.orchestration.parts import Building, DagsterParts
+    from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
+    from rss_pipeline.pipeline.session.parser_tasks import ParseTask
+    from rss_pipeline.pipeline.session.session import Session
     from rss_pipeline.settings import Settings
-    from rss_pipeline.storage.database import Database
+    from rss_pipeline.storage.database import Database, Row, Statement, Value
+
+    EventBatches = Iterator[list[dg.AssetMaterialization]]
+
+    PollEvents = Callable[
+        [dg.OpExecutionContext, Session, Collection[str]], Iterator[list[dg.AssetMaterialization]]
+    ]
 
 T = TypeVar("T")
 
@@ -64,6 +79,99 @@ class AfterPoll:
     """True if the job has work at this instant; a small query."""
 
 
+class InReplay(Protocol):
+    """The work of a feature in the replay of one feed, whose backups come in the order of their time."""
+
+    def inserting(
+        self, parsed: "Parsed", ids: "Sequence[str]", came: str, params: "Sequence[Value]"
+    ) -> "Iterator[list[Statement]]":
+        """Groups of statements for items of a backup: the first goes into the batch that inserts them. `came`
+        is the condition that one of them is new."""
+
+    def others(
+        self, parsed: "Parsed", ids: "Sequence[str]", inserted: "Set[str]"
+    ) -> "Iterator[list[Statement]]":
+        """Groups of statements for these items of a backup, but for those that were inserted."""
+
+    def add(self, parsed: "Parsed") -> None:
+        """Take in a backup whose items are stored."""
+
+    def end(self, database: "Database") -> None:
+        """Record that all backups were read."""
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """Work beside each replay, such as the judgement of a feed's streams."""
+
+    of_feed: "Part[Callable[[Feed], InReplay]]"
+    """The work in the replay of this feed."""
+    events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]]"
+    """Events after the replay of these feeds, by their ids."""
+
+
+@dataclass(frozen=True)
+class FeedKey:
+    """A key of a feed in feeds.yaml, with a column of the same name in the table of feeds.
+
+    Its value is a text. `needs_tree` to `at_close` are for feeds with the key: visits of others load nothing.
+    """
+
+    read: "Part[Callable[[Node, str, Mapping[str, str], list[Mistake]], str | None]]"
+    """The value of a node at a place as text, None for none; with the environment and the mistakes so far."""
+    register: "Part[Callable[[Sequence[FeedSpec]], list[Statement]]]"
+    """Statements in the batch that writes these feeds of feeds.yaml, if one of them has the key or had it."""
+    leave: "Part[Callable[[str], list[Statement]]]"
+    """Statements in the batch that takes feeds out of feeds.yaml, a JSON list of ids."""
+    needs_tree: "Part[Callable[[Feed], bool]]"
+    """True if `parse` needs the tree of the document."""
+    parse: "Part[Callable[[ParseTask, ParsedFeed, ParsedFeed], DocumentPart]]"
+    """The work of the parser process beside the items: of the document as it was read, with its tree and with
+    secrets, and of the one without them."""
+    with_items: "Part[Callable[[Feed, str, Parsed], Callable[[Sequence[str]], Iterator[list[Statement]]]]]"
+    """Groups of statements for these items of a document that is stored under a lease: the first one goes
+    into the batch that inserts them."""
+    at_close: "Part[Callable[[Feed, str, Parsed], list[Statement]]]"
+    """Statements in the batch that closes the visit, before that."""
+
+
+@dataclass(frozen=True)
+class RegistryKey:
+    """A key of feeds.yaml besides `feeds`, such as `topics`, with values of its own."""
+
+    name: str
+    read: "Part[Callable[[Node | None, KnownFeeds, Mapping[str, str], list[Mistake]], tuple[Any, ...]]]"
+    """The values, from the key's node, the feeds that they may name, and the environment; mistakes are added
+    to the list."""
+    stored: "Part[Statement]"
+    """The query of what the database has of them: each sync reads it, with the feeds, in one batch."""
+    write: "Part[Callable[[Database, tuple[Any, ...], Sequence[Row]], KeyChanges]]"
+    """Write the values, as far as they are others than the rows of `stored`."""
+    refuses_url: "Part[Callable[[str, Mapping[str, str]], str | None]] | None" = None
+    """The sentence about a feed that may not be in feeds.yaml, by its URL and the environment."""
+
+
+@dataclass(frozen=True)
+class OwnSettings:
+    """The settings that a feature reads from variables of its own."""
+
+    read: "Part[Callable[[EnvironmentReader], object | None]]"
+    """Reads them at each start, and adds what is wrong; `Settings.of` has the value. None: it is off."""
+    servers: tuple[str, ...] = ()
+    """Variables that name its servers, maybe with a password. Where one is wrong, `doctor` goes by none."""
+
+
+@dataclass(frozen=True)
+class UpFlag:
+    """A flag of `up` for installations of a kind."""
+
+    help: str
+    check: "Part[Callable[[Settings, bool], None]]"
+    """Refuses a start, by a ClickException, that is not of the installation's kind."""
+    within: "Part[Callable[[Settings], AbstractContextManager[None]]]"
+    """Entered before anything is started, and left last, where the flag is given."""
+
+
 @dataclass(frozen=True)
 class Feature:
     """The list of what one feature adds. Each field is a point of extension; most features use a few."""
@@ -74,8 +182,12 @@ class Feature:
     """The features that it uses: they cannot be removed without it. There are no circles."""
     after_poll: AfterPoll | None = None
     """A step at the end of each poll."""
+    automations: "Callable[[Settings], Collection[str]]" = lambda _: ()
+    """The names of its sensors and schedules that are on from the start."""
     backlog_advice: "tuple[Part[Callable[[Database, Settings], str | None]], ...]" = ()
     """Sentences on what to add where feeds wait, by its figures; None where it is off."""
+    beside_reader: "tuple[Part[Callable[[Settings], AbstractContextManager[None]]], ...]" = ()
+    """Work of a thread in the reader's own process, as long as it serves."""
     checks: "tuple[Part[Sequence[Check]], ...]" = ()
     """Health checks. Only the feature health loads them: such a module may import its model.py, without a
     need for it."""
@@ -85,8 +197,16 @@ class Feature:
     """Assets, checks, jobs, schedules, sensors and resources, for all definitions."""
     doctor: "Mapping[str, Part[Callable[[Settings], Finding | None]]]" = field(default_factory=dict)
     """Looks of `doctor` at what a check of the database cannot see, by the name of what they find."""
+    end_lost_runs: "tuple[Part[Callable[[dg.DagsterInstance, Settings], list[str]]], ...]" = ()
+    """An end for runs on other machines that have lost their process; the ids of these."""
+    feed_keys: Mapping[str, FeedKey] = field(default_factory=dict)
+    """Keys of a feed in feeds.yaml, by name."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
+    partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
+    """Partition keys of its own, brought up to date after each sync of feeds.yaml."""
+    poll_events: "Part[PollEvents] | None" = None
+    """Events in a poll's report after those of these feeds, which changed (in a backfill: were read)."""
     reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
     """Calls of the Google Reader API, by name: `subscription/export`."""
     reader_larger_bodies: Mapping[str, int] = field(default_factory=dict)
@@ -106,8 +226,19 @@ class Feature:
     reader_processes: tuple["Part[Callable[[Settings], ChildProcess]]", ...] = ()
     """Processes that run as long as the reader does."""
     reader_routers: tuple["Part[APIRouter]", ...] = ()
-    """Routers of the JSON API, below /api."""
+    """Routers of the JSON API, made by `api.routing.api_router`."""
     reader_settings: Mapping[str, str] = field(default_factory=dict)
     """Pages among the settings: their names by address."""
+    registry_key: RegistryKey | None = None
+    """A key of feeds.yaml."""
+    replaying: Replaying | None = None
+    """Work beside each replay."""
+    settings: OwnSettings | None = None
+    """Its own variables."""
+    stale: "Part[Statement] | None" = None
+    """A statement for each batch that changes what items of some feeds show. `{feeds}` in it becomes the
+    condition on a feed's id, such as `= ?` (storage/stale.py)."""
     status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
     """Sections of `status`, each read once in its database; None for one with nothing to say."""
+    up_flags: Mapping[str, UpFlag] = field(default_factory=dict)
+    """Flags of `rss-pipeline up`, by name without the two hyphens."""

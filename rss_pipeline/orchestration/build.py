@@ -10,13 +10,6 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.features import FEATURES
-from rss_pipeline.features.health.alert_sensor import build_alerts
-from rss_pipeline.features.health.asset_checks import (
-    build_check_schedule,
-    build_checks,
-    build_watches,
-    check_health,
-)
 from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.build_polls import run_resources
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
@@ -63,7 +56,6 @@ def build_definitions(
             ),
         ],
         asset_checks=[
-            *build_checks(settings, clock=clock),
             *(check for each in parts for check in each.asset_checks),
         ],
         jobs=[
@@ -71,19 +63,15 @@ def build_definitions(
             refresh_feeds,
             download_images,
             purge_history,
-            check_health,
             *(job for each in parts for job in each.jobs),
         ],
         schedules=[
             *build_schedules(building),
-            build_check_schedule(),
             *(schedule for each in parts for schedule in each.schedules),
         ],
         sensors=[
             *build_sensors(building),
-            *build_alerts(settings, clock=clock),
             *(sensor for each in parts for sensor in each.sensors),
-            *build_watches(settings, clock=clock),
         ],
         resources={**resources, **(resource_overrides or {})},
         # One process for each run: values between ops stay in memory, and a process start costs 3 s and more.

@@ -1,22 +1,15 @@
-"""Partition keys for the registry's feeds, streams and topics, and its changes as events of the asset
-`registry`.
+"""Partition keys for the registry's feeds, and its changes as events of the asset `registry`.
 
 The rows are written in pipeline/registry/sync.py. The key of a feed that was taken out stays, with its
-history, as long as something of the feed is stored. Those of a stream and a topic go with it.
+history, as long as something of the feed is stored. Features have
+their own keys.
 """
 
 import dagster as dg
 
-from rss_pipeline.features.topics.stale import mark_topics_stale
+from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.instance.forget_feed import complete_forgets, is_materializing
-from rss_pipeline.orchestration.partitions import (
-    FEEDS,
-    STREAMS,
-    TOPICS,
-    add_keys,
-    missing_keys,
-    unwanted_keys,
-)
+from rss_pipeline.orchestration.partitions import FEEDS, add_keys, missing_keys, unwanted_keys
 from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
@@ -30,10 +23,11 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
     """
     complete_forgets(database, instance, synced.forgotten)
     added = register_keys(database, instance, synced.scheduled)
-    _register_streams(instance, [f"{spec.id}/{each.name}" for spec in synced.specs for each in spec.streams])
-    _register_topics(database, instance, [topic.id for topic in synced.topic_specs])
+    for feature in FEATURES:
+        if feature.partition_keys is not None:
+            feature.partition_keys.load()(database, instance, synced)
     changes = synced.changes
-    if synced.removed or not changes.is_empty or not synced.topic_changes.is_empty:
+    if synced.removed or not synced.is_without_changes:
         instance.report_runless_asset_event(
             dg.AssetMaterialization(
                 asset_key=REGISTRY,
@@ -44,7 +38,7 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
                     "unregistered": len(changes.unregistered) - len(synced.kept),
                     "subscribed": len(synced.subscribed),
                     "removed": len(synced.removed),
-                    "topics": len(synced.topic_specs),
+                    **{name: len(values) for name, values in synced.of_features.items()},
                 },
             )
         )
@@ -62,21 +56,7 @@ def register_keys(database: Database, instance: dg.DagsterInstance, ids: list[st
     return len(missing)
 
 
-def _register_streams(instance: dg.DagsterInstance, keys: list[str]) -> None:
-    add_keys(instance, STREAMS, missing_keys(instance, STREAMS, keys))
-    _remove_others(instance, STREAMS, keys)
-
-
-def _register_topics(database: Database, instance: dg.DagsterInstance, ids: list[str]) -> None:
-    missing = missing_keys(instance, TOPICS, ids)
-    if missing:
-        # As for feeds: the next publication yields an event for a topic that has none in this instance.
-        mark_topics_stale(database, missing)
-        add_keys(instance, TOPICS, missing)
-    _remove_others(instance, TOPICS, ids)
-
-
-def _remove_others(instance: dg.DagsterInstance, name: str, keys: list[str]) -> None:
+def remove_others(instance: dg.DagsterInstance, name: str, keys: list[str]) -> None:
     """Remove the keys that are not among these. A key that is removed under a run fails that run at its end,
     so while there is one, this is left to a later sync."""
     unwanted = unwanted_keys(instance, name, set(keys))

@@ -1,13 +1,17 @@
 """The feeds of a user that fail: since when, why, what to do, and when they are visited next.
 
-A pure function of the user's list of feeds. Such a feed stays subscribed, and the back-off goes to a day.
+Such a feed stays subscribed, and the back-off goes to a day.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from rss_pipeline.storage.subscriptions.listing import FeedRow
+from rss_pipeline.reader.accounts.preferences import stored_preferences
+from rss_pipeline.reader.feeds import FeedRow
+from rss_pipeline.reader.query import Query
+from rss_pipeline.storage.accounts import users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,20 @@ def failing_feeds(rows: Iterable[FeedRow]) -> list[FailingFeed]:
     """The feeds of a user that fail; the one that began to fail last comes first."""
     found = [_failing(row) for row in rows if row.last_visit_failed]
     return sorted(found, key=lambda feed: (feed.since, feed.feed_id), reverse=True)
+
+
+def read_failures(user_id: str) -> Query[frozenset[int] | None]:
+    """The numbers of the failures that the user has read; None for a user who does not want them shown as
+    entries of a feed."""
+    return Query.of(users.preferences(user_id), lambda found: read_failures_of(found.values[0][0]))
+
+
+def read_failures_of(text: str) -> frozenset[int] | None:
+    """The same, from the preferences as they are stored."""
+    if not stored_preferences(text).show_failing_feed:
+        return None
+    stored = json.loads(text).get(users.READ_FAILURES)
+    return frozenset(stored) if isinstance(stored, list) else frozenset()
 
 
 def _failing(row: FeedRow) -> FailingFeed:

@@ -35,7 +35,9 @@ class LeftOut:
     closed: int
     """Users may not subscribe to them until it says `shared: true`."""
     too_many: int
-    """More than the MAX_SUBSCRIPTIONS of a user."""
+    """More than `most`."""
+    most: int = MAX_SUBSCRIPTIONS
+    """The most subscriptions of a user."""
 
 
 def read_list(database: Database, settings: Settings, *, now: datetime) -> None:

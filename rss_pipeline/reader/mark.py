@@ -7,16 +7,20 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.failures import read_failures_of
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.subscriptions import states, undo
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Shown
 from rss_pipeline.storage.subscriptions.item_lists import known_ids
 from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
 from rss_pipeline.storage.subscriptions.undo import Undoable
+
+__all__ = ["Undoable"]
 
 UNDONE_WITHIN = timedelta(hours=1)
 """The time in which a mark of many items can be undone."""
@@ -42,8 +46,8 @@ class MarkedRead:
     """The mark, to be undone; None where it marked nothing."""
     feed: FeedRow | None
     """The feed afterwards, where one was marked; None also for one that the user does not subscribe to."""
-    preferences: Result | None
-    """The user's, where all feeds were marked: that of the feeds that fail may be among them."""
+    read_failures: frozenset[int] | None = None
+    """The numbers of read failures, where all feeds were marked and the user wants to see them."""
 
 
 def mark_items(caller: Caller, ids: Sequence[str], marks: Marks) -> frozenset[str]:
@@ -74,14 +78,13 @@ def mark_shown(caller: Caller, shown: Shown) -> MarkedRead:
     return MarkedRead(
         undoable=undo.remembered(remembered, id, until=until),
         feed=None if feed_id is None else next(iter(feed_rows(beside)), None),
-        preferences=beside if shown.scope == ALL else None,
+        read_failures=read_failures_of(beside.values[0][0]) if shown.scope == ALL else None,
     )
 
 
-def undoable(caller: Caller) -> list[Undoable]:
+def undoable(user_id: str, *, now: datetime) -> Query[Sequence[Undoable]]:
     """The marks that can be undone, the last one first."""
-    [found] = caller.read(undo.list_undoable(caller.user_id, now=caller.clock()))
-    return undo.undoable_marks(found)
+    return Query.of(undo.list_undoable(user_id, now=now), undo.undoable_marks)
 
 
 def undo_mark(caller: Caller, id: str) -> int:

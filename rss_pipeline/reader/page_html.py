@@ -145,6 +145,8 @@ class _Writer:
         image = self._placed(unescape(src))
         if image is not None:
             found = {"src": escape(image.url), **_sides(width, height, image.size)}
+        elif src[:5].lower() == "data:":
+            found = {"src": src, **_sides(width, height, None)}
         elif not _WEB.match(src):
             return alt
         elif self._shows:

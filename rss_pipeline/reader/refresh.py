@@ -1,4 +1,5 @@
-"""Refresh now, as a user has it: the request for a visit, its answer, and the task that follows it.
+"""Refresh now, as a user has it: the request for a visit of a feed, or of many; its answer, and the task that
+follows it.
 
 The visits themselves are refresh_run.py's. The reader makes no request to a publisher.
 """
@@ -13,10 +14,13 @@ from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.models.feed import Wishes
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import shown_error, what_to_do
+from rss_pipeline.reader.query import Query
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one
-from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, Queue, queue_of
+from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, Queue, queue_of, read_queue
 from rss_pipeline.storage.refresh.refresh_requests import (
     FEED_SPAN,
     MOST_OF_FEED,
@@ -24,8 +28,17 @@ from rss_pipeline.storage.refresh.refresh_requests import (
     RefreshRequest,
     RequestKind,
     SearchRequest,
-    Wishes,
     has_too_many,
+    request_statements,
+    task_statement,
+)
+from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.refreshes import (
+    Requested,
+    list_tasks,
+    named_tasks,
+    request_many,
+    requested_of,
 )
 
 _HERE_SECONDS = 2
@@ -134,6 +147,25 @@ def new_search(user_id: str, address: str, *, now: datetime, wishes: Wishes | No
     return SearchRequest(id=id, user_id=user_id, address=address, now=now, wishes=wishes or Wishes())
 
 
+def refresh_feed(caller: Caller, settings: Settings, feed_id: str) -> RefreshAnswer:
+    """Request a visit of a feed now, or join the request that is open for it.
+
+    Raises:
+        NoSession, DatabaseUnavailable: as Caller's methods.
+    """
+    request = new_request(caller.user_id, feed_id, now=caller.clock())
+    return answer_to(request, caller.write(*request_statements(request)), settings)
+
+
+def refresh_feeds(caller: Caller, settings: Settings, *, folder: str | None = None) -> Requested:
+    """Request a visit of each feed of a folder, or of all."""
+    *_, found = caller.write(*request_many(caller.user_id, Scope(folder=folder), now=caller.clock()))
+    requested = requested_of(found)
+    if requested.requested:
+        set_mark(settings)
+    return requested
+
+
 def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Settings) -> RefreshAnswer:
     """The answer by the results of `request_statements`, the last ones of a batch; sets the mark for `up`."""
     row = one(results[-1])
@@ -189,10 +221,32 @@ def _delay(settings: Settings) -> int:
     return _HERE_SECONDS if settings.database.is_here else _ELSEWHERE_SECONDS
 
 
-def task_of(row: Row | None) -> Task | None:
-    """The task of a row of `task_statement`."""
-    if row is None:
-        return None
+def task(user_id: str, id: str, *, now: datetime) -> Query[Task | None]:
+    """A task of this user, or one that this user joined, until a day after its end."""
+
+    def read(found: Result) -> Task | None:
+        row = one(found)
+        return None if row is None else task_of(row)
+
+    return Query.of(task_statement(user_id, id, now=now), read)
+
+
+def tasks(user_id: str, *, since: datetime, now: datetime, limit: int) -> Query[Sequence[tuple[Task, str]]]:
+    """The tasks of a user that are not done, and then those that were requested since, the newest first, each
+    with its feed's title, or its URL. Searches are not among them."""
+    return Query.of(
+        list_tasks(user_id, since=since, now=now, limit=limit),
+        lambda found: [(task_of(each.row), each.name) for each in named_tasks(found)],
+    )
+
+
+def queue(user_id: str, *, now: datetime) -> Query[Queue]:
+    """The new addresses of a user that wait for their turn."""
+    return Query.of(read_queue(user_id, now=now), queue_of)
+
+
+def task_of(row: Row) -> Task:
+    """The task of a row."""
     result = None if row["result"] is None else json.loads(row["result"])
     return Task(
         id=row["id"],

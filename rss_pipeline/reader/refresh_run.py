@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import instant, milliseconds
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import CutOff, NotModified
@@ -23,7 +23,6 @@ from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, V
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline.storage.refresh.open_requests import MOST_ATTEMPTS, Answer, OpenRequest
-from rss_pipeline.storage.refresh.refresh_requests import milliseconds
 
 MOST_AT_ONCE = 200
 """Requests of one claim; the next claim takes the next ones."""

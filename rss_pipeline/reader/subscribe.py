@@ -6,6 +6,7 @@ and the same answer.
 
 from dataclasses import dataclass
 
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.addresses import (
     AddressRefused,
@@ -26,7 +27,6 @@ from rss_pipeline.reader.refresh import (
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.refresh.new_addresses import give_turns, hold_until_turn
 from rss_pipeline.storage.refresh.refresh_requests import (
-    Wishes,
     request_statements,
     search_request_statements,
 )
@@ -51,6 +51,8 @@ class Known:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TooManyFeeds:
     """The user has as many subscriptions as one may have."""
+
+    most: int = MAX_SUBSCRIPTIONS
 
 
 SubscribeAnswer = Known | Queued | VisitRunning | AddressRefused | TooMany | TooManyFeeds

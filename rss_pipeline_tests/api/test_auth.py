@@ -1,4 +1,4 @@
-"""Who is let in: by token, by cookie, and from which pages. What passwords and throttle do is
+"""The callers that are let in: by token, by cookie, and from which pages. Passwords and throttle are
 pipeline/accounts'."""
 
 import logging

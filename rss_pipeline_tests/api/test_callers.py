@@ -1,4 +1,4 @@
-"""How many requests make bodies at one time, and that the others do not wait for them."""
+"""The number of requests that make bodies at one time, and that the others do not wait for them."""
 
 import asyncio
 import threading
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.stores import MAKERS, Stores, open_stores
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
+from rss_pipeline.reader.stores import MAKERS, Stores, open_stores
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.schema import migrate

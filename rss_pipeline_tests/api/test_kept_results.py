@@ -17,8 +17,6 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import image_task_id, item_id
 from rss_pipeline.errors import NoSession
-from rss_pipeline.features.replay import sql as replay
-from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.kept_results import KeptResults
 from rss_pipeline.storage.accounts import sessions
@@ -29,14 +27,10 @@ from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.images import claims, closings, tasks
 from rss_pipeline.storage.images.closings import Archived
 from rss_pipeline.storage.images.tasks import ItemImages
-from rss_pipeline.storage.items import items
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import counts, folders, item_lists, listing
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Page, Scope
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
-from rss_pipeline_tests.features.topics.stored import add_feeds, add_items
-from rss_pipeline_tests.features.topics.stored import item as row_of
 from rss_pipeline_tests.orchestration.test_looks import counting
 from rss_pipeline_tests.reader.accounts.signed_in import begin
 from rss_pipeline_tests.storage.values import (
@@ -53,6 +47,8 @@ from rss_pipeline_tests.storage.values import (
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.reader import Reader, reader_settings
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.stored import add_feeds, add_items
+from rss_pipeline_tests.support.stored import item as row_of
 
 STATE = "user/-/state/com.google/"
 ALL, READ, STARRED = (f"{STATE}{name}" for name in ("reading-list", "read", "starred"))
@@ -286,25 +282,12 @@ def archive(world: World) -> None:
     assert closings.record_archived(world.database, claimed.token, archived, now=NOW)
 
 
-def repair(world: World) -> None:
-    [row] = world.database.query("SELECT backup_key FROM items WHERE id = ?", [ONE]).rows
-    rows = items.known_rows(
-        items.item_rows("a", [item("1", title="Repaired", content_html=SHOWN)], fetched_at=NOW)
-    )
-    assert replay.repair(world.database, rows.values(), feed_id="a", backup_key=row["backup_key"], now=NOW)
-
-
 def mark(world: World, **marks: Any) -> None:
     assert world.client().post("/api/items/mark", json={"ids": [ONE], **marks}).status_code == 200
 
 
 CHANGES: Mapping[str, Callable[[World], object]] = {
     "a new item": lambda world: arrive(world.database, "a", "4"),
-    "a removal by retention": lambda world: retention.retire(world.database, [item_id("b", "2")], []),
-    "a removal where the store is full": lambda world: retention.retire_where_full(
-        world.database, [item_id("b", "3")], [], with_tombstones=True
-    ),
-    "a repair": repair,
     "an archived image": archive,
     "a feed with another title": lambda world: visit(
         world.database, [item("1")], id="b", at=NOW + HOUR, title="Renamed", content_hash="other"
@@ -337,15 +320,20 @@ CHANGES: Mapping[str, Callable[[World], object]] = {
 }
 
 
-def test_whatever_changes_by_any_door_is_seen_at_once(world: World) -> None:
+def see_at_once(world: World, changes: Mapping[str, Callable[[World], object]]) -> None:
+    """Each of these changes is in the next answers of a process that keeps results."""
     before = world.answers(world.keeping)
-    for what, change in CHANGES.items():
+    for what, change in changes.items():
         assert world.answers(world.keeping) == before
         change(world)
         now = world.answers(world.keeping)
         assert now != before, what
         assert now == world.answers(world.other), what
         before = now
+
+
+def test_whatever_changes_by_any_door_is_seen_at_once(world: World) -> None:
+    see_at_once(world, CHANGES)
     bob = Phone.of_new_user(world.keeping, "bob")
     assert bob.ids() == []
     assert bob.get("subscription/list").json() == {"subscriptions": []}

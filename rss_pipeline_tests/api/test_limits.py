@@ -1,4 +1,4 @@
-"""What a stranger sends is refused within its limit, by a real server, and slows nobody else."""
+"""Input of a stranger is refused within its limit, by a real server, and slows nobody else."""
 
 import asyncio
 import json

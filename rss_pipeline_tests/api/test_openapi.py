@@ -32,7 +32,7 @@ class Tried:
     url: str
     schema: Any
     ids: dict[str, str]
-    """What an id in a path may be, by the start of the path."""
+    """The valid ids in a path, by the start of the path."""
 
 
 @pytest.fixture(scope="module")

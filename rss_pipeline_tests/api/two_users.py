@@ -64,7 +64,7 @@ class Two:
         return str(rows[0]["id"])
 
     def seen_by(self, user: User) -> list[Any]:
-        """What a user sees, as far as a user could change it."""
+        """The view of a user, as far as a user could change it."""
         feeds = user.client.get("/api/feeds").json()
         return [
             feeds["state_version"],

@@ -71,8 +71,6 @@ def test_no_command_prints_a_control_character_or_a_line_of_a_publisher(
         ["status", "--json"],
         ["items", "stored"],
         ["items", "stored", "--json"],
-        ["streams", "stored"],
-        ["streams", "stored", "--json"],
         ["item", item["id"]],
         ["item", item["id"], "--json"],
         ["export"],

@@ -91,7 +91,6 @@ def test_commands_that_only_read_never_load_dagster(
         ("status",): "1 feeds",
         ("status", "news"): "news",
         ("items", "news"): item[:8],
-        ("streams", "news"): "no streams",
         ("publish",): "There are no topics",
         ("item", item): "Title of ",
         ("item", item, "--html"): "<html",

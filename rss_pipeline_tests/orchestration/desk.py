@@ -63,9 +63,9 @@ class Desk:
     server: FeedServer
     page: Page
     elsewhere: list[str] = field(default_factory=list)
-    """What pages asked of addresses that are not this machine's."""
+    """Requests of pages for addresses that are not this machine's."""
     errors: list[str] = field(default_factory=list)
-    """What a page's scripts threw."""
+    """Errors of a page's scripts."""
 
     def open(self, path: str) -> Page:
         """The page, at this path of the UI."""

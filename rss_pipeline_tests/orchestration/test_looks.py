@@ -1,26 +1,22 @@
-"""What the sensors ask a database while nothing happens, and that they miss nothing for it."""
+"""The queries of sensors while nothing happens, and that they miss nothing for it."""
 
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.health.alerts import LOOK_SECONDS_PAID, look
-from rss_pipeline.features.health.checks import health_checks
-from rss_pipeline.features.health.model import Look, evaluate
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end
-from rss_pipeline_tests.features.topics.stored import add_items, item
 from rss_pipeline_tests.orchestration.test_poll_sensor import says, tick
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.stored import add_items, item
 
 POLL, IMAGES, PUBLISH, REFRESH, SYNC, DEAD = (
     "poll_feeds_when_due",
@@ -86,37 +82,6 @@ def wait_in(pipeline: DagsterPipeline, *, feeds: int, images: int) -> None:
     database.query(
         "INSERT INTO image_holds (host, hold_until, reason) VALUES (?, ?, 'it is busy')", [HELD, tomorrow]
     )
-
-
-def test_an_idle_day_in_cloudflare_is_cheap_whatever_waits(
-    away: DagsterPipeline, spent: Counter[str]
-) -> None:
-    wait_in(away, feeds=50, images=671)
-    minute(away)
-    spent.clear()
-    for _ in range(20):
-        minute(away)
-    sensors = Counter(spent)
-    assert 72 * sensors["requests"] <= 2_000
-    assert 72 * sensors["rows"] <= 25_000
-    # Hours later the images count as late. All checks are evaluated each hour, and for alerts, each time that
-    # a sensor looks, those that are quick.
-    away.clock.turn(hours=7)
-    settings = replace(away.settings, alert_webhook="http://127.0.0.1:9/")
-    place = Look(database=away.database, objects=lambda: away.objects, settings=settings, now=away.clock())
-    spent.clear()
-    for check in health_checks(settings):
-        if check.asset is not None:
-            evaluate(check, place)
-    checks = Counter(spent)
-    look(away.database, settings, now=away.clock())
-    spent.clear()
-    away.clock.turn(minutes=10)
-    look(away.database, settings, now=away.clock())
-    # The search index is the rest of 6,000 and 50,000.
-    looks = 24 * 3600 / LOOK_SECONDS_PAID
-    for what, most in (("requests", 4_400), ("rows", 47_000)):
-        assert 72 * sensors[what] + 24 * checks[what] + looks * spent[what] <= most, what
 
 
 @pytest.fixture

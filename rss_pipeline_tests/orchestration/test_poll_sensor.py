@@ -23,7 +23,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
 def tick(pipeline: DagsterPipeline, sensor: str = "poll_feeds_when_due") -> Any:
-    """What the sensor says now: a RunRequest or a SkipReason."""
+    """The answer of the sensor now: a RunRequest or a SkipReason."""
     definition = pipeline.definitions().resolve_sensor_def(sensor)
     with dg.build_sensor_context(instance=pipeline.instance) as context:
         return definition(context)

@@ -24,7 +24,7 @@ def keys(pipeline: DagsterPipeline) -> list[str]:
 
 
 def sentence_of(result: Any) -> str:
-    """What a failed run says."""
+    """The message of a failed run."""
     (failure,) = [event for event in result.all_node_events if event.is_step_failure]
     return str(failure.event_specific_data.error)
 

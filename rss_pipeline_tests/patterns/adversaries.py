@@ -77,7 +77,7 @@ def _inner(value: Any) -> Iterator[Any]:
 
 
 class _Parts:
-    """What matches the parts of a pattern, each with what leads there."""
+    """Texts that match the parts of a pattern, each with what leads there."""
 
     def __init__(self, alphabet: str) -> None:
         self.alphabet = alphabet

@@ -69,8 +69,8 @@ def collected(*packages: str) -> list[Collected]:
 
 
 def unseen(*packages: str) -> Counter[str]:
-    """How many patterns each module compiles whose text is known when it runs only, or in a comprehension;
-    and how many times it imports `re` so that calls of it are not known as such."""
+    """The number of patterns that each module compiles with a text that is known only when it runs, or in a
+    comprehension; and how many times it imports `re` so that calls of it are not known as such."""
     found: Counter[str] = Counter()
     for module in _modules(packages):
         compiled = [

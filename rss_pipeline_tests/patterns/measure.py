@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _judged(each: Collected, *, most_shapes: int, worst: int) -> Sequence[object]:
-    """What is found of a pattern with some of its shapes; the worst of them are grown to the end."""
+    """The result for a pattern with some of its shapes; the worst of them are grown to the end."""
     length = min(_SHORT, each.longest)
     tried: list[tuple[float, str, Shape]] = []
     for shape in shapes(each.pattern, each.flags)[:most_shapes]:

@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rss_pipeline
-from rss_pipeline.collector.parse import image_references, web_page
+from rss_pipeline.collector.parse import authors, image_references, web_page
 from rss_pipeline.collector.parse.characters import decode
 from rss_pipeline.collector.parse.xml import repair
-from rss_pipeline.features.topics import entry
 from rss_pipeline_tests.patterns.collected import Collected, collected, unseen
 from rss_pipeline_tests.support.installed import INSTALLED
 
@@ -38,7 +37,7 @@ LIBRARIES = (
     "httpx",
     "idna",
 )
-"""Those that a response or a document is given to, and what they parse with; lxml, expat and nh3 have no
+"""Functions that get a response or a document, and what they parse with; lxml, expat and nh3 have no
 patterns."""
 NOT_REACHED = {
     "html.parser": "BeautifulSoup and feedparser use lxml and sgmllib",
@@ -67,7 +66,10 @@ SEEN_OTHERWISE = {
     "rss_pipeline.storage.backends.postgres.errors": (1, "words of our own"),
 }
 """Modules with patterns whose text is not in a call of `re`: how many, and where it is, or what it is."""
-LONGEST = {"rss_pipeline.collector.parse.dates.read.": 100, "rss_pipeline.features.streams.prefixes.": 2_000}
+LONGEST = {
+    "rss_pipeline.collector.parse.dates.read.": 100,
+    "rss_pipeline.features.streams.expression.": 2_000,
+}
 """Characters that the code before some patterns lets through: dates, and selectors of feeds.yaml."""
 MATCHED_WHOLE = ("h11._events.", "h11._headers.", "h11._readers.")
 """Modules that give their patterns to a function, which matches the whole of a text."""
@@ -100,7 +102,7 @@ def in_order_of_chance(some: Sequence[Collected]) -> list[Collected]:
 
 
 def too_slow(some: Sequence[Collected], **limits: int) -> dict[str, list[object]]:
-    """Those of the patterns that are too slow, and the shape that shows it. A timer ends the process if one
+    """The patterns that are too slow, and the shape that shows it. A timer ends the process if one
     hangs, and another goes on behind it."""
     command = [sys.executable, "-m", "rss_pipeline_tests.patterns.measure"]
     found: dict[str, list[object]] = {}
@@ -183,7 +185,7 @@ FORMER: dict[str, tuple[re.Pattern[str], str, str, list[str]]] = {
         ["<!DOCTYPE", " ", "a", "[", "]", ">", "<"],
     ),
     "an author": (
-        entry._MAIL_AND_NAME,
+        authors._MAIL_AND_NAME,
         r"[^\s@()]+@[^\s@()]+\s*\(([^()]*[^()\s][^()]*)\)",
         "fullmatch",
         ["a", "@", " ", "(", ")", "b"],

@@ -1,4 +1,4 @@
-"""What an answer says, read from its bytes as a publisher wrote them: the scorer's own reading of the RFCs.
+"""The meaning of an answer, read from a publisher's bytes: the scorer's own reading of the RFCs.
 
 Nothing of the product is used here: a mistake in its reading would otherwise excuse itself.
 """
@@ -28,7 +28,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What a document asks of its readers (RSS 2.0: ttl, skipHours, skipDays)."""
+    """The limits that a document sets its readers (RSS 2.0: ttl, skipHours, skipDays)."""
 
     ttl: timedelta = timedelta(0)
     hours: frozenset[int] = frozenset()
@@ -37,7 +37,7 @@ class Wishes:
 
 
 def read(answer: Answer, *, deadline: float) -> Said:
-    """What `answer` says to a client that waits `deadline` seconds and no longer."""
+    """The answer of `answer` to a client that waits `deadline` seconds and no longer."""
     if answer.raw is not None:
         head, _, body = answer.raw.partition(b"\r\n\r\n")
         if not head:
@@ -75,7 +75,7 @@ def _wishes(body: bytes) -> Wishes | None:
 
 
 def freshness(headers: Mapping[str, str], *, at: datetime) -> timedelta:
-    """How long an answer may be used unasked (RFC 9111 4.2.1), less its Age; at most a day."""
+    """The seconds for which an answer is fresh (RFC 9111 4.2.1), less its Age; at most a day."""
     control = headers.get("cache-control", "")
     if re.search(r"\bno-(store|cache)\b", control):
         return timedelta(0)
@@ -99,7 +99,7 @@ def retry_after(headers: Mapping[str, str], *, at: datetime) -> timedelta | None
 
 
 def rate_limit_reset(headers: Mapping[str, str]) -> timedelta | None:
-    """Of a 429: the seconds until its limit is reset, at most a day; None if it does not say."""
+    """The seconds after a 429 until its limit is reset, at most a day; None if it does not say."""
     text = headers.get("x-ratelimit-reset", "")
     return min(timedelta(seconds=int(text)), DAY) if text.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""What some kinds of publishers do that takes more than a line to say. The kinds are kinds.py's."""
+"""Behaviours of publishers that take more than a line. The kinds are kinds.py's."""
 
 from datetime import timedelta
 

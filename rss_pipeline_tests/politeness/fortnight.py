@@ -41,7 +41,7 @@ DEADLINE = 8.0
 HOST_DELAY = 1.0
 A_RUN_EVERY = 130
 BY_HAND_DAYS = (2.3, 3.4, 8.1)
-"""When a person asks for every feed; 429 and 503 stand at the first two."""
+"""The instant of a refresh of all feeds by hand, during a 429 and a 503 at the first two."""
 RESTART_DAYS = (1.5, 5.2, 9.9)
 MOST_REQUESTS_A_DAY = 200
 """For a feed: one a quarter of an hour, twice, for what redirects."""
@@ -191,7 +191,7 @@ class Fortnight:
                 raise Loop(f'{id} of "{kind}" was requested {requests} times on day {day}')
 
     def _poll(self, wanted: Wanted | None = None) -> None:
-        """What is due, or what is wanted by hand."""
+        """Feeds that are due, or requested by hand."""
         self.polls += 1
         if self._session is None:
             stores = (self.pipeline.database, self.pipeline.objects)
@@ -291,14 +291,14 @@ class Fortnight:
         self.stand.scorer.by_hand = frozenset()
 
     def _restart(self) -> None:
-        """What lies in memory is lost: the pace of hosts, worker processes, leases."""
+        """State in memory is lost: the pace of hosts, worker processes, leases."""
         self._open.close()
         self._session = None
         self.clock.turn(seconds=3)
         self._pace, self._image_pace = SimulatedPace(self.clock), SimulatedPace(self.clock)
 
     def _compare(self, asked: set[Url]) -> None:
-        """Whether what is stored of the feeds that were asked is what was served."""
+        """True if the stored items of the visited feeds are the served ones."""
         for row in self.pipeline.rows("SELECT id, last_etag, last_modified FROM feeds"):
             feed = self.stand.scorer.subscriptions[row["id"]]
             if asked & feed.urls:

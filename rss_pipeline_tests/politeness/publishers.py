@@ -32,11 +32,11 @@ class Ask:
     request: Request
     at: datetime
     number: int
-    """Of this URL, from 0."""
+    """The number of the request of this URL, from 0."""
     urls: Mapping[str, str]
     """By page, where the others of the kind are."""
     memory: dict[str, Any]
-    """What the publisher remembers of all requests to it."""
+    """The publisher's memory of all requests to it."""
 
     @property
     def day(self) -> float:
@@ -74,7 +74,7 @@ class Kind:
     """It allows so many requests in a time, to all of its feeds together."""
     days: int = 14
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of its feeds in the registry."""
+    """The number of its feeds in the registry."""
 
 
 def document(edition: int, extra: str = "") -> bytes:

@@ -81,7 +81,7 @@ class Fault:
 
 @dataclass(slots=True, kw_only=True)
 class Subscription:
-    """What a publisher knows of one feed and of the client's passage through it."""
+    """The publisher's memory of one feed and of the client's visits."""
 
     id: str
     urls: frozenset[Url]
@@ -97,7 +97,7 @@ class Subscription:
     etag: str | None = None
     modified: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    """Of the stored answer, as every 304 freshened them (RFC 9111 4.3.4)."""
+    """Headers of the stored answer, as every 304 freshened them (RFC 9111 4.3.4)."""
     wishes: Wishes = field(default_factory=Wishes)
     body_at: datetime | None = None
     failures: int = 0
@@ -112,7 +112,7 @@ class Subscription:
     held_by: str | None = None
     """The host that asked for it: a redirect may have led there."""
     led_until: datetime = NEVER
-    """When the redirects of this visit may be asked again."""
+    """The instant from which the redirects of this visit may be followed again."""
     answered: list[tuple[datetime, int]] = field(default_factory=list)
     """Each answer that is no redirect, and its status."""
     cookies: dict[str, str] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Subscription:
 
 @dataclass(slots=True, kw_only=True)
 class Picture:
-    """What a publisher knows of the requests for one of its images."""
+    """The publisher's memory of the requests for one of its images."""
 
     asked_at: datetime = NEVER
     referer: str | None = None
@@ -135,7 +135,7 @@ class Picture:
 
 @dataclass(slots=True, kw_only=True)
 class PictureHost:
-    """What a host of images knows."""
+    """The memory of a host of images."""
 
     asked: list[datetime] = field(default_factory=list)
     answered: list[tuple[datetime, int]] = field(default_factory=list)
@@ -271,7 +271,7 @@ class Scorer:
         self.fault("address", request.host, f"{request.method} {request.target}")
 
     def kept(self, id: str, etag: str | None, modified: str | None) -> None:
-        """What the client's own store has for a feed now."""
+        """The state of a feed in the client's own store."""
         feed = self.subscriptions[id]
         if (etag, modified) != (feed.etag, feed.modified):
             what = f"{etag}, {modified} for {feed.etag}, {feed.modified}"
@@ -420,5 +420,5 @@ def _place(url: str) -> str:
 
 
 def _stays(headers: Mapping[str, str], *, at: datetime) -> timedelta:
-    """How long a redirect or an error may be used unasked: by Retry-After, or as it is fresh."""
+    """The seconds for which a redirect or an error holds: by Retry-After, or as it is fresh."""
     return max(retry_after(headers, at=at) or timedelta(0), freshness(headers, at=at))

@@ -59,7 +59,7 @@ class Stand:
         self._deadline = deadline
         self._known: set[Url] = set()
         self._hosts: dict[str, set[str]] = {}
-        """Of each kind."""
+        """Rules of each kind."""
         self._names: dict[str, str] = {}
         """The address of each host that has a name."""
         for number, kind in enumerate(kinds):
@@ -97,7 +97,7 @@ class Stand:
         return asked
 
     def table(self) -> list[Row]:
-        """Of what happened so far, a row a kind."""
+        """The table of results so far, a row a kind."""
         rows = []
         for kind in self._kinds:
             ids = [id for id, its in self.feeds.items() if its is kind]

@@ -1,4 +1,4 @@
-"""What benchmarks/politeness.md promises: no publisher of any kind finds a fault with us in a fortnight."""
+"""The promise of benchmarks/politeness.md: no publisher of any kind finds a fault with us in a fortnight."""
 
 import random
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.folders import add_folders
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, note_reading, star_items
-from rss_pipeline.storage.subscriptions.subscriptions import Edit, Wanted, edit, subscribe, unsubscribe
+from rss_pipeline.storage.subscriptions.subscriptions import Wanted, edit, subscribe, unsubscribe
 from rss_pipeline_tests.reader.test_bodies import keys
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -59,7 +59,7 @@ def add_subscribed(pipeline: Pipeline, id: str, url: str) -> None:
 
 
 def change(pipeline: Pipeline, user: str, *statements: Statement) -> None:
-    """What a request writes, with the version that it raises."""
+    """The rows that a request writes, with the version that it raises."""
     raised = Statement("UPDATE users SET state_version = state_version + 1 WHERE id = ?", [user])
     pipeline.database.batch([raised, *statements])
 
@@ -88,7 +88,7 @@ def act(pipeline: Pipeline, user: str, chance: random.Random) -> None:
         edit(
             user,
             feed,
-            Edit(title=title, folder=folder, wished_interval=wish, position=chance.randint(0, 9)),
+            {"title": title, "folder": folder, "wished_interval": wish, "position": chance.randint(0, 9)},
             at=at,
         ),
         [add_folders(user, [chance.choice(("Empty", "News"))])],

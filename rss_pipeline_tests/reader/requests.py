@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.refresh import (
     Queued,
     RefreshAnswer,
@@ -13,16 +14,14 @@ from rss_pipeline.reader.refresh import (
     new_request,
     new_search,
     search_answer,
-    task_of,
+    task,
 )
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Database, one
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.refresh.refresh_requests import (
     RequestKind,
-    Wishes,
     request_statements,
     search_request_statements,
-    task_statement,
 )
 
 
@@ -53,5 +52,5 @@ def request_search(
 
 
 def read_task(database: Database, user_id: str, id: str, *, now: datetime) -> Task | None:
-    [result] = database.batch([task_statement(user_id, id, now=now)])
-    return task_of(one(result))
+    query = task(user_id, id, now=now)
+    return query.read(database.batch(query.statements))

@@ -12,7 +12,6 @@ from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.items import bodies as stored_bodies
-from rss_pipeline_tests.features.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.reader.test_bodies import (
     FILES,
     MUTATIONS,
@@ -23,6 +22,7 @@ from rss_pipeline_tests.reader.test_bodies import (
 )
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.examples import examples
+from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 
 HTMLS = (
     *MUTATIONS,

@@ -13,8 +13,7 @@ from rss_pipeline.reader.mark import (
     undoable,
 )
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Filter, Scope, Shown
 from rss_pipeline.storage.subscriptions.subscriptions import unsubscribe
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.storage.subscriptions import readers
@@ -59,8 +58,8 @@ def mark(caller: Caller, shown: Shown = ALL) -> str:
 def test_a_mark_is_answered_as_it_is_listed(ann: Caller) -> None:
     mark(ann, Shown(scope=Scope(feed_id="a"), up_to=EVERYTHING))
     readers.arrive(ann.database, "a", "7")
-    assert mark_shown(ann, ALL).undoable in undoable(ann)
-    assert sorted(each.items for each in undoable(ann)) == [3, 4]
+    assert mark_shown(ann, ALL).undoable in ann.ask(undoable(ann.user_id, now=ann.clock()))
+    assert sorted(each.items for each in ann.ask(undoable(ann.user_id, now=ann.clock()))) == [3, 4]
 
 
 def test_a_mark_of_all_is_undone_whole(ann: Caller) -> None:
@@ -115,7 +114,7 @@ def test_what_another_mark_marks_since_is_undone_by_that_one(ann: Caller, clock:
     clock.turn(seconds=1)
     mark_numbers(ann, numbers(ann, "12"), UNREAD)
     second = mark(ann)
-    assert [each.items for each in undoable(ann)] == [4, 2]
+    assert [each.items for each in ann.ask(undoable(ann.user_id, now=ann.clock()))] == [4, 2]
     assert undo_mark(ann, first) == 2
     assert unread(ann) == "34"
     assert undo_mark(ann, second) == 4
@@ -151,21 +150,21 @@ def test_a_mark_is_undone_once(ann: Caller) -> None:
     mark_numbers(ann, numbers(ann, "1"), READ)
     assert undo_mark(ann, id) == 0
     assert unread(ann) == "23456"
-    assert undoable(ann) == []
+    assert ann.ask(undoable(ann.user_id, now=ann.clock())) == []
 
 
 def test_the_same_mark_again_marks_nothing_and_leaves_the_first_to_undo(ann: Caller) -> None:
     id = mark(ann)
     assert mark_shown(ann, ALL).undoable is None
-    assert [each.id for each in undoable(ann)] == [id]
+    assert [each.id for each in ann.ask(undoable(ann.user_id, now=ann.clock()))] == [id]
 
 
 def test_a_mark_is_for_good_after_its_time(ann: Caller, clock: Clock) -> None:
     id = mark(ann)
     clock.turn(seconds=UNDONE_WITHIN.total_seconds() - 1)
-    assert [each.id for each in undoable(ann)] == [id]
+    assert [each.id for each in ann.ask(undoable(ann.user_id, now=ann.clock()))] == [id]
     clock.turn(seconds=2)
-    assert undoable(ann) == []
+    assert ann.ask(undoable(ann.user_id, now=ann.clock())) == []
     assert undo_mark(ann, id) == 0
     assert unread(ann) == ""
 
@@ -185,7 +184,7 @@ def test_nobody_undoes_another_s_mark(ann: Caller, clock: Clock) -> None:
     id = mark(ann)
     assert undo_mark(bob, id) == 0
     assert (unread(ann), unread(bob)) == ("", "")
-    assert [each.id for each in undoable(ann)] == [id]
+    assert [each.id for each in ann.ask(undoable(ann.user_id, now=ann.clock()))] == [id]
 
 
 def test_a_subscription_that_ends_takes_its_part_of_a_mark_with_it(ann: Caller) -> None:

@@ -12,6 +12,7 @@ from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import claim_named, wait_for
 from rss_pipeline.pipeline.visits.steps import backup, extract_images, parse, store
+from rss_pipeline.reader.edit import Changes, edit_feeds
 from rss_pipeline.reader.failures import what_to_do
 from rss_pipeline.reader.refresh import (
     Held,
@@ -22,6 +23,8 @@ from rss_pipeline.reader.refresh import (
     Task,
     VisitRunning,
     read_mark,
+    refresh_feed,
+    refresh_feeds,
 )
 from rss_pipeline.reader.refresh_run import Requests
 from rss_pipeline.reader.searches import search
@@ -32,7 +35,9 @@ from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline.storage.subscriptions.chosen import Scope
 from rss_pipeline.storage.subscriptions.refreshes import request_many
 from rss_pipeline_tests.pipeline.visits.faults.test_our_outage import feeds_that_answered
+from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.reader.requests import read_task, request_refresh
+from rss_pipeline_tests.storage.values import change
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.readers import subscribe
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -80,7 +85,7 @@ def run(
     before_the_rest: Callable[[], object] = lambda: None,
     suspects: Collection[str] | None = None,
 ) -> None:
-    """What a run of the job does, a second after what was before."""
+    """The work of a run of the job, a second after the one before."""
     pipeline.clock.turn(seconds=1)
     with pipeline.session(objects=objects) as session, session.step():
         steps_of_a_run(session, stay=stay, before_the_rest=before_the_rest, suspects=suspects)
@@ -128,10 +133,33 @@ def test_a_refresh_stores_the_new_items_and_its_task_counts_them(
     assert is_waiting(pipeline) == (0, 0)
 
 
+def test_all_feeds_of_a_user_or_a_folder_are_requested_in_one_act(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    ann = signed_in(pipeline.database, "ann", clock=pipeline.clock)
+    for n, id in enumerate(("one", "two", "off"), start=2):
+        pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss("a"))), id, interval="12h")
+    pipeline.poll()
+    subscribe(pipeline.database, ann.user_id, "one", "two", "off")
+    edit_feeds(ann, {"one": Changes(folder="News")})
+    change(pipeline.database, "UPDATE feeds SET enabled = 0 WHERE id = 'off'")
+    before = read_mark(pipeline.settings)
+    assert refresh_feeds(ann, pipeline.settings, folder="Empty").requested == 0
+    assert read_mark(pipeline.settings) == before
+    found = refresh_feeds(ann, pipeline.settings, folder="News")
+    assert (found.feeds, found.requested, found.off, found.held, found.over) == (1, 1, 0, 0, 0)
+    assert read_mark(pipeline.settings) != before, "the processes of `up` are told"
+    found = refresh_feeds(ann, pipeline.settings)
+    assert (found.feeds, found.requested, found.off, found.held, found.over) == (3, 2, 1, 0, 0)
+    joined = refresh_feed(ann, pipeline.settings, "two")
+    assert isinstance(joined, Queued), "it joins the request for all"
+    assert refresh_feed(ann, pipeline.settings, "unknown") == NotSubscribed()
+
+
 def test_a_refresh_right_after_an_answer_waits_for_its_minute_and_is_not_lost(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    """Of one feed, of many, and of one that is requested by its name."""
+    """Times of one feed, of many, and of one that is requested by its name."""
     one, two = "one", "two"
     for id, host in ((one, "127.0.0.2"), (two, "127.0.0.3")):
         pipeline.register(server.route(host, "/feed", Answer(body=rss("a"))), id, interval="12h")

@@ -4,8 +4,8 @@ from ipaddress import ip_network
 
 import pytest
 
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.refresh import Queued, Task, TooMany
-from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline_tests.reader.requests import read_task, request_search
 from rss_pipeline_tests.reader.test_refresh import run
 from rss_pipeline_tests.support.pipeline import Pipeline, rss

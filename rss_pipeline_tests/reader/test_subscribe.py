@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.addresses import Address, AddressRefused, read_address
 from rss_pipeline.reader.failures import PRIVATE
@@ -17,7 +18,6 @@ from rss_pipeline.reader.refresh import Queued, Task
 from rss_pipeline.reader.refresh_run import Requests
 from rss_pipeline.reader.searches import search
 from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
-from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.reader.requests import read_task

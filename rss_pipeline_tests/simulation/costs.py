@@ -15,7 +15,7 @@ class Costs:
     fetch_cpu: float = 0.006
     """A request that is answered 304: httpx, the outcome, its part of the close."""
     body_cpu: float = 0.004
-    """What a body of 57 KB adds to a request that brought nothing new."""
+    """The time that a body of 57 KB adds to a request that brought nothing new."""
     document_cpu: float = 0.009
     """A new document: backup, parser process, items, images, Dagster's event."""
     close_lock: float = 0.00025
@@ -55,12 +55,12 @@ class Costs:
     noticed: float = 60.0
     """A worker that was not seen for so long is dead; the daemon looks once a tick."""
     new_items: int = 2
-    """Of a new document."""
+    """The time of a new document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What publishers do. Shares of all visits; seconds."""
+    """Behaviour of publishers. Shares of all visits; seconds."""
 
     response: float = 0.35
     """Assumption: the median of a visit's request on a new connection (name, TCP, TLS, answer)."""

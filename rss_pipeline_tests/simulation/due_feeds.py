@@ -1,4 +1,4 @@
-"""What a shard of a simulated fleet has to visit: due feeds in their order, as a claim takes them.
+"""The work of a shard of a simulated fleet: due feeds in their order, as a claim takes them.
 
 A feed is its due time and its host; feeds of one host are alike. Of a host that a claim cannot take whole,
 only the oldest feed is in the shard's heap, so that a host with a hundred thousand costs no more than others.

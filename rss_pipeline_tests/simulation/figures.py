@@ -1,4 +1,4 @@
-"""What a simulated fleet came to: lag, load, rows, by time."""
+"""The result of a simulated fleet: lag, load, rows, by time."""
 
 import math
 from collections import defaultdict
@@ -63,9 +63,9 @@ class Figures:
         self.plan = plan
         self._is_crowded = bytes(size > plan.crowd for size in sizes)
         self.lag = Lag()
-        """Of feeds on hosts whose pace leaves room for all of their feeds."""
+        """The lag of feeds on hosts with a pace that leaves room for all of their feeds."""
         self.crowded = Lag()
-        """Of feeds on the other hosts."""
+        """The lag of feeds on the other hosts."""
         self.crowded_feeds = sum(size for size in sizes if size > plan.crowd)
         self.crowded_hosts = sum(size > plan.crowd for size in sizes)
         self.visits = self.documents = self.writes = self.runs = self.claims = self.claimed_feeds = 0
@@ -115,7 +115,7 @@ class Figures:
 
     @property
     def lock_share(self) -> float:
-        """Of the time in which some batch holds the writers' lock; above 1 it falls behind for ever."""
+        """The share of time in which some batch holds the writers' lock; above 1 it falls behind for ever."""
         return self.lock_held / self.end
 
     @property

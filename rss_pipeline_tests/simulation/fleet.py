@@ -48,7 +48,7 @@ class _Run:
         self.started: float | None = None
         self.claimed_at: float | None = None
         self.claimed: dict[int, Feed] = {}
-        """What is not closed yet."""
+        """Claims that are not closed yet."""
         self.is_dead = False
         self.suspects_until = 0.0
 
@@ -142,7 +142,7 @@ class Fleet:
         self._at(time, lambda: None if run.is_dead else event(run))
 
     def _slowed(self, run: _Run) -> float:
-        """How much longer work of the processor takes beside the other runs of this machine."""
+        """The factor by which work of the processor takes longer beside the other runs of this machine."""
         if self._plan.one_machine:
             running = sum(map(len, self._running.values()))
         else:

@@ -33,13 +33,13 @@ class Plan:
     """`lists`, `smallweb`, or a number of equal hosts (hosts.py)."""
     interval: float = 30 * MINUTE
     spread: float = 0.03
-    """Of the interval, up or down: SPREAD_PER_CENT of collector.schedule.next_visit."""
+    """The share of the interval, up or down: SPREAD_PER_CENT of collector.schedule.next_visit."""
     shards: int = 1
     workers: int = 1
     runs: int = 2
     """At once on each worker."""
     cores: float = 2
-    """Of each worker."""
+    """The lag of each worker."""
     one_machine: bool = False
     """All workers share `cores`, with Postgres."""
     batch_size: int = int(_default("batch_size"))

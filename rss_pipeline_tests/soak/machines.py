@@ -130,7 +130,7 @@ class Fleet:
         return self.workers[name]
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What a statement of Postgres's own dialect gives, once Postgres answers."""
+        """The result of a statement of Postgres's own dialect, once Postgres answers."""
         found: list[tuple[Any, ...]] = []
 
         def answers() -> bool:

@@ -30,7 +30,7 @@ class Mine:
 
     up_to: int = 0
     marks: dict[str, bool] = field(default_factory=dict)
-    """Of items that were marked themselves since the feed was marked."""
+    """States of items that were marked themselves since the feed was marked."""
     stars: set[str] = field(default_factory=set)
 
 
@@ -45,7 +45,7 @@ class Client:
         self.repeated = 0
         """Requests that were not answered."""
         self.tasks: dict[str, float] = {}
-        """When each task was answered that is not done yet."""
+        """The instant of the answer to each task that is not done yet."""
         self.queued: set[str] = set()
         """Every task that was answered."""
         self.ended: list[float] = []

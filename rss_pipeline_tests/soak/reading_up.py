@@ -32,7 +32,7 @@ FEEDS = [f"read-{n}" for n in range(8)]
 VISIT_SECONDS = 0.3
 SERVICES = "serving.services"
 WITH_ALL = ("refresher", "daemon", "services")
-"""When one of these is killed, all of `up` starts anew."""
+"""Processes whose end starts all of `up` anew."""
 KINDS = (*5 * ("reader",), *4 * ("run",), *WITH_ALL)
 
 
@@ -67,11 +67,11 @@ class Killed:
         self.url = f"http://127.0.0.1:{up.reader_port}"
         self.kills: Counter[str] = Counter()
         self.last_at = 0.0
-        """When the last one was killed."""
+        """The instant at which the last one was killed."""
         self._instance = instance
 
     def answers(self) -> bool:
-        """Whether the reader is there."""
+        """True if the reader answers."""
         with suppress(OSError), urllib.request.urlopen(f"{self.url}/api/about", timeout=PATIENCE) as answer:
             return bool(answer.status == 200)
         return False
@@ -92,7 +92,7 @@ class Killed:
         self.last_at = time.monotonic()
 
     def processes(self, kind: str) -> list[psutil.Process]:
-        """Those of this kind that run now."""
+        """The processes of this kind that run now."""
         every: list[tuple[psutil.Process, int, list[str]]] = []
         for process in members(self.up.process.pid):
             # One that ended meanwhile.

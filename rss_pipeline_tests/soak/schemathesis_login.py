@@ -1,4 +1,4 @@
-"""How `schemathesis run` logs in: loaded by its own process, told by the environment where and as whom.
+"""The login of `schemathesis run`: loaded by its own process, with address and user from the environment.
 
 No test is in here.
 """

@@ -191,7 +191,7 @@ class Killed:
         return found
 
     def processes(self, kind: str) -> list[psutil.Process]:
-        """Those of `up` that are of this kind."""
+        """The processes of `up` of this kind."""
         if kind in {"worker", "stopped worker"}:
             return self.workers()[:1]
         if kind == "parser":
@@ -236,7 +236,7 @@ class Killed:
         self.kills.append(kind)
 
     def drained(self) -> bool:
-        """Whether nothing waits and nothing runs."""
+        """True if nothing waits and nothing runs."""
         going = [
             each for each in self.instance.get_backfills() if each.status.value in ("REQUESTED", "CANCELING")
         ]

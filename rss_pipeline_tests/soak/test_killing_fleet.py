@@ -54,7 +54,7 @@ class Broker:
         return self._running.__enter__().url(0)
 
     def url(self, port: int) -> str:
-        """Of the same server, by another port."""
+        """The address of the same server, by another port."""
         return RedisServer(port=port).url(0)
 
     def kill(self) -> None:
@@ -73,10 +73,10 @@ class Struck:
         self.chance = chance
         self.done: Counter[str] = Counter()
         self.seconds: dict[str, float] = defaultdict(float)
-        """Those that the strikes of each kind took."""
+        """The seconds that the strikes of each kind took."""
         self._left: list[str] = []
         self.lines: dict[str, tuple[Line, Line]] = {}
-        """Of each worker to Postgres and to Redis."""
+        """The connections of each worker to Postgres and to Redis."""
         self.strikes: dict[str, Callable[[], bool]] = {
             "worker": self.worker,
             "stopped worker": self.stopped_worker,

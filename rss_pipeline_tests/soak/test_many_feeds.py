@@ -62,7 +62,7 @@ def test_five_thousand_feeds_leave_pages_ticks_and_status_quick(tmp_path: Path, 
 
 
 def timed(once: Callable[[], None]) -> float:
-    """How many seconds it takes."""
+    """The seconds that it takes."""
     began = time.perf_counter()
     once()
     return time.perf_counter() - began

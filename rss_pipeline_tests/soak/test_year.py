@@ -11,7 +11,8 @@ from rss_pipeline_tests.soak.year import Look, live, verdict
 
 FEEDS = 200
 MAY_GROW = 1.15
-"""Of the last third over the second: noise of the allocator, and of where in its retention a purge came."""
+"""The growth of the last third over the second: noise of the allocator, and of where in its retention a
+purge came."""
 
 
 @pytest.mark.soak

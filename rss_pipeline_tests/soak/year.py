@@ -35,7 +35,7 @@ from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, locat
 from rss_pipeline_tests.support.waiting import soon
 
 NEWS = 0.03
-"""Of the visits to a feed, how many bring an item."""
+"""The share of visits to a feed that bring an item."""
 FEEDS_A_POLL = 10
 """In this process; through the daemon a poll visits every feed."""
 BACKFILLED = 6
@@ -60,7 +60,7 @@ PROCESSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How it stands after a purge."""
+    """The figures after a purge."""
 
     minutes: float
     daemon_polls: int
@@ -330,7 +330,7 @@ def _pass(year: Year, minutes: float, daemon_polls: int, polls: int, purges: int
 
 
 def verdict(looks: Sequence[Look]) -> dict[str, dict[str, float]]:
-    """Of each quantity, the mean of the second and of the last third, and what the last is of the second."""
+    """For each quantity, the mean of the second and of the last third, and what the last is of the second."""
     third = max(len(looks) // 3, 1)
     middle, last = looks[third : 2 * third] or looks, looks[-third:]
     found = {}

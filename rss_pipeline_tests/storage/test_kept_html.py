@@ -1,20 +1,15 @@
 """The HTML of items in the database: written for the text that is stored, and gone with its item."""
 
-from datetime import datetime
 from zlib import compress
 
 import pytest
 
-from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.features.replay import sql as replay
-from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.storage import kept_html
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.forget import begin_forget
-from rss_pipeline.storage.items import items
 from rss_pipeline.storage.kept_html import Found, KeptHtml
-from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
+from rss_pipeline_tests.storage.values import item, register, retire, spec, visit
 
 KEY = "backups/a/2026-02-18T08:30:00Z.xml"
 
@@ -63,11 +58,6 @@ def kept(database: Database) -> int:
     return int(database.query("SELECT count(*) AS n FROM item_html").rows[0]["n"])
 
 
-def repair(database: Database, guid: str, at: datetime) -> None:
-    rows = items.known_rows(items.item_rows("a", [item(guid, title="New")], fetched_at=NOW))
-    assert replay.repair(database, rows.values(), feed_id="a", backup_key=KEY, now=at)
-
-
 def test_what_was_kept_is_read_by_number(database: Database) -> None:
     keep(database, made("1", b'<p>"\xc3\xa9'), made("2", b""))
     found = read(database, "1", "2", "3")
@@ -97,23 +87,9 @@ def test_a_megabyte_of_html_is_written_at_a_time(database: Database) -> None:
     assert kept(database) == 3
 
 
-def test_an_item_that_went_or_was_repaired_since_its_text_was_read_gets_no_html(database: Database) -> None:
-    repair(database, "1", NOW + HOUR)
-    keep(database, made("1"), made("gone"), made("2"))
-    assert list(read(database, "1", "2")) == ["2"]
-    keep(database, made("1", repaired=instant(NOW + HOUR)))
-    assert list(read(database, "1")) == ["1"]
-
-
-def test_a_repair_drops_the_html_of_the_old_text_alone(database: Database) -> None:
-    keep(database, *map(made, "123"))
-    repair(database, "1", NOW + HOUR)
-    assert sorted(read(database, *"123")) == ["2", "3"]
-
-
 def test_html_goes_with_its_item(database: Database) -> None:
     keep(database, *map(made, "123"))
-    assert retention.retire(database, [item_id("a", "2")], [])
+    retire(database, item_id("a", "2"))
     assert kept(database) == 2
     begin_forget(database, "a")
     assert kept(database) == 0

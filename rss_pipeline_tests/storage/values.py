@@ -1,4 +1,4 @@
-"""What the tests of this room store: feeds, items, answers, and visits taken through the real statements."""
+"""Rows that the tests of this room store: feeds, items, answers, and visits through the real statements."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,12 +8,16 @@ from typing import Any
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, FeedSpec, NextVisit
+from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
 from rss_pipeline.collector.models.item import FeedHeader, Item, PublisherHints
 from rss_pipeline.collector.models.outcome import Document, Ending, IfGap, NotModified, Parsed, Response
+from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Database, Row, Statement, item_bytes
 from rss_pipeline.storage.feeds import claims, closings, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 from rss_pipeline.storage.items import items
+from rss_pipeline.storage.kept_html import drop_where
+from rss_pipeline.storage.sql import DB_NOW, compact
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -253,3 +257,25 @@ def document(path: Path, *, at: datetime = NOW, content_hash: str = "hash", **fi
 def leases_clock(database: Database) -> datetime:
     row = database.query("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', 'now') AS now").rows[0]
     return datetime.fromisoformat(row["now"])
+
+
+def retire(database: Database, *ids: str, at: datetime | None = None) -> None:
+    """Leave tombstones of these items, as retention does; their image tasks must have gone."""
+    among = [compact(list(ids))]
+    chosen = "id IN (SELECT value FROM json_each(?))"
+    *_, gone = database.batch(
+        [
+            Statement(
+                f"""INSERT INTO expired_items (feed_id, guid, expired_at, link, title, pub_date)
+                SELECT feed_id, guid, {DB_NOW}, link, substr(title, 1, {MAX_TITLE_CHARACTERS}),
+                  CASE pub_date_source WHEN 'feed' THEN pub_date END FROM items WHERE {chosen}""",
+                [None if at is None else instant(at), *among],
+                name="write tombstones",
+            ),
+            drop_where(f"items.{chosen}", among),
+            note_change_of_items(),
+            Statement(f"DELETE FROM items WHERE {chosen}", among, name="delete old items"),
+        ]
+    )
+    # A member of streams takes its memberships with it.
+    assert gone.changes >= len(ids)

@@ -19,7 +19,7 @@ def checked(
     settings: Settings | None = None,
     objects: ObjectStore | None = None,
 ) -> list[Finding]:
-    """What these checks find, each as `doctor` says it; without those that have nothing to say."""
+    """The findings of these checks, each as `doctor` says it; without those that have nothing to say."""
     look = Look(
         database=database,
         objects=lambda: cast("ObjectStore", objects),

@@ -1,8 +1,8 @@
-"""How many examples a property is tried with."""
+"""The number of examples of a property."""
 
 from hypothesis import settings
 
 
 def examples(wanted: int) -> int:
-    """Of so many the part that the profile has of 100: half in `make test`, a fifth in `make quick`."""
+    """The profile's share of so many examples: half in `make test`, a fifth in `make quick`."""
     return max(1, wanted * settings().max_examples // 100)

@@ -19,7 +19,8 @@ from typing import Any
 import psutil
 import psycopg
 
-from rss_pipeline.features.fleet.app import TASK, new_app
+from rss_pipeline.features.fleet.launcher import TASK, new_app
+from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
@@ -111,7 +112,7 @@ class Machines:
         return Machine(name=name, home=home, log=log, process=process)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Of our tables, and in the schema `dagster` of Dagster's."""
+        """The size of our tables, and in the schema `dagster` of Dagster's."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             return connection.execute(sql.encode()).fetchall()
 
@@ -183,8 +184,9 @@ class Machines:
     def deliver(self, id: str, queue: str) -> None:
         """Send a run to the workers once more, as the broker does where it does not know that one has it."""
         settings = Settings.from_environ(self.main.environment, cwd=self.main.home)
-        assert settings.fleet is not None
-        with new_app(settings, settings.fleet) as app:
+        fleet = settings.of(FleetSettings)
+        assert fleet is not None
+        with new_app(settings, fleet) as app:
             app.send_task(TASK, args=[id], queue=queue)
 
     def kill_process_of(self, id: str) -> None:

@@ -15,18 +15,15 @@ from typing import Any, Self, TypeVar
 import httpx
 import uvicorn
 from fastapi import FastAPI
-from starlette.routing import BaseRoute
 
-from rss_pipeline.api import app as application
 from rss_pipeline.api.app import create_app
 from rss_pipeline.api.asgi import ASGIApp
-from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.server import listening, server
-from rss_pipeline.api.stores import Stores, open_stores
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.reader.accounts import users as accounts
 from rss_pipeline.reader.accounts.callers import SessionKey
 from rss_pipeline.reader.accounts.tokens import sign_jwt
+from rss_pipeline.reader.stores import Stores, open_stores
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.reader.accounts.signed_in import add_user, begin
 from rss_pipeline_tests.support.databases import migrated
@@ -109,7 +106,6 @@ class Reader:
         self.clock = Time()
         # Requests on the loop have no sender that could be looked at.
         self.app: FastAPI = create_app(stores, clock=self.clock, is_passed_on=lambda _: False)
-        _share_built_routes(self.app)
         self.loop = loop
 
     @contextmanager
@@ -157,21 +153,6 @@ class Reader:
                 yield cls(stores, loop)
         finally:
             loop.close()
-
-
-_built: list[BaseRoute] = []
-
-
-def _share_built_routes(app: FastAPI) -> None:
-    """Give an application the routes that the first one of this process has built.
-
-    FastAPI builds all routes of an included router when a request first looks through it, which takes longer
-    than most tests. A route knows nothing of its application: its stores are in the request.
-    """
-    included = len(application.ROUTERS) + len(pages.ROUTERS)
-    if not _built:
-        _built.extend(app.router.routes[-included:])
-    app.router.routes[-included:] = _built
 
 
 def reader_settings(home: Path, **changes: Any) -> Settings:

@@ -52,7 +52,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What to answer. Nothing is added that is not asked for but Content-Length and Connection: close."""
+    """The answer. Nothing is added but Content-Length and Connection: close."""
 
     status: int = 200
     headers: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
@@ -96,7 +96,7 @@ class FeedServer:
         self.most_open: dict[str, int] = {}
         """The most connections a host ever had open at once; "" counts all hosts together."""
         self.bytes_sent = 0
-        """Of bodies, and of all that is `raw`; what lies in the system's buffers counts as sent."""
+        """The bytes of bodies, and of all that is `raw`; what lies in the system's buffers counts as sent."""
         self._tls = tls
         self._routes: dict[tuple[str, str], list[Route]] = {}
         self._listening: dict[str, asyncio.Server] = {}

@@ -73,7 +73,7 @@ class Up:
         return data
 
     def answers(self) -> bool:
-        """Whether the UI is there, with our code loaded."""
+        """True if the UI answers, with our code loaded."""
         assert self.process.poll() is None, "it ended"
         try:
             nodes = self.ask("{ assetNodes { assetKey { path } } }")["assetNodes"]

@@ -37,7 +37,7 @@ def soon(ask: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
 
 
 def times_as_long() -> float:
-    """How many times as long as on a quiet machine something takes now."""
+    """The factor by which something takes longer now than on a quiet machine."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 

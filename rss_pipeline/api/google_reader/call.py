@@ -15,13 +15,13 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.gzip_member import PackedParts
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import NoSession
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
 from rss_pipeline.reader.accounts.tokens import read_opaque
 from rss_pipeline.reader.bodies import Bodies
-from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.reader.query import Query
+from rss_pipeline.reader.stores import Stores
 
 # The items that each session has been shown, so that mark-all-as-read without a time marks nothing newer.
 # Newsboat and Fluent Reader send no `ts`. A listing shows all up to the newest number of arrival at its time.
@@ -168,15 +168,15 @@ class SignedIn:
     def session_id(self) -> str:
         return self.caller.key.session_id
 
-    async def read(self, *statements: Statement) -> list[Result]:
-        """The results of statements that only read, within a millisecond."""
+    async def ask(self, query: Query[T]) -> T:
+        """The value of a query that reads within a millisecond."""
         with self._or_refused():
-            return await self.caller.read(*statements)
+            return await self.caller.ask(query)
 
-    async def write(self, *statements: Statement) -> list[Result]:
-        """The results of statements that write, all of them or none."""
+    async def ask_long(self, query: Query[T]) -> T:
+        """The value of a query that may take its time, in a thread."""
         with self._or_refused():
-            return await self.caller.write(*statements)
+            return await self.caller.ask_long(query)
 
     async def run(self, work: Callable[[Caller], T]) -> T:
         """The result of a function that reads, and may take its time, in a thread."""

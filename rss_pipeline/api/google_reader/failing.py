@@ -4,8 +4,7 @@ A feed that fails goes unseen by people who read through an app. The feed has an
 its entries have numbers of the second in which the failures began, beyond those that items get in a second.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from html import escape
@@ -14,21 +13,10 @@ import orjson
 
 from rss_pipeline.api.google_reader.call import SignedIn
 from rss_pipeline.api.google_reader.entries import Entry, Origin
-from rss_pipeline.api.google_reader.pages import Page
-from rss_pipeline.api.google_reader.streams import FAILING_FEED_ID, FeedStream
-from rss_pipeline.api.google_reader.times import in_microseconds
-from rss_pipeline.reader.accounts.preferences import stored_preferences
-from rss_pipeline.reader.failures import FailingFeed, failing_feeds
+from rss_pipeline.api.google_reader.parameters import FAILING_FEED_ID, FeedStream, Page, in_microseconds
+from rss_pipeline.reader.failures import FailingFeed, failing_feeds, read_failures
+from rss_pipeline.reader.feeds import feeds, visits, with_visits
 from rss_pipeline.reader.mark import mark_failures
-from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.database import Result, Statement
-from rss_pipeline.storage.subscriptions.listing import (
-    FeedRow,
-    feed_rows,
-    list_feeds,
-    list_visits,
-    with_visits,
-)
 
 TITLE = "Feeds that fail"
 STREAM = FeedStream(FAILING_FEED_ID)
@@ -73,38 +61,18 @@ def may_be_entries(numbers: Iterable[int]) -> bool:
     return any(number % _SECOND >= _FROM for number in numbers)
 
 
-def wishes(user_id: str) -> Statement:
-    """A query for `is_wanted` and `read_failing`, beside others in a batch."""
-    return users.preferences(user_id)
-
-
-def is_wanted(found: Result) -> bool:
-    """True if the user wants the feed."""
-    return bool(found.rows) and stored_preferences(found.rows[0]["preferences"]).show_failing_feed
-
-
 async def read_failing(session: SignedIn) -> Failing:
     """The entries of the caller."""
-    (found,) = await session.read(wishes(session.user_id))
-    return await failing_of(session, found)
+    return await failing_of(session, await session.ask(read_failures(session.user_id)))
 
 
-async def failing_of(session: SignedIn, found: Result) -> Failing:
-    """The same, from what `wishes` found."""
-    if not is_wanted(found):
+async def failing_of(session: SignedIn, read: frozenset[int] | None) -> Failing:
+    """The same, for a user who has read these failures; None for one who does not want the feed."""
+    if read is None:
         return Failing()
-    (listed,) = await session.read(list_feeds(session.user_id, has_visits=False))
-    rows = [row for row in feed_rows(listed) if row.last_visit_failed]
-    visits = await session.read(*list_visits([row.feed_id for row in rows]))
-    return failing(with_visits(rows, visits), found)
-
-
-def failing(rows: Sequence[FeedRow], found: Result) -> Failing:
-    """The same, from the feeds of the user too."""
-    if not is_wanted(found):
-        return Failing()
-    stored = json.loads(found.rows[0]["preferences"]).get(users.READ_FAILURES)
-    read = set(stored) if isinstance(stored, list) else set()
+    listed = await session.ask(feeds(session.user_id, has_visits=False))
+    rows = [row for row in listed if row.last_visit_failed]
+    rows = with_visits(rows, await session.ask(visits([row.feed_id for row in rows])))
     numbered = _numbered(failing_feeds(rows))
     entries = [_entry(number, feed, is_read=number in read) for number, feed in numbered.items()]
     entries.sort(key=lambda entry: entry.number, reverse=True)

@@ -1,40 +1,79 @@
-"""The calls that list the items of a stream: their ids, their contents, and Atom.
+"""The calls for items: those of a stream, by id, with contents, and as Atom; and items that a client names.
 
 A list's end is the highest number of arrival in the same moment; it is what the session was shown (call.py).
-Items that the client names are named_items.py's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import Any
 
+import orjson
 from lxml import etree
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from rss_pipeline.api.answers import BrokenOff, takes_gzip
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import IN_THREAD_FROM_BYTES, Refused, as_json
-from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.entries import Entry, contents, item_ids, web_url
-from rss_pipeline.api.google_reader.ids import LONG_ID, long_id
-from rss_pipeline.api.google_reader.listed_items import entries_of, kept_entries
-from rss_pipeline.api.google_reader.pages import Page, Place, read_page
-from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, State, Stream, read_stream
+from rss_pipeline.api.google_reader.answers import (
+    IN_THREAD_FROM_BYTES,
+    PRIVATE,
+    Refused,
+    as_json,
+    packed_json,
+)
+from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in, signed_in_by_token
+from rss_pipeline.api.google_reader.entries import (
+    Entry,
+    contents,
+    entries_of,
+    entry_as_json,
+    item_ids,
+    kept_entries,
+    packed_items,
+    web_url,
+)
+from rss_pipeline.api.google_reader.parameters import (
+    LONG_ID,
+    READING_LIST,
+    FeedStream,
+    Label,
+    Page,
+    Place,
+    State,
+    Stream,
+    in_microseconds,
+    item_numbers,
+    long_id,
+    read_page,
+    read_stream,
+)
 from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
-from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.api.gzip_member import GzipStream, Packed, plain
+from rss_pipeline.collector.models.clock import rfc3339
 from rss_pipeline.collector.sanitize.text import legal
-from rss_pipeline.features.topics.entry import rfc3339
+from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.storage.database import MAX_INTEGER, Result, Statement, one
-from rss_pipeline.storage.items.cursor import highest_number
-from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import feed_names, list_names
+from rss_pipeline.reader.failures import read_failures
+from rss_pipeline.reader.feeds import FeedName, feed_name, folders
+from rss_pipeline.reader.items import (
+    ALL,
+    Filter,
+    ItemRow,
+    Items,
+    Key,
+    Scope,
+    arrival_numbers,
+    highest_number,
+    items,
+    items_by_number,
+    nearest_numbers,
+)
+from rss_pipeline.reader.items import Page as Keys
+from rss_pipeline.reader.query import NOTHING, Query, together
 
 MOST_IDS = 10_000
 """RSS Guard requests 200,000, and goes on by the continuation."""
@@ -53,8 +92,8 @@ class _Listing:
     """The bounds of the page, as `_bounds` gives them."""
 
     @property
-    def filter(self) -> item_lists.Filter:
-        return item_lists.Filter(
+    def filter(self) -> Filter:
+        return Filter(
             scope=self.scope,
             is_read=self.page.is_read,
             is_starred=self.page.is_starred,
@@ -63,11 +102,11 @@ class _Listing:
         )
 
     @property
-    def keys(self) -> item_lists.Page:
+    def keys(self) -> Keys:
         behind = self.page.behind
-        return item_lists.Page(
+        return Keys(
             limit=self.page.count,
-            after=None if behind is None else item_lists.Key.of_number(behind),
+            after=None if behind is None else Key.of_number(behind),
             newest_first=not self.page.oldest_first,
         )
 
@@ -80,27 +119,30 @@ class _Head:
     site: str | None
 
 
+_Listed = tuple[Items, _Head | Refused, int, frozenset[int] | None]
+"""The items of a listing, its head, the highest number at its time, the failures that the user has read."""
+
+
 async def stream_item_ids(call: Call) -> Response:
     """stream/items/ids: decimal numbers, newest first."""
     session = signed_in(call)
     listing = await _listing(call, session, call.fields.first("s"), most=MOST_IDS)
-    query = item_lists.list_numbers(session.user_id, listing.filter, listing.keys)
-    found, about, top, wishes = await session.run(
-        lambda caller: caller.read(
-            query,
-            _about(caller.user_id, listing.scope),
+    page, head, top, read = await session.ask_long(
+        together(
+            arrival_numbers(session.user_id, listing.filter, listing.keys),
+            _head(session.user_id, listing),
             highest_number(),
-            failing.wishes(caller.user_id),
+            read_failures(session.user_id),
         )
     )
-    extra = await _failing(session, listing, wishes)
+    extra = await _failing(session, listing, read)
     if listing.page.place == failing.STREAM:
         return as_json(item_ids(*_cut([entry.number for entry in extra], listing.page)))
-    _head(listing, about)
+    if isinstance(head, Refused):
+        raise head
     if listing.page.is_empty:
         return as_json(item_ids([], None))
-    page = item_lists.numbers_of(found, listing.keys)
-    _show(session, listing, page.numbers, page.next_key, _number(top))
+    _show(session, listing, page.numbers, page.next_key, top)
     if extra:
         numbers, next_text = _cut(
             [*page.numbers, *(entry.number for entry in extra)],
@@ -149,12 +191,7 @@ async def _bounds(session: SignedIn, page: Page) -> tuple[int | None, int | None
     time: where results are kept, it is the number of the item next to it, which stays the same."""
     if session.service.stores.kept is None or (page.since is None and page.until is None):
         return page.since, page.until
-    (found,) = await session.read(item_lists.nearest_numbers(page.since, page.until))
-    since, until = found.values[0]
-    return (
-        None if page.since is None else MAX_INTEGER if since is None else int(since),
-        None if page.until is None else 0 if until is None else int(until),
-    )
+    return await session.ask(nearest_numbers(page.since, page.until))
 
 
 async def _scope(session: SignedIn, place: Place | None) -> Scope:
@@ -170,33 +207,34 @@ async def _scope(session: SignedIn, place: Place | None) -> Scope:
 async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], str | None, _Head]:
     bodies = session.service.bodies
 
-    def read(caller: Caller) -> tuple[list[Entry] | None, item_lists.Items, Result, Result, Result]:
-        query = item_lists.list_items(caller.user_id, listing.filter, listing.keys)
-        found, about, top, wishes = caller.read(
-            query,
-            _about(caller.user_id, listing.scope),
-            highest_number(),
-            failing.wishes(caller.user_id),
-        )
-        items = item_lists.items_of(found, listing.keys)
-        return kept_entries(items.items, bodies, caller.database), items, about, top, wishes
+    query = together(
+        items(session.user_id, listing.filter, listing.keys),
+        _head(session.user_id, listing),
+        highest_number(),
+        read_failures(session.user_id),
+    )
 
-    entries, items, about, top, wishes = await session.run(read)
+    def shown(caller: Caller) -> tuple[list[Entry] | None, _Listed]:
+        found = caller.ask(query)
+        return kept_entries(found[0].items, bodies, caller), found
+
+    entries, (listed, head, top, read) = await session.run(shown)
     if entries is None:
-        entries = await session.make(lambda caller: entries_of(items.items, bodies, caller.database))
-    extra = await _failing(session, listing, wishes)
-    head = _head(listing, about)
+        entries = await session.make(lambda caller: entries_of(listed.items, bodies, caller))
+    extra = await _failing(session, listing, read)
+    if isinstance(head, Refused):
+        raise head
     if listing.page.is_empty:
         return [], None, head
-    _show(session, listing, [entry.number for entry in entries], items.next_key, _number(top))
+    _show(session, listing, [entry.number for entry in entries], listed.next_key, top)
     if not extra:
-        return entries, _text(items.next_key), head
+        return entries, _text(listed.next_key), head
     by_number = {entry.number: entry for entry in (*entries, *extra)}
-    numbers, next_text = _cut(list(by_number), listing.page, has_more=items.next_key is not None)
+    numbers, next_text = _cut(list(by_number), listing.page, has_more=listed.next_key is not None)
     return [by_number[number] for number in numbers], next_text, head
 
 
-async def _failing(session: SignedIn, listing: _Listing, wishes: Result) -> list[Entry]:
+async def _failing(session: SignedIn, listing: _Listing, read: frozenset[int] | None) -> list[Entry]:
     """The entries of "Feeds that fail" that belong into a listing of it, or of all.
 
     Raises:
@@ -204,7 +242,7 @@ async def _failing(session: SignedIn, listing: _Listing, wishes: Result) -> list
     """
     if listing.page.place not in (None, failing.STREAM):
         return []
-    found = await failing.failing_of(session, wishes)
+    found = await failing.failing_of(session, read)
     if listing.page.place is not None and not found.is_shown:
         raise Refused(404, f"You do not subscribe to {failing.STREAM}.")
     return found.on(listing.page)
@@ -217,31 +255,34 @@ def _cut(numbers: list[int], page: Page, *, has_more: bool = False) -> tuple[lis
     return found, str(found[-1]) if found and (has_more or len(numbers) > len(found)) else None
 
 
-def _about(user_id: str, scope: Scope) -> Statement:
-    """A query for whether the user has this feed or folder."""
-    return list_folders(user_id) if scope.feed_id is None else list_names(user_id, scope.feed_id)
-
-
-def _head(listing: _Listing, about: Result) -> _Head:
+def _head(user_id: str, listing: _Listing) -> Query[_Head | Refused]:
+    """The head of a stream, or the answer where the user has no such feed or folder."""
+    head: _Head | Refused
     match listing.page.place:
         case None:
             title = listing.stream.title if isinstance(listing.stream, State) else str(listing.stream)
-            return _Head(title=title, site=None)
+            head = _Head(title=title, site=None)
+            return NOTHING.then(lambda _: head)
         case Label(name):
-            if name not in folder_names(about):
-                raise Refused(404, "You have no folder of this name.")
-            return _Head(title=name, site=None)
+            head = _Head(title=name, site=None)
+            return folders(user_id).then(
+                lambda names: head if name in names else Refused(404, "You have no folder of this name.")
+            )
         case failing.STREAM:
-            return _Head(title=failing.TITLE, site=None)
+            head = _Head(title=failing.TITLE, site=None)
+            return NOTHING.then(lambda _: head)
         case _:
-            rows = feed_names(about)
-            if not rows:
-                raise Refused(404, "You do not subscribe to this feed.")
-            return _Head(title=rows[0].title or rows[0].url, site=rows[0].link or rows[0].url)
+            return feed_name(user_id, listing.scope.feed_id or "").then(_head_of)
+
+
+def _head_of(feed: FeedName | None) -> _Head | Refused:
+    if feed is None:
+        return Refused(404, "You do not subscribe to this feed.")
+    return _Head(title=feed.title or feed.url, site=feed.link or feed.url)
 
 
 def _show(
-    session: SignedIn, listing: _Listing, numbers: Sequence[int], next_key: item_lists.Key | None, top: int
+    session: SignedIn, listing: _Listing, numbers: Sequence[int], next_key: Key | None, top: int
 ) -> None:
     """Remember what the session was shown of a stream, if it was shown its unread items from their start."""
     page = listing.page
@@ -258,12 +299,7 @@ def _show(
         session.service.seen.show(session.session_id, stream, top)
 
 
-def _number(top: Result) -> int:
-    row = one(top)
-    return 0 if row is None else int(row["number"])
-
-
-def _text(next_key: item_lists.Key | None) -> str | None:
+def _text(next_key: Key | None) -> str | None:
     return None if next_key is None else str(next_key)
 
 
@@ -349,3 +385,111 @@ def _add(
         if value is not None:
             child.set(key, legal(value))
     return child
+
+
+# The contents of items that the client names: stream/items/contents.
+
+MOST_NAMED = 10_000
+"""Items of one items/contents; RSS Guard requests 9,999, and there is no continuation."""
+AT_ONCE = 200
+"""Items that are read and made into JSON together."""
+WHOLE_BYTES = 4_000_000
+"""An answer up to this size, some 1,000 items, is made before its first byte is sent. It is compressed, and
+where the store fails in the middle, it is an error."""
+_JSON = "application/json"
+_COMMA = Packed.short(b",")
+
+
+async def item_contents(call: Call) -> Response:
+    """stream/items/contents: named items in their order; those that are unknown, or others', are left out.
+
+    A large answer is sent piece by piece, so that it is never in memory as a whole.
+    """
+    session = signed_in_by_token(call)
+    numbers = item_numbers(call.fields.all("i"))
+    if len(numbers) > MOST_NAMED:
+        raise Refused(413, f"At most {MOST_NAMED:,} items can be read at once.")
+    updated = in_microseconds(call.service.clock()) // 1_000_000
+    as_gzip = takes_gzip(call.request.scope)
+    pieces = _pieces(session, numbers, updated=updated, as_gzip=as_gzip)
+    first, size = list[Packed](), 0
+    async for piece in pieces:
+        first += piece
+        size += sum([part.length for part in piece])
+        if size > WHOLE_BYTES:
+            headers = {**PRIVATE, "Content-Encoding": "gzip"} if as_gzip else PRIVATE
+            sent = _or_broken_off(first, pieces, GzipStream() if as_gzip else None)
+            return StreamingResponse(sent, headers=headers, media_type=_JSON)
+    return await packed_json(first, as_gzip=as_gzip)
+
+
+async def _pieces(
+    session: SignedIn, numbers: Sequence[int], *, updated: int, as_gzip: bool
+) -> AsyncIterator[list[Packed]]:
+    """The JSON of these items, at most `AT_ONCE` of them and some 4 MB at a time."""
+    empty = orjson.dumps(contents(READING_LIST, [], updated=updated, title=READING_LIST.title))
+    before, after = empty.split(b'"items":[')
+    yield [Packed.short(before + b'"items":[')]
+    is_first = True
+    # Without items the session is looked up all the same.
+    for start in range(0, max(len(numbers), 1), AT_ONCE):
+        async for made in _named(session, numbers[start : start + AT_ONCE], as_gzip=as_gzip):
+            found = [part for parts in made for part in (_COMMA, *parts)]
+            if found:
+                yield found[1:] if is_first else found
+                is_first = False
+    yield [Packed.short(after)]
+
+
+async def _or_broken_off(
+    first: Sequence[Packed], rest: AsyncIterator[Sequence[Packed]], stream: GzipStream | None
+) -> AsyncIterator[bytes]:
+    """The pieces of an answer that has begun: 503 or 401 can no longer be its status."""
+    make = plain if stream is None else stream.of
+    yield make(first)
+    try:
+        async for piece in rest:
+            yield make(piece)
+    except (InfrastructureError, Refused) as error:
+        raise BrokenOff(str(error)) from error
+    if stream is not None:
+        yield stream.end()
+
+
+async def _named(
+    session: SignedIn, numbers: Sequence[int], *, as_gzip: bool
+) -> AsyncIterator[list[tuple[Packed, ...]]]:
+    """The parts of each of these items, in their order, as many at a time as are made together. What has to
+    be sanitized waits for its turn; the rest does not."""
+    make = partial(_made, session.service, as_gzip=as_gzip)
+
+    def read(caller: Caller) -> tuple[int, _Made]:
+        rows = caller.ask(items_by_number(caller.user_id, numbers))
+        ordered = [rows[number] for number in numbers if number in rows]
+        return len(ordered), make(ordered, caller, sanitizes=False)
+
+    known, (made, left) = await session.run(read)
+    items: dict[int, tuple[Packed, ...]] = {**made}
+    if known < len(numbers) and failing.may_be_entries(numbers):
+        for entry in (await failing.read_failing(session)).entries:
+            items[entry.number] = (Packed.of(orjson.dumps(entry_as_json(entry))),)
+    place = 0
+    while place < len(numbers):
+        end = numbers.index(left[0].arrived, place) if left else len(numbers)
+        yield [items.pop(number) for number in numbers[place:end] if number in items]
+        place = end
+        if left:
+            before = len(left)
+            made, left = await session.run(partial(make, left, sanitizes=False))
+            if len(left) == before:
+                made, left = await session.make(partial(make, left, sanitizes=True))
+            items |= made
+
+
+_Made = tuple[dict[int, tuple[Packed, Packed]], Sequence[ItemRow]]
+
+
+def _made(
+    service: Service, rows: Sequence[ItemRow], caller: Caller, *, as_gzip: bool, sanitizes: bool
+) -> _Made:
+    return packed_items(rows, service.bodies, service.parts, caller, as_gzip=as_gzip, sanitizes=sanitizes)

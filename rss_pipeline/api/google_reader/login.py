@@ -9,7 +9,8 @@ from rss_pipeline.api.google_reader.answers import Refused, as_json, text
 from rss_pipeline.api.google_reader.call import Call, signed_in
 from rss_pipeline.api.hosts import client_address
 from rss_pipeline.reader.accounts.login import LoggedIn, log_in_with_app_password
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.reader.accounts.users import user_name
+from rss_pipeline.reader.query import NOTHING
 
 _logger = logging.getLogger(__name__)
 
@@ -68,15 +69,14 @@ async def token(call: Call) -> Response:
     The header alone opens all calls, so T is the same token; Liferea shows itself by it in one call.
     """
     session = signed_in(call)
-    await session.read()
+    await session.ask(NOTHING)
     return text(session.token)
 
 
 async def user_info(call: Call) -> Response:
     """GET user-info, by which RSS Guard, Read You and Fluent Reader test a login. All values are strings."""
     session = signed_in(call)
-    (named,) = await session.read(users.named(session.user_id))
-    name = str(named.rows[0]["name"])
+    name = await session.ask(user_name(session.user_id))
     return as_json(
         {
             "userId": session.user_id,

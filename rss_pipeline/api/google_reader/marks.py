@@ -9,8 +9,7 @@ from starlette.responses import Response
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import Refused, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.ids import item_numbers
-from rss_pipeline.api.google_reader.streams import (
+from rss_pipeline.api.google_reader.parameters import (
     READ,
     READING_LIST,
     STARRED,
@@ -21,17 +20,20 @@ from rss_pipeline.api.google_reader.streams import (
     State,
     Stream,
     Tag,
+    in_microseconds,
+    item_numbers,
+    microseconds,
     read_stream,
     read_tag,
 )
 from rss_pipeline.api.google_reader.subscriptions.edits import folder_name
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
-from rss_pipeline.api.google_reader.times import in_microseconds, microseconds
 from rss_pipeline.reader import mark
+from rss_pipeline.reader.edit import add_folders
+from rss_pipeline.reader.feeds import FeedName
+from rss_pipeline.reader.items import ALL, MAX_CHOSEN, Scope, Shown
 from rss_pipeline.reader.mark import Marks
-from rss_pipeline.storage.subscriptions.chosen import ALL, MAX_CHOSEN, Scope, Shown
-from rss_pipeline.storage.subscriptions.folders import add_folders
-from rss_pipeline.storage.subscriptions.listing import FeedName
+from rss_pipeline.reader.query import NOTHING
 
 _JUST_STORED = timedelta(seconds=1)
 """Without a time, and without a listing of this session, items that are younger are spared."""
@@ -42,14 +44,14 @@ async def edit_tag(call: Call) -> Response:
     session, fields = signed_in(call), call.fields
     edit = read_edit(fields.all("a"), fields.all("r"), has_items="i" in fields)
     if edit.new_folders:
-        await session.write(add_folders(session.user_id, edit.new_folders))
+        await session.change(lambda caller: add_folders(caller, edit.new_folders))
         return ok()
     numbers = item_numbers(fields.all("i"))
     if len(numbers) > MAX_CHOSEN:
         raise Refused(413, f"At most {MAX_CHOSEN:,} items can be marked at once.")
     marks = Marks(is_read=edit.is_read, is_starred=edit.is_starred)
     if marks == Marks():
-        await session.read()
+        await session.ask(NOTHING)
         return ok()
     await session.change(lambda caller: mark.mark_numbers(caller, numbers, marks))
     if edit.is_read is not None and failing.may_be_entries(numbers):
@@ -69,7 +71,7 @@ async def mark_all_as_read(call: Call) -> Response:
     if stream == STARRED:
         raise Refused(400, "Starred items are not marked read all at once: mark a feed, a folder or all.")
     if stream == READ:
-        await session.read()
+        await session.ask(NOTHING)
         return ok()
     if stream == failing.STREAM:
         await _mark_failing(session, await failing.read_failing(session), time)
@@ -77,8 +79,8 @@ async def mark_all_as_read(call: Call) -> Response:
     feeds = await read_feeds(session) if _needs_feeds(session, stream) else None
     shown = _shown(session, stream, feeds, time)
     marked = await session.change(lambda caller: mark.mark_shown(caller, shown))
-    if stream == READING_LIST and marked.preferences is not None:
-        await _mark_failing(session, await failing.failing_of(session, marked.preferences), time)
+    if stream == READING_LIST:
+        await _mark_failing(session, await failing.failing_of(session, marked.read_failures), time)
     return ok()
 
 

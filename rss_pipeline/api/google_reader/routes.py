@@ -13,17 +13,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from rss_pipeline.api.asgi import Scope
-from rss_pipeline.api.google_reader import listings, login, marks, named_items
+from rss_pipeline.api.google_reader import listings, login, marks
 from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
 from rss_pipeline.api.google_reader.answers import Refused, refusal, text
 from rss_pipeline.api.google_reader.call import Answer, Call, FeatureCall, Seen, Service
 from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
 from rss_pipeline.api.google_reader.subscriptions import calls as subscriptions
 from rss_pipeline.api.gzip_member import PackedParts
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.bodies import Bodies
+from rss_pipeline.reader.stores import Stores
 
 _API = "reader/api/0/"
 _OF_FEATURES: Mapping[str, FeatureCall] = {
@@ -35,7 +35,7 @@ CALLS: Mapping[str, Mapping[str, Answer]] = {
     f"{_API}token": {"GET": login.token},
     f"{_API}user-info": {"GET": login.user_info},
     f"{_API}stream/items/ids": {"GET": listings.stream_item_ids, "POST": listings.stream_item_ids},
-    f"{_API}stream/items/contents": {"POST": named_items.item_contents, "GET": named_items.item_contents},
+    f"{_API}stream/items/contents": {"POST": listings.item_contents, "GET": listings.item_contents},
     f"{_API}stream/contents": {"GET": listings.stream_contents, "POST": listings.stream_contents},
     "reader/atom": {"GET": listings.atom},
     f"{_API}subscription/list": {"GET": subscriptions.subscription_list},

@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Self
+from typing import Any, Self, TypeVar, overload
 
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.addresses import feed_of
-from rss_pipeline.reader.accounts.preferences import Preferences, stored_preferences
-from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.database import Result, Statement
-from rss_pipeline.storage.subscriptions.counts import count_all_starred, count_items
-from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
+from rss_pipeline.reader.accounts.preferences import OwnState, Preferences, own_state
+from rss_pipeline.reader.feeds import FeedRow, feeds, folders, item_count, star_count
+from rss_pipeline.reader.query import NOTHING, Query, together
+
+T = TypeVar("T")
 
 MOST_IN_COLUMN = 300
 """Feeds in the column of a page: 3,000 would be half a megabyte."""
@@ -111,29 +110,23 @@ class Frame:
         )
 
 
-def frame_statements(user_id: str) -> list[Statement]:
-    """The queries for `frame_of`."""
-    return [
-        users.preferences(user_id),
-        list_folders(user_id),
-        list_feeds(user_id, has_visits=False),
-        count_all_starred(user_id),
-    ]
+def frame_query(user_id: str) -> Query[Frame]:
+    """The frame, without the number of all items."""
+    return together(
+        own_state(user_id), folders(user_id), feeds(user_id, has_visits=False), star_count(user_id)
+    ).then(lambda found: _frame(*found))
 
 
-def frame_of(results: Sequence[Result]) -> Frame:
-    """The frame, from the results of `frame_statements`."""
-    user, folders, listed, stars = results
-    feeds = feed_rows(listed)
+def _frame(own: OwnState, names: Sequence[str], feeds: Sequence[FeedRow], starred: int) -> Frame:
     by_folder = defaultdict[str | None, list[FeedRow]](list)
     for feed in feeds:
         by_folder[feed.folder].append(feed)
     return Frame(
-        preferences=stored_preferences(user.rows[0]["preferences"]),
+        preferences=own.preferences,
         feeds=feeds,
-        folders=[Folder(name, by_folder.get(name, [])) for name in folder_names(folders)],
-        starred=int(stars.rows[0]["n"]),
-        state=int(user.rows[0]["state_version"]),
+        folders=[Folder(name, by_folder.get(name, [])) for name in names],
+        starred=starred,
+        state=own.version,
     )
 
 
@@ -144,20 +137,16 @@ async def items_of_all(caller: AsyncCaller, feed_ids: Sequence[str], version: in
     known = totals.known(caller.user_id, seen, are_reads_charged=caller.stores.is_remote)
     if known is not None:
         return known
-    [counted] = await caller.read_long(count_items(caller.user_id))
-    return totals.keep(caller.user_id, seen, int(counted.rows[0]["n"]))
+    return totals.keep(caller.user_id, seen, await caller.ask_long(item_count(caller.user_id)))
 
 
-async def whole_frame(caller: AsyncCaller, results: Sequence[Result]) -> Frame:
-    """`frame_of`, with the number of all items."""
-    frame = frame_of(results)
+@overload
+async def read_frame(caller: AsyncCaller) -> tuple[Frame, None]: ...
+@overload
+async def read_frame(caller: AsyncCaller, query: Query[T]) -> tuple[Frame, T]: ...
+async def read_frame(caller: AsyncCaller, query: Query[Any] = NOTHING) -> tuple[Frame, Any]:
+    """The frame, and the value of the page's own query, in one batch; in another one what is only counted
+    once something came in."""
+    frame, value = await caller.ask_long(together(frame_query(caller.user_id), query))
     items = await items_of_all(caller, [feed.feed_id for feed in frame.feeds], frame.version)
-    return replace(frame, items=items)
-
-
-async def read_frame(caller: AsyncCaller, *more: Statement) -> tuple[Frame, list[Result]]:
-    """The frame, and the results of the page's own queries, in one batch; in another one what is only
-    counted once something came in."""
-    own = frame_statements(caller.user_id)
-    found = await caller.read_long(*own, *more)
-    return await whole_frame(caller, found[: len(own)]), found[len(own) :]
+    return replace(frame, items=items), value

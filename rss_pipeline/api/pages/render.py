@@ -4,11 +4,13 @@ How a page is added:
 
 1. A module here with `router = APIRouter(include_in_schema=False)`. A page that needs a login has the
    parameter `caller: SignedIn` of api/auth.py: a request without a session goes to /login. It reads by
-   `frame, [found] = await read_frame(caller, statement)` (frame.py), in one batch, and answers
+   `frame, found = await read_frame(caller, query)` (frame.py), in one batch, where the query is a function of
+   rss_pipeline/reader/, and answers
    `page(request, "name.html", frame=frame, title="...", found=found)`.
 2. A form sends POST to a route that reads `await form_fields(request)` (forms.py), writes by
-   `caller.write(...)`, and answers `see_other(local(fields.get("back")))`. That it comes from a page of ours
-   is checked with `SignedIn`. `here` is the address of the page that is rendered.
+   `await caller.change(act)`, where the act is a function of rss_pipeline/reader/, and answers
+   `see_other(local(fields.get("back")))`. That it comes from a page of ours is checked with `SignedIn`.
+   `here` is the address of the page that is rendered.
 3. A template that extends `base.html`: `{% block main %}` with an `<h1>`. Values are escaped. Text of
    publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
    `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,
@@ -35,12 +37,12 @@ from rss_pipeline.api.hosts import is_https
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url, requested
 from rss_pipeline.api.pages.frame import Frame
 from rss_pipeline.api.pages.static import static_url
-from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.reader.accounts.preferences import Preferences
-from rss_pipeline.storage.objects import public_url
+from rss_pipeline.reader.images import public_images
+from rss_pipeline.reader.stores import Stores
 
 NAME = "rss_pipeline"
 STATE_COOKIE = "state"
@@ -209,7 +211,7 @@ def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
         "script-src": "'self'",
         "style-src": "'self'",
         "img-src": " ".join(
-            ["'self'", *(["https:", "http:"] if publisher_images else _public_images(stores))]
+            ["'self'", "data:", *(["https:", "http:"] if publisher_images else _public_images(stores))]
         ),
         "media-src": "'self' https: http:",
         "frame-src": " ".join(FRAME_HOSTS),
@@ -222,5 +224,5 @@ def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
 
 
 def _public_images(stores: Stores) -> list[str]:
-    url = public_url(stores.objects, "images/x")
-    return [] if url is None else [url.removesuffix("x")]
+    url = public_images(stores.objects)
+    return [] if url is None else [url]

@@ -4,8 +4,8 @@ from fastapi import APIRouter
 
 from rss_pipeline.api.pages import static
 from rss_pipeline.api.pages.account import apps, first_user, login, sessions, settings
-from rss_pipeline.api.pages.feeds import adding, failing, feed_edit, folders, kept, tasks
-from rss_pipeline.api.pages.reading import again, item, lists, marks
+from rss_pipeline.api.pages.feeds import adding, failing, feed_edit, folders, tasks
+from rss_pipeline.api.pages.reading import item, lists, marks
 from rss_pipeline.features import FEATURES
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -18,13 +18,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     adding.router,
     tasks.router,
     feed_edit.router,
-    kept.router,
     folders.router,
     failing.router,
     # Its POST has a fixed word where the one of marks has a variable.
     item.router,
     marks.router,
     lists.router,
-    again.router,
     *(part.load() for feature in FEATURES for part in feature.reader_pages),
 )

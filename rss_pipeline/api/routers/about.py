@@ -1,6 +1,6 @@
 """The addresses about the API itself: whether it is there, its OpenAPI document, and a page that lists it."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -9,9 +9,11 @@ from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.docs_page import docs_page
 from rss_pipeline.api.document import PUBLIC
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.errors import InfrastructureError, NoSession
+from rss_pipeline.reader.query import NOTHING
 
-router = APIRouter(tags=["about"])
+router = api_router("about")
 
 
 class About(BaseModel):
@@ -27,7 +29,7 @@ async def about(request: Request) -> About:
     login no store is used."""
     try:
         caller = await signed_in(request)
-        await caller.read()
+        await caller.ask(NOTHING)
     except (ApiError, NoSession, InfrastructureError):
         return About(name="rss_pipeline", version=None)
     return About(name="rss_pipeline", version=request.app.state.version)

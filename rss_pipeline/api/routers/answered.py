@@ -5,10 +5,16 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from rss_pipeline.api.feed_json import feed_json
 from rss_pipeline.api.problems import ApiError, documented
-from rss_pipeline.storage.database import Result
-from rss_pipeline.storage.subscriptions.listing import feed_rows
+from rss_pipeline.reader.refresh import (
+    Held,
+    NotPolled,
+    NotSubscribed,
+    Queued,
+    RefreshAnswer,
+    TooMany,
+    VisitRunning,
+)
 
 NOT_CHANGED: dict[int | str, dict[str, Any]] = {
     304: {"description": "What the ETag in If-None-Match names is still so; no body."}
@@ -30,23 +36,24 @@ def json_of(content: object, *, status: int = 200) -> Response:
     return Response(orjson.dumps(content), status_code=status, media_type="application/json")
 
 
-def changed_feed(listed: Result) -> Response:
-    """A feed after its change, from `list_feeds` of it alone.
-
-    Raises:
-        ApiError: the user does not subscribe to it.
-    """
-    rows = feed_rows(listed)
-    if not rows:
-        raise no_feed()
-    return json_of(feed_json(rows[0]))
-
-
 def no_feed() -> ApiError:
     """The answer for another's feed, an unknown one, and what is no id."""
     return ApiError(
         "not_found", "You subscribe to no feed with this id.", what_to_do="GET /api/feeds lists your feeds."
     )
+
+
+def begun(answer: RefreshAnswer) -> Queued | VisitRunning | Held:
+    """The visit that was requested. Raise ApiError where there will be none, for a program or a person."""
+    match answer:
+        case TooMany(retry_after=seconds):
+            raise ApiError("too_many_requests", "Too many requests in an hour.", retry_after=seconds)
+        case NotPolled(message=message):
+            raise ApiError("conflict", message, what_to_do="Write to the operator of this server.")
+        case NotSubscribed():
+            raise no_feed()
+        case Queued() | VisitRunning() | Held():
+            return answer
 
 
 def no_item() -> ApiError:

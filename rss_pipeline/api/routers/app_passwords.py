@@ -1,25 +1,21 @@
 """App passwords: one for each app that speaks the Google Reader API."""
 
-import logging
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn, device_cookie
+from rss_pipeline.api.auth import SignedIn, confirm_password
 from rss_pipeline.api.fields import Line
-from rss_pipeline.api.hosts import client_address
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import AppPasswordRefused
 from rss_pipeline.reader.accounts import app_passwords
-from rss_pipeline.reader.accounts.login import confirm_password
 from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 
-router = APIRouter(prefix="/user/app-passwords", tags=["app passwords"])
-
-_logger = logging.getLogger(__name__)
+router = api_router("app passwords", "/user/app-passwords")
 
 
 class AppPassword(BaseModel):
@@ -64,7 +60,7 @@ async def list_app_passwords(caller: SignedIn) -> AppPasswords:
                 created_at=instant(each.created_at),
                 last_used_at=None if each.last_used_at is None else instant(each.last_used_at),
             )
-            for each in await caller.read_by(app_passwords.listed)
+            for each in await caller.ask(app_passwords.listed(caller.user_id))
         ]
     )
 
@@ -84,17 +80,8 @@ async def list_app_passwords(caller: SignedIn) -> AppPasswords:
 )
 async def add_app_password(request: Request, caller: SignedIn, given: NewName) -> NewAppPassword:
     """Add an app password. It opens the Google Reader API only. Wrong passwords count as at a login."""
-    scope = request.scope
-    refused = await caller.run(
-        lambda one: confirm_password(
-            one,
-            password=given.password.get_secret_value(),
-            address=client_address(scope),
-            device=device_cookie(scope),
-        )
-    )
+    refused = await confirm_password(request, caller, given.password.get_secret_value())
     if refused is not None:
-        _logger.warning("login refused: %s", client_address(scope))
         if refused.retry_after is None:
             raise ApiError("login_refused", "The password is wrong.")
         raise ApiError("too_many_requests", "Too many passwords were wrong.", retry_after=refused.retry_after)

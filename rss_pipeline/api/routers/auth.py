@@ -1,35 +1,23 @@
 """Logging in and out, by the account's own password."""
 
-import logging
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import (
-    check_page,
-    clear_cookie,
-    device_cookie,
-    new_device,
-    session_cookie,
-    session_key,
-    set_cookie,
-    set_device_cookie,
-)
+from rss_pipeline.api.auth import device_cookie, log_in, log_out, new_device, set_cookies
 from rss_pipeline.api.document import PUBLIC
 from rss_pipeline.api.fields import Line
-from rss_pipeline.api.hosts import client_address, is_of_foreign_page
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NoSession
-from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused, log_in, log_out, renew
+from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused, renew
 from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 
-router = APIRouter(prefix="/auth", tags=["login"])
-
-_logger = logging.getLogger(__name__)
+router = api_router("login", "/auth")
 
 
 class Login(BaseModel):
@@ -77,34 +65,15 @@ async def login(request: Request, response: Response, given: Login) -> Token:
     A wrong name and a wrong password are answered alike. After several failures the answer is 429, with the
     seconds to wait in Retry-After.
     """
-    scope, state = request.scope, request.app.state
-    if is_of_foreign_page(scope):
-        # It would log its reader in as somebody of its choice.
-        raise ApiError("foreign_origin", "A page of another site sent this login.")
-    address = client_address(scope)
     # A program without cookies is known by its address alone.
-    device = device_cookie(scope) or (new_device() if given.cookie else None)
-    found = await run_in_threadpool(
-        log_in,
-        state.stores.database,
-        state.stores.secret,
-        name=given.name,
-        password=given.password.get_secret_value(),
-        address=address,
-        client=request.headers.get("user-agent", ""),
-        clock=state.clock,
-        device=device,
-    )
+    device = device_cookie(request.scope) or (new_device() if given.cookie else None)
+    found = await log_in(request, name=given.name, password=given.password.get_secret_value(), device=device)
     if isinstance(found, LoginRefused):
-        # For fail2ban and its like. The name is left out: people type their password into its field.
-        _logger.warning("login refused: %s", address)
         if found.retry_after is None:
             raise ApiError("login_refused", "The name or the password is wrong.")
         raise ApiError("too_many_requests", "Too many logins have failed.", retry_after=found.retry_after)
-    _logger.info("login: %s from %s", found.user_id, address)
-    if given.cookie and found.renewal is not None and device is not None:
-        set_cookie(response, scope, found.renewal)
-        set_device_cookie(response, scope, device)
+    if given.cookie and device is not None:
+        set_cookies(response, request.scope, found, device)
         return Token(token=None, expires_at=None, renewal=None)
     return _token(found)
 
@@ -132,20 +101,9 @@ async def renew_token(request: Request, given: Renewal) -> Token:
 @router.post("/logout", status_code=204, responses=documented("not_signed_in", "foreign_origin"))
 async def logout(request: Request) -> Response:
     """End the session of this request: its token, its renewal and its cookie open nothing from now on."""
-    scope, state = request.scope, request.app.state
-    has_cookie = session_cookie(scope) is not None
     response = Response(status_code=204)
-    try:
-        key = session_key(scope, state.stores.secret, now=state.clock())
-    except NoSession:
-        if not has_cookie:
-            raise
-        # Nothing opens with it, and the browser should forget it.
-        check_page(scope)
-    else:
-        await run_in_threadpool(log_out, state.stores.database, key.session_id)
-    if has_cookie:
-        clear_cookie(response, scope)
+    if not await log_out(request, response):
+        raise NoSession
     return response
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -22,16 +22,24 @@ from rss_pipeline.api.fields import (
     Title,
 )
 from rss_pipeline.api.problems import ApiError, documented
-from rss_pipeline.api.routers.answered import CHANGE_KINDS, CHANGES, NOT_CHANGED, READS, changed_feed, no_feed
+from rss_pipeline.api.routers.answered import (
+    CHANGE_KINDS,
+    CHANGES,
+    NOT_CHANGED,
+    READS,
+    json_of,
+    no_feed,
+)
+from rss_pipeline.api.routing import api_router
+from rss_pipeline.reader import edit
+from rss_pipeline.reader.accounts.preferences import state_version
 from rss_pipeline.reader.addresses import AddressRefused
-from rss_pipeline.reader.change_address import NotTheirs, OtherFeed, change_address
+from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed
+from rss_pipeline.reader.feeds import feeds, folders, visits, with_visits
+from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed
-from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.subscriptions import subscriptions
-from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds, list_visits, with_visits
 
-router = APIRouter(prefix="/feeds", tags=["feeds"])
+router = api_router("feeds", "/feeds")
 
 
 class Feeds(BaseModel):
@@ -117,30 +125,24 @@ async def change(caller: SignedIn, id: str, changes: Changes) -> Response:
     given: dict[str, Any] = changes.model_dump(exclude_unset=True)
     if "interval" in given:
         given["wished_interval"] = given.pop("interval")
-    url = given.pop("url", None)
-    statements = subscriptions.edit(caller.user_id, id, subscriptions.Edit(**given), at=caller.clock())
-    if url is not None:
-        settings = caller.stores.settings
-        answer = await caller.change(lambda one: change_address(one, settings, id, url, others=statements))
-        match answer:
-            case AddressRefused(message=message):
-                raise ApiError("address_refused", message)
-            case NotTheirs() | OtherFeed():
-                raise ApiError("conflict", answer.message, what_to_do=answer.what_to_do)
-            case NotSubscribed():
-                raise no_feed()
-        [found] = await caller.read(list_feeds(caller.user_id, id))
-        return changed_feed(found)
-    found = (await caller.write(*statements, list_feeds(caller.user_id, id)))[-1]
-    return changed_feed(found)
+    settings = caller.stores.settings
+    answer = await caller.change(lambda one: edit.edit_feed(one, settings, id, **given))
+    match answer:
+        case Edited(feed=feed):
+            return json_of(feed_json(feed))
+        case AddressRefused(message=message):
+            raise ApiError("address_refused", message)
+        case NotTheirs() | OtherFeed():
+            raise ApiError("conflict", answer.message, what_to_do=answer.what_to_do)
+        case NotSubscribed():
+            raise no_feed()
 
 
 @router.delete("/{id}", operation_id="unsubscribe", status_code=204, responses=CHANGES)
 async def unsubscribe(caller: SignedIn, id: str) -> Response:
     """Unsubscribe from a feed: its read states and stars go with it. Once no one uses the feed, it is no
     longer visited, and a week later its items are removed."""
-    ended, *_ = await caller.write(*subscriptions.unsubscribe(caller.user_id, [id], at=caller.clock()))
-    if not ended.changes:
+    if not await caller.change(lambda one: edit.unsubscribe(one, [id])):
         raise no_feed()
     return Response(status_code=204)
 
@@ -149,19 +151,20 @@ async def _feeds(caller: AsyncCaller, *, since: int | None = None) -> dict[str, 
     """The feeds with an item behind `since`. Where results are kept, the list is one of them, and only the
     visits of its feeds are read."""
     is_kept = caller.stores.kept is not None
-    user, folders, listed = await caller.read(
-        users.preferences(caller.user_id),
-        list_folders(caller.user_id),
-        list_feeds(caller.user_id, newer_than=None if is_kept else since, has_visits=not is_kept),
+    state, names, rows = await caller.ask(
+        together(
+            state_version(caller.user_id),
+            folders(caller.user_id),
+            feeds(caller.user_id, newer_than=None if is_kept else since, has_visits=not is_kept),
+        )
     )
-    rows = feed_rows(listed)
     if is_kept:
         rows = [row for row in rows if since is None or row.version > since]
-        rows = with_visits(rows, await caller.read(*list_visits([row.feed_id for row in rows])))
+        rows = with_visits(rows, await caller.ask(visits([row.feed_id for row in rows])))
     since = since or 0
     return {
-        "state_version": int(user.rows[0]["state_version"]),
+        "state_version": state,
         "version": max((row.version for row in rows), default=since),
-        "folders": folder_names(folders),
+        "folders": names,
         "feeds": [feed_json(row) for row in rows],
     }

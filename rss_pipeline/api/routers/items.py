@@ -1,27 +1,228 @@
 """Items: of one feed or of all, page by page, and one alone."""
 
-from typing import Annotated, Literal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+import orjson
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from rss_pipeline.api.answers import takes_gzip
+from rss_pipeline.api.answers import gzipped, takes_gzip
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, unchanged
+from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, unchanged, version_tag
 from rss_pipeline.api.feed_json import EXAMPLE as FEED
-from rss_pipeline.api.feed_json import NamedFeed
+from rss_pipeline.api.feed_json import NamedFeed, page_of_feed_json
 from rss_pipeline.api.fields import Folder, NeverNull, PageKey
-from rss_pipeline.api.item_json import EXAMPLE, Item
-from rss_pipeline.api.item_pages import ItemPages
+from rss_pipeline.api.item_json import EXAMPLE, Item, item_json
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
-from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
-from rss_pipeline.storage.subscriptions.item_lists import Order as ItemOrder
+from rss_pipeline.api.routing import api_router
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.bodies import Bodies, Body
+from rss_pipeline.reader.items import (
+    FeedOfPage,
+    Filter,
+    Items,
+    Key,
+    Page,
+    PageVersion,
+    Scope,
+    feed_of_page,
+    item,
+    items,
+    page_version,
+)
+from rss_pipeline.reader.items import Order as ItemOrder
+from rss_pipeline.reader.query import together
 
-router = APIRouter(tags=["items"])
+# Pages of items with their bodies, as JSON; kept in memory for as long as their version lasts.
+#
+# A page takes two requests to the database: one for its rows, one for the bodies that are not cached; where
+# the HTML of some is not kept in the database, a third. An embedded database gives the version first, which
+# spares them where the page is kept or the client has it.
+
+MOST_PAGES_BYTES = 16_000_000
+MOST_BODIES_BYTES = 32_000_000
+"""With the pages, and the bodies of Google Reader clients (16 MB), 64 MB."""
+KEPT_SECONDS = 3600.0
+_PAGE_BYTES = 1_000
+"""Size of a kept page beside its texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPage:
+    """A page as it is sent, with its tag. `json` is None where the client has it already."""
+
+    tag: str
+    json: bytes | None
+    gzip: bytes | None = None
+    """The same, compressed, where that was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    page: ReadPage
+    expires: float
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A page of which some bodies are not kept."""
+
+    key: object
+    tag: str
+    items: Items
+    feed: FeedOfPage | None
+    """For a page of one feed."""
+
+
+class ItemPages:
+    """Reads pages of items for callers. Safe to call from several threads."""
+
+    def __init__(
+        self, bodies: Bodies, *, seconds: Callable[[], float], most_bytes: int = MOST_PAGES_BYTES
+    ) -> None:
+        """`seconds` is a clock that never goes back (time.monotonic)."""
+        self._bodies = bodies
+        self._seconds = seconds
+        self._most = most_bytes
+        self._size = 0
+        self._kept: OrderedDict[object, _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is kept."""
+        return self._size
+
+    async def page(
+        self,
+        caller: AsyncCaller,
+        filter: Filter,
+        page: Page,
+        *,
+        has: Callable[[str], bool],
+        takes_gzip: bool,
+    ) -> ReadPage | None:
+        """A page; None where its feed is not the caller's. `has` says of a tag if the client has its page."""
+        key = (caller.user_id, filter, page)
+        if not caller.stores.is_remote:
+            version, feed = await caller.ask(
+                together(page_version(caller.user_id, filter, page), feed_of_page(caller.user_id, filter))
+            )
+            if version is None:
+                return None
+            tag = _tag(key, version, feed)
+            if has(tag):
+                return ReadPage(tag=tag, json=None)
+            kept = self._known(key, tag)
+            if kept is not None and (kept.gzip is not None or not takes_gzip):
+                return kept if takes_gzip else replace(kept, gzip=None)
+        read = await caller.run(lambda one: self._read(one, filter, page, has=has, takes_gzip=takes_gzip))
+        if isinstance(read, _Listed):
+            listed = read
+            read = await caller.make(lambda one: self._made(one, listed, takes_gzip=takes_gzip))
+        return read
+
+    def item(self, caller: Caller, item_id: str) -> dict[str, Any] | None:
+        """One item with its body; None for what is no item of the caller's feeds."""
+        row = caller.ask(item(caller.user_id, item_id))
+        if row is None:
+            return None
+        body = self._bodies.all_of(caller.database, [row.body_key]).get(row.id)
+        return None if body is None else item_json(row, body)
+
+    def _read(
+        self,
+        caller: Caller,
+        filter: Filter,
+        page: Page,
+        *,
+        has: Callable[[str], bool],
+        takes_gzip: bool,
+    ) -> ReadPage | _Listed | None:
+        key = (caller.user_id, filter, page)
+        found, version, feed = caller.ask(
+            together(
+                items(caller.user_id, filter, page),
+                page_version(caller.user_id, filter, page),
+                feed_of_page(caller.user_id, filter),
+            )
+        )
+        if version is None:
+            return None
+        tag = _tag(key, version, feed)
+        if has(tag):
+            return ReadPage(tag=tag, json=None)
+        kept = self._known(key, tag)
+        if kept is not None:
+            return self._sent(key, kept, takes_gzip=takes_gzip)
+        listed = _Listed(key, tag, found, feed)
+        keys = [row.body_key for row in listed.items.items]
+        bodies, left = self._bodies.page(caller.database, keys, sanitizes=False)
+        if left:
+            return listed
+        return self._sent(key, ReadPage(tag=tag, json=_json(listed, bodies)), takes_gzip=takes_gzip)
+
+    def _made(self, caller: Caller, listed: _Listed, *, takes_gzip: bool) -> ReadPage:
+        keys = [row.body_key for row in listed.items.items]
+        bodies, left = self._bodies.page(caller.database, keys)
+        read = ReadPage(tag=listed.tag, json=_json(listed, bodies, left=len(left)))
+        return self._sent(listed.key, read, takes_gzip=takes_gzip)
+
+    def _sent(self, key: object, read: ReadPage, *, takes_gzip: bool) -> ReadPage:
+        if takes_gzip and read.gzip is None and read.json is not None:
+            read = replace(read, gzip=gzipped(read.json, is_kept=True))
+        self._keep(key, read)
+        return read if takes_gzip else replace(read, gzip=None)
+
+    def _known(self, key: object, tag: str) -> ReadPage | None:
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None or kept.page.tag != tag or kept.expires <= self._seconds():
+                return None
+            self._kept.move_to_end(key)
+            return kept.page
+
+    def _keep(self, key: object, page: ReadPage) -> None:
+        size = len(page.json or b"") + len(page.gzip or b"") + _PAGE_BYTES
+        with self._lock:
+            before = self._kept.pop(key, None)
+            expires = self._seconds() + KEPT_SECONDS
+            if before is not None:
+                self._size -= before.size
+                if before.page.tag == page.tag:
+                    expires = before.expires
+            if size > self._most // 4:
+                return
+            self._kept[key] = _Kept(page, expires, size)
+            self._size += size
+            while self._size > self._most:
+                _, gone = self._kept.popitem(last=False)
+                self._size -= gone.size
+
+
+def _tag(key: object, version: PageVersion, feed: FeedOfPage | None) -> str:
+    return version_tag(repr(key), version.state, version.items, *(() if feed is None else map(str, feed)))
+
+
+def _json(listed: _Listed, bodies: Mapping[str, Body], *, left: int = 0) -> bytes:
+    """The page up to the last `left` items, which had no room. Items that went since they were listed have no
+    body."""
+    rows = listed.items.items[: len(listed.items.items) - left]
+    next_key = listed.items.key(len(rows) - 1) if left else listed.items.next_key
+    shown = [item_json(row, bodies[row.id]) for row in rows if row.id in bodies]
+    about = {} if listed.feed is None else page_of_feed_json(listed.feed)
+    return orjson.dumps({**about, "items": shown, "next_cursor": next_key and next_key.as_json})
+
+
+router = api_router("items")
 
 MOST = 200
 _READS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "not_found")

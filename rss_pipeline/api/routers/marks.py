@@ -3,7 +3,7 @@ starred."""
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -14,12 +14,12 @@ from rss_pipeline.api.fields import Folder, Line, Seen
 from rss_pipeline.api.item_json import EXAMPLE as ITEM
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import CHANGES, NOT_CHANGED, json_of, no_feed, no_item
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader import mark
-from rss_pipeline.storage.subscriptions.chosen import Scope, Shown
-from rss_pipeline.storage.subscriptions.undo import Undoable
+from rss_pipeline.reader.items import Scope, Shown
 
-router = APIRouter(tags=["marks"])
+router = api_router("marks")
 
 MOST_IDS = 1_000
 _UNDOABLE: dict[str, Any] = {
@@ -152,7 +152,7 @@ async def mark_all(caller: SignedIn, seen: SeenItems) -> Response:
 async def undoable(request: Request, caller: SignedIn) -> Response:
     """The marks of feeds, folders and all, from the page and from apps too, that can be undone: those of the
     last hour."""
-    found = await caller.read_by(mark.undoable)
+    found = await caller.ask(mark.undoable(caller.user_id, now=caller.clock()))
     return json_answer(request, {"marks": [_undo(each) for each in found]})
 
 
@@ -181,7 +181,7 @@ async def mark_items(caller: SignedIn, marks: Marks) -> Response:
     return json_of({"marked": len(known), "unknown": [id for id in ids if id not in known]})
 
 
-def _undo(found: Undoable | None) -> dict[str, Any] | None:
+def _undo(found: mark.Undoable | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"id": found.id, "items": found.items, "until": instant(found.until)}

@@ -1,20 +1,21 @@
 """The user's preferences: how the reader shows things."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader.accounts.preferences import (
     Preferences,
     SomePreferences,
     change_preferences,
-    read_preferences,
+    own_preferences,
     write_preferences,
 )
 
-router = APIRouter(prefix="/user/preferences", tags=["preferences"])
+router = api_router("preferences", "/user/preferences")
 
 _WRITES = documented("malformed_request", "not_signed_in", "foreign_origin")
 
@@ -22,7 +23,7 @@ _WRITES = documented("malformed_request", "not_signed_in", "foreign_origin")
 @router.get("", response_model=Preferences, responses=documented("not_signed_in", "foreign_origin"))
 async def preferences(request: Request, caller: SignedIn) -> Response:
     """Every preference, with its default where the user has set none."""
-    found = await caller.read_by(read_preferences)
+    found = await caller.ask(own_preferences(caller.user_id))
     return json_answer(request, found.model_dump(mode="json"))
 
 

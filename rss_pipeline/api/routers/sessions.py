@@ -1,14 +1,15 @@
 """The user's sessions: where the account is logged in, and an end to them."""
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.problems import ApiError, documented
-from rss_pipeline.storage.accounts import sessions
+from rss_pipeline.api.routing import api_router
+from rss_pipeline.reader.accounts import login
+from rss_pipeline.reader.accounts.users import open_sessions
 
-router = APIRouter(prefix="/user/sessions", tags=["sessions"])
+router = api_router("sessions", "/user/sessions")
 
 
 class Session(BaseModel):
@@ -30,9 +31,9 @@ class Sessions(BaseModel):
 @router.get("", response_model=Sessions, responses=documented("not_signed_in", "foreign_origin"))
 async def list_sessions(caller: SignedIn) -> Sessions:
     """The sessions of the account."""
-    [found] = await caller.read(sessions.listed(caller.user_id, now=caller.clock()))
+    found = await caller.ask(open_sessions(caller.user_id, now=caller.clock()))
     return Sessions(
-        sessions=[Session(**row, is_current=row["id"] == caller.key.session_id) for row in found.rows]
+        sessions=[Session(**each._asdict(), is_current=each.id == caller.key.session_id) for each in found]
     )
 
 
@@ -42,14 +43,13 @@ async def end_other_sessions(caller: SignedIn) -> Response:
 
     Apps log in again by themselves: revoke their app passwords, too.
     """
-    await caller.write(sessions.end_others(caller.user_id, caller.key.session_id))
+    await caller.change(login.end_other_sessions)
     return Response(status_code=204)
 
 
 @router.delete("/{id}", status_code=204, responses=documented("not_signed_in", "foreign_origin", "not_found"))
 async def end_session(caller: SignedIn, id: str) -> Response:
     """End one session."""
-    [ended] = await caller.write(sessions.end_of(caller.user_id, id))
-    if not ended.changes:
+    if not await caller.change(lambda one: login.end_session(one, id)):
         raise ApiError("not_found", "You have no session of this id.")
     return Response(status_code=204)

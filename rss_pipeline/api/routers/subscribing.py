@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -10,7 +9,9 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.fields import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Folder, Interval, Line, Title
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import json_of
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.refresh import Held, Queued, TooMany, VisitRunning
 from rss_pipeline.reader.subscribe import (
@@ -19,10 +20,8 @@ from rss_pipeline.reader.subscribe import (
     TooManyFeeds,
     subscribe_address,
 )
-from rss_pipeline.storage.refresh.refresh_requests import Wishes
-from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
-router = APIRouter(tags=["feeds"])
+router = api_router("feeds")
 
 
 class NewFeed(BaseModel):
@@ -128,10 +127,8 @@ def _answer(answer: SubscribeAnswer) -> dict[str, Any]:
             raise ApiError("address_refused", message)
         case TooMany(retry_after=seconds):
             raise ApiError("too_many_requests", "Too many new addresses in an hour.", retry_after=seconds)
-        case TooManyFeeds():
-            raise ApiError(
-                "too_many_feeds", f"You subscribe to {MAX_SUBSCRIPTIONS:,} feeds, and more are not possible."
-            )
+        case TooManyFeeds(most=most):
+            raise ApiError("too_many_feeds", f"You subscribe to {most:,} feeds, and more are not possible.")
     raise AssertionError(answer)
 
 

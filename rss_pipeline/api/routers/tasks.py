@@ -2,33 +2,27 @@
 
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import ApiError, documented
-from rss_pipeline.api.routers.answered import NOT_CHANGED, json_of, no_feed
+from rss_pipeline.api.routers.answered import NOT_CHANGED, begun, json_of
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.refresh import (
     Held,
-    NotPolled,
-    NotSubscribed,
     Queued,
-    RefreshAnswer,
     Task,
     TaskResult,
-    TooMany,
     VisitRunning,
-    answer_to,
-    new_request,
-    task_of,
+    refresh_feed,
+    task,
 )
-from rss_pipeline.storage.database import one
-from rss_pipeline.storage.refresh.refresh_requests import request_statements, task_statement
 
-router = APIRouter(tags=["tasks"])
+router = api_router("tasks")
 
 
 class Refresh(BaseModel):
@@ -119,12 +113,19 @@ class TaskJson(BaseModel):
 async def refresh(caller: SignedIn, id: str) -> Response:
     """Visit a feed now. A second request joins the first. Where its server wants no requests, the answer is
     409 and `until` says how long."""
-    wanted = new_request(caller.user_id, id, now=caller.clock())
     settings = caller.stores.settings
-    answer = await caller.change(
-        lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings)
-    )
-    return json_of(_refresh(answer, wanted.now.timestamp()), status=202)
+    match begun(await caller.change(lambda own: refresh_feed(own, settings, id))):
+        case Queued(task_id=task_id, delay_seconds=delay):
+            return _refresh("queued", task_id, delay)
+        case VisitRunning(task_id=task_id, delay_seconds=delay):
+            return _refresh("already_running", task_id, delay)
+        case Held(until=until, reason=reason):
+            raise ApiError(
+                "feed_on_hold",
+                reason,
+                retry_after=max(1, int((until - caller.clock()).total_seconds())),
+                members={"until": instant(until)},
+            )
 
 
 @router.get(
@@ -135,34 +136,16 @@ async def refresh(caller: SignedIn, id: str) -> Response:
 )
 async def read(request: Request, caller: SignedIn, id: str) -> Response:
     """The state or the result of a request for a visit."""
-    [found] = await caller.read(task_statement(caller.user_id, id, now=caller.clock()))
-    task = task_of(one(found))
-    if task is None:
+    found = await caller.ask(task(caller.user_id, id, now=caller.clock()))
+    if found is None:
         raise ApiError(
             "not_found", "You have no task of this id.", what_to_do="A task is kept for 24 h after its end."
         )
-    return json_answer(request, _task(task))
+    return json_answer(request, _task(found))
 
 
-def _refresh(answer: RefreshAnswer, now: float) -> dict[str, Any]:
-    match answer:
-        case Queued(task_id=id, delay_seconds=delay):
-            return {"status": "queued", "task_id": id, "delay_seconds": delay}
-        case VisitRunning(task_id=id, delay_seconds=delay):
-            return {"status": "already_running", "task_id": id, "delay_seconds": delay}
-        case Held(until=until, reason=reason):
-            raise ApiError(
-                "feed_on_hold",
-                reason,
-                retry_after=max(1, int(until.timestamp() - now)),
-                members={"until": instant(until)},
-            )
-        case TooMany(retry_after=seconds):
-            raise ApiError("too_many_requests", "Too many requests in an hour.", retry_after=seconds)
-        case NotPolled(message=message):
-            raise ApiError("conflict", message, what_to_do="Write to the operator of this server.")
-        case NotSubscribed():
-            raise no_feed()
+def _refresh(status: str, task_id: str, delay: int) -> Response:
+    return json_of({"status": status, "task_id": task_id, "delay_seconds": delay}, status=202)
 
 
 def _task(task: Task) -> dict[str, Any]:

@@ -19,9 +19,19 @@ def instant(value: datetime) -> str:
     return in_utc.isoformat(timespec="seconds")[:19] + "Z"
 
 
+def rfc3339(at: datetime) -> str:
+    """The instant in UTC as RFC 3339 has it, without fractions."""
+    return f"{at.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()}Z"
+
+
 def from_instant(text: str | None) -> datetime | None:
     """The inverse of `instant`; None for None."""
     return None if text is None else datetime.fromisoformat(text)
+
+
+def milliseconds(at: datetime) -> int:
+    """Milliseconds since 1970."""
+    return round(at.timestamp() * 1000)
 
 
 LONGEST = timedelta(hours=24)

@@ -10,7 +10,6 @@ from typing import Literal
 
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.item import FeedHeader, PublisherHints
-from rss_pipeline.features.streams.model import StreamSpec
 
 ItemKey = Literal["guid", "link", "title+date"]
 
@@ -63,7 +62,8 @@ class FeedSpec:
     access: Access = field(default_factory=Access)
     shared: bool = False
     """Users of the reader may subscribe to it by its address although it is not public."""
-    streams: tuple[StreamSpec, ...] = ()
+    feature_keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys that features add, by name; each value is the text of a column."""
 
     @property
     def is_public(self) -> bool:
@@ -207,7 +207,7 @@ class Feed:
     max_size: int | None = None
     allow_private: bool = False
     private_hosts: tuple[str, ...] = ()
-    streams: tuple[StreamSpec, ...] = ()
+    feature_keys: Mapping[str, str] = field(default_factory=dict)
     wished_interval: timedelta | None = None
     """The shortest that a subscriber wishes; None if none wishes any."""
     auto_is_wished: bool = False
@@ -262,3 +262,29 @@ USUAL_BYTES = 20_000_000
 
 
 MAX_URL_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A feed, or a stream of it."""
+
+    feed_id: str
+    stream: str | None = None
+
+    def __str__(self) -> str:
+        return self.feed_id if self.stream is None else f"{self.feed_id}/{self.stream}"
+
+    @classmethod
+    def of(cls, text: str) -> "Member":
+        """The inverse of `str`."""
+        feed_id, slash, stream = text.partition("/")
+        return cls(feed_id, stream if slash else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """A user's wishes for a subscription. The interval is in seconds, None is what the schedule finds."""
+
+    title: str | None = None
+    folder: str | None = None
+    wished_interval: int | None = None

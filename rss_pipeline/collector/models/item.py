@@ -31,7 +31,7 @@ class PublisherHints:
 
 
 # A document as a tree of elements, with the element of each item, for streams that are selected by XPath.
-# Only a parser makes one, and only features.streams reads it: it leaves no process and is never stored.
+# Only a parser makes one, for keys of features: it leaves no process and is never stored.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

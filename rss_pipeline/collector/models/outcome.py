@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 from rss_pipeline.collector.models.clock import LONGEST
 from rss_pipeline.collector.models.failure import Failure
@@ -11,7 +12,6 @@ from rss_pipeline.collector.models.feed import FeedAddress, GapHistory, NextVisi
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.warning import FeedWarning
-from rss_pipeline.features.streams.model import SelectorField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +108,13 @@ FetchOutcome = NotModified | Document | Failure | NotBegun | OnHold
 """The outcome of a feed's requests."""
 
 
+class DocumentPart(Protocol):
+    """The findings of a feature in a document beside its items, as a value that can be pickled."""
+
+    def renamed(self, ids: Mapping[str, str]) -> "DocumentPart":
+        """The same with these ids of items, old to new; an item without an entry is left out."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
     """A document parsed. Its rows are in the file `path` (RowChunks, each pickled alone), ready to insert."""
@@ -132,13 +139,8 @@ class Parsed:
     """Raw date and title of items with a date that could not be read."""
     warnings: tuple[FeedWarning, ...] = ()
     """Warnings that the feed carries from this document on."""
-    stream_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Ids of the items that belong to each stream, by its name: of the items of this document, in its order.
-    A stream without an entry was not evaluated."""
-    stream_errors: Mapping[str, str] = field(default_factory=dict)
-    """A sentence for each stream with an XPath that could not be evaluated."""
-    stream_values: Mapping[SelectorField, tuple[str, ...]] = field(default_factory=dict)
-    """Values in this document of each field by which a stream without members selects; the first of them."""
+    parts: Mapping[str, DocumentPart] = field(default_factory=dict)
+    """The work of features beside the items, by the feed's key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

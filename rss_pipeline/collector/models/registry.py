@@ -1,17 +1,18 @@
-"""The content of feeds.yaml: feeds, and topics of them."""
+"""The content of feeds.yaml: feeds, and what features have there."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from rss_pipeline.collector.models.feed import FeedSpec
-from rss_pipeline.features.topics.model import TopicSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Feeds and topics in the order of the file; every member of a topic is one of the feeds, or a stream."""
+    """Feeds in the order of the file, and by key, such as `topics`, the values of features."""
 
     feeds: tuple[FeedSpec, ...] = ()
-    topics: tuple[TopicSpec, ...] = ()
+    of_features: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 EXAMPLE_URLS = frozenset(

@@ -176,8 +176,8 @@ _MOST_ATTRIBUTES = 500
 """feedparser's time grows with the square of a tag's attributes: 20,000 took it a minute."""
 # feedparser files these under content, summary, title or tags; as `x-media-title` each keeps its own place.
 _OTHER_TEXTS = re.compile(
-    r"(</?)((?:itunes:(?:summary|subtitle|title|keywords|category)|dc:description|xhtml:body"
-    r"|media:(?:description|text|title|keywords|category)))\b"
+    rf"(</?)({'|'.join((*FURTHER_TEXTS, *FURTHER_TITLES))}|itunes:(?:subtitle|keywords|category)"
+    r"|media:(?:text|keywords|category))\b"
 )
 _ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
 _PERSON_PART = re.compile("(?:name|email)$")

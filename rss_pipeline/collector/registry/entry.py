@@ -257,5 +257,3 @@ class FeedEntry(EntryModel):
     """Hosts that it opens besides its own one; None opens not even that."""
     headers: _Headers = Field(default_factory=dict)
     shared: _Flag = False
-    streams: object = None
-    """The node as it is: other entries need the names of streams that have mistakes."""

@@ -1,13 +1,13 @@
 """The reader of feeds.yaml: a Registry, or every mistake with its line and a correction.
 
-Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py`, `features/streams/entry.py` and
-`features/topics/registry_entry.py`; `pipeline.registry` brings it into the database.
+Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py` and by features;
+`pipeline.registry` brings it into the database.
 """
 
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,14 +28,25 @@ from rss_pipeline.collector.registry.yaml_nodes import (
     read_text,
 )
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.streams.entry import read_streams, stream_names
-from rss_pipeline.features.streams.model import StreamSpec
-from rss_pipeline.features.topics.registry_entry import KnownFeeds, own_topic_mistake, read_topics
+from rss_pipeline.features import FEATURES, FEED_KEYS
 
 MAX_FEEDS = 500_000
 _EXAMPLE = "`- url: https://example.org/feed.xml`"
-_KEYS = ("feeds", "defaults", "topics")
+_FEATURE_KEYS = [feature.registry_key for feature in FEATURES if feature.registry_key is not None]
+_KEYS = ("feeds", "defaults", *(key.name for key in _FEATURE_KEYS))
 _DEFAULTED = tuple(FeedDefaults.model_fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFeeds:
+    """The feeds that a feature's key may name."""
+
+    specs: Mapping[str, FeedSpec]
+    """Without those that have mistakes."""
+    entries: Mapping[str, MappingNode]
+    """By id, the entries of the file, with mistakes or without."""
+    is_complete: bool
+    """False if the id of some feed is not known because of a mistake there."""
 
 
 class _Registered(NamedTuple):
@@ -46,7 +57,7 @@ class _Registered(NamedTuple):
 
 
 def load_registry(path: Path, *, environ: Mapping[str, str]) -> Registry:
-    """The feeds and topics of the file at `path`, in its order; the values of `${VAR}` are in `environ`.
+    """The content of the file at `path`, in its order; the values of `${VAR}` are in `environ`.
 
     A file that did not change since this process read it is not read again. Raises RegistryError with all
     mistakes of the file, also if it cannot be read.
@@ -61,7 +72,7 @@ def load_registry(path: Path, *, environ: Mapping[str, str]) -> Registry:
 
 
 def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> Registry:
-    """The feeds and topics of a YAML or JSON text; `path` is used in the RegistryError only."""
+    """The content of a YAML or JSON text; `path` is used in the RegistryError only."""
     root, mistakes = read_nodes(text)
     registry = Registry()
     if root is not None:
@@ -98,20 +109,20 @@ def _with_those_of_other_entries(
 
 
 def _registry(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> Registry:
-    if not isinstance(root, MappingNode):
-        known = _feeds(root, root.line, {}, environ, mistakes)
-        return Registry(tuple(known.specs.values()))
-    for name in root.items:
-        if name not in _KEYS:
+    values = root.items if isinstance(root, MappingNode) else {"feeds": root}
+    for name in values:
+        if isinstance(root, MappingNode) and name not in _KEYS:
             sentence = unknown_key(name, _KEYS)
             mistakes.append(Mistake(root.key_lines[name], member_place("", name), sentence))
     defaults: dict[str, Any] = {}
-    if "defaults" in root.items:
-        read = validated(FeedDefaults, root.items["defaults"], "defaults", environ, mistakes)
+    if "defaults" in values:
+        read = validated(FeedDefaults, values["defaults"], "defaults", environ, mistakes)
         defaults = read.model_dump(exclude_unset=True) if read else {}
-    known = _feeds(root.items.get("feeds"), root.line, defaults, environ, mistakes)
-    topics = read_topics(root.items.get("topics"), known, environ, mistakes)
-    return Registry(tuple(known.specs.values()), topics)
+    known = _feeds(values.get("feeds"), root.line, defaults, environ, mistakes)
+    of_features = {
+        key.name: key.read.load()(values.get(key.name), known, environ, mistakes) for key in _FEATURE_KEYS
+    }
+    return Registry(tuple(known.specs.values()), of_features)
 
 
 def _feeds(
@@ -135,30 +146,38 @@ def _feeds(
         case _:
             line, sentence = feeds.line, f"is {describe(feeds)}; write a list of feeds, such as {_EXAMPLE}"
     mistakes.append(Mistake(line, "feeds", sentence))
-    return KnownFeeds(specs={}, streams={}, is_complete=False)
+    return KnownFeeds(specs={}, entries={}, is_complete=False)
 
 
 def _known(
     feeds: SequenceNode, defaults: Mapping[str, Any], environ: Mapping[str, str], mistakes: list[Mistake]
 ) -> KnownFeeds:
-    found = [_registered(node, n, defaults, environ, mistakes) for n, node in enumerate(feeds.items)]
+    refusals = [key.refuses_url.load() for key in _FEATURE_KEYS if key.refuses_url is not None]
+    found = [
+        _registered(node, n, defaults, environ, mistakes, refusals) for n, node in enumerate(feeds.items)
+    ]
     registered = [each for each in found if each]
     _refuse_duplicates(registered, mistakes)
-    streams = {each.spec.id: stream_names(each.entry.streams) for each in registered}
+    entries = {each.spec.id: each.node for each in registered}
     is_complete = True
     for node, each in zip(feeds.items, found, strict=True):
         if each is None:
             id = node.items.get("id") if isinstance(node, MappingNode) else None
             if isinstance(node, MappingNode) and isinstance(id, ScalarNode):
-                streams.setdefault(id.text.strip(), stream_names(node.items.get("streams")))
+                entries.setdefault(id.text.strip(), node)
             else:
                 is_complete = False
     specs = {each.spec.id: each.spec for each in registered}
-    return KnownFeeds(specs=specs, streams=streams, is_complete=is_complete)
+    return KnownFeeds(specs=specs, entries=entries, is_complete=is_complete)
 
 
 def _registered(
-    node: Node, index: int, defaults: Mapping[str, Any], environ: Mapping[str, str], mistakes: list[Mistake]
+    node: Node,
+    index: int,
+    defaults: Mapping[str, Any],
+    environ: Mapping[str, str],
+    mistakes: list[Mistake],
+    refusals: Sequence[Callable[[str, Mapping[str, str]], str | None]],
 ) -> _Registered | None:
     place = f"feeds[{index}]"
     if isinstance(node, ScalarNode):
@@ -166,7 +185,7 @@ def _registered(
             mistakes.append(Mistake(node.line, place, f"is empty; write {_EXAMPLE}, or remove the line"))
             return None
         node = MappingNode(node.line, {"url": node}, {"url": node.line}, 2)
-    entry = validated(FeedEntry, node, place, environ, mistakes)
+    entry = validated(FeedEntry, node, place, environ, mistakes, also=FEED_KEYS)
     if entry is None or not isinstance(node, MappingNode):
         return None
     if entry.url.username is not None and any(name.lower() == "authorization" for name in entry.headers):
@@ -174,13 +193,19 @@ def _registered(
             "a password in the URL and an Authorization header cannot be used together; keep one of them"
         )
         mistakes.append(Mistake(node.key_lines["headers"], f"{place}.headers", sentence))
-    if (own := own_topic_mistake(entry.url.url, environ)) is not None:
-        mistakes.append(Mistake(node.key_lines["url"], f"{place}.url", own))
-    streams = read_streams(entry.streams, f"{place}.streams", environ, mistakes)
-    return _Registered(place, node, entry, _spec(entry, defaults, streams))
+    for refuses in refusals:
+        if (refusal := refuses(entry.url.url, environ)) is not None:
+            mistakes.append(Mistake(node.key_lines["url"], f"{place}.url", refusal))
+    read = {
+        name: key.read.load()(node.items[name], f"{place}.{name}", environ, mistakes)
+        for name, key in FEED_KEYS.items()
+        if name in node.items
+    }
+    keys = {name: text for name, text in read.items() if text is not None}
+    return _Registered(place, node, entry, _spec(entry, defaults, keys))
 
 
-def _spec(entry: FeedEntry, defaults: Mapping[str, Any], streams: tuple[StreamSpec, ...]) -> FeedSpec:
+def _spec(entry: FeedEntry, defaults: Mapping[str, Any], feature_keys: Mapping[str, str]) -> FeedSpec:
     common = {name: getattr(entry, name) for name in _DEFAULTED}
     if defaults:
         common |= {name: value for name, value in defaults.items() if name not in entry.model_fields_set}
@@ -194,7 +219,7 @@ def _spec(entry: FeedEntry, defaults: Mapping[str, Any], streams: tuple[StreamSp
         title=entry.title,
         folder=entry.folder,
         enabled=entry.enabled,
-        streams=streams,
+        feature_keys=feature_keys,
         allow_private=entry.allow_private is not None,
         private_hosts=entry.allow_private or (),
         shared=entry.shared,

@@ -5,7 +5,7 @@ The models are in `entry.py` and `features/topics/registry_entry.py`.
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -49,30 +49,43 @@ _Model = TypeVar("_Model", bound=EntryModel)
 
 
 def validated(
-    model: type[_Model], node: Node, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
+    model: type[_Model],
+    node: Node,
+    place: str,
+    environ: Mapping[str, str],
+    mistakes: list[Mistake],
+    *,
+    also: Collection[str] = (),
 ) -> _Model | None:
-    """The keys that have no mistake, as a model; None if a required key is among the others."""
+    """The keys that have no mistake, as a model; None if a required key is among the others.
+
+    The keys `also` are allowed and not read.
+    """
     if not isinstance(node, MappingNode):
         mistakes.append(
             Mistake(node.line, place, f"is {describe(node)}; write keys and values, {model.example}")
         )
         return None
+    items = {name: value for name, value in node.items.items() if name not in also} if also else node.items
     try:
-        return model.model_validate(node.items, context={"environ": environ})
+        return model.model_validate(items, context={"environ": environ})
     except ValidationError as error:
         # Without the input: it may hold the value of a variable.
         found = error.errors(include_url=False, include_input=False)
-    mistakes += [_mistake(details, node, place, model) for details in found]
+    known = [*model.model_fields, *also]
+    mistakes += [_mistake(details, node, place, model, known) for details in found]
     # The rest is compared with the other entries: otherwise a double shows only after these are corrected.
     wrong = {details["loc"][0] for details in found}
     try:
-        rest = {name: value for name, value in node.items.items() if name not in wrong}
+        rest = {name: value for name, value in items.items() if name not in wrong}
         return model.model_validate(rest, context={"environ": environ})
     except ValidationError:
         return None
 
 
-def _mistake(details: ErrorDetails, table: MappingNode, place: str, model: type[EntryModel]) -> Mistake:
+def _mistake(
+    details: ErrorDetails, table: MappingNode, place: str, model: type[EntryModel], known: Sequence[str]
+) -> Mistake:
     line = table.line
     node: Node | None = table
     for step in details["loc"]:
@@ -88,7 +101,7 @@ def _mistake(details: ErrorDetails, table: MappingNode, place: str, model: type[
         node = node.items.get(name)
     match details["type"]:
         case "extra_forbidden":
-            sentence = unknown_key(str(details["loc"][-1]), list(model.model_fields))
+            sentence = unknown_key(str(details["loc"][-1]), known)
         case "missing":
             sentence = model.missing
         case _:

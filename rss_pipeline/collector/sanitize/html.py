@@ -56,6 +56,14 @@ _LONGER_NAMES = {"href": "hreflang", "src": "srcset", "poster": "posters"}
 """Attributes with longer names that contain these, and that do not begin a reference in the same way."""
 _OWN_ID = re.compile(f"{ID_PREFIX}[0-9a-f]{{8}}-[A-Za-z0-9_.-]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?=[/?#]|\Z)")
+_INLINE_IMAGE = re.compile(
+    r"data:image/(?:avif|bmp|gif|jpe?g|png|webp|x-icon);base64,[A-Za-z0-9+/ \t\n\r]++=*+[ \t\n\r]*+",
+    re.IGNORECASE,
+)
+"""An image that is written in its own address: nothing is requested for it, and nothing in it runs. A drawing
+(SVG) is none of them."""
+_DATA = re.compile(r"[\0-\x20]*+" + r"[\t\n\r]*+".join("data:"), re.IGNORECASE)
+"""As a browser reads a scheme: without the blanks in it."""
 _MOST_CLEANERS = 64
 """Each has some 20 KB."""
 _IMAGES = frozenset(("img", "picture", "noscript", "amp-img", "amp-anim"))
@@ -195,19 +203,20 @@ def _cleaned(html: str, lowered: str, bases: Sequence[str | None], *, has_all: b
     """Sanitized; to make a cleaner takes as long as to clean a short item, so one that is ready is used where
     it will do. `has_all` if it may hold formulas, drawings and ids."""
     starts = _starts(lowered, has_posters=has_all)
+    has_data = "data:image/" in lowered
     if starts == "absolute":
-        return _cleaner("deny", has_all).clean(html)
+        return _cleaner("deny", has_all, has_data).clean(html)
     base = next((usable for each in bases if (usable := web_base(each))), None)
     if base is None:
-        return _cleaner("deny", has_all).clean(html)
+        return _cleaner("deny", has_all, has_data).clean(html)
     origin = _ORIGIN.match(base) if starts == "rooted" else None
     try:
         if origin is not None:
-            return _cleaner(origin[0], has_all).clean(html)
-        return _new_cleaner(base, has_all).clean(html)
+            return _cleaner(origin[0], has_all, has_data).clean(html)
+        return _new_cleaner(base, has_all, has_data).clean(html)
     except ValueError:
         # A base that its parser refuses: the item is published without relative links.
-        return _cleaner("deny", has_all).clean(html)
+        return _cleaner("deny", has_all, has_data).clean(html)
 
 
 def _starts(lowered: str, *, has_posters: bool) -> Literal["absolute", "rooted", "any"]:
@@ -231,13 +240,13 @@ def _starts(lowered: str, *, has_posters: bool) -> Literal["absolute", "rooted",
 
 
 @lru_cache(maxsize=_MOST_CLEANERS)
-def _cleaner(base: str, has_all: bool) -> nh3.Cleaner:
-    return _new_cleaner(base, has_all)
+def _cleaner(base: str, has_all: bool, has_data: bool) -> nh3.Cleaner:
+    return _new_cleaner(base, has_all, has_data)
 
 
-def _new_cleaner(base: str, has_all: bool) -> nh3.Cleaner:
+def _new_cleaner(base: str, has_all: bool, has_data: bool) -> nh3.Cleaner:
     """One that resolves relative references against `base`, or drops them if that is `deny`; with `has_all`,
-    one that leaves formulas, drawings and ids."""
+    one that leaves formulas, drawings and ids; with `has_data`, images in their own address."""
     further = {**svg.ELEMENTS, **mathml.ELEMENTS} if has_all else {}
     generic = ATTRIBUTES["*"] | ({"id"} if has_all else set())
     return nh3.Cleaner(
@@ -247,13 +256,20 @@ def _new_cleaner(base: str, has_all: bool) -> nh3.Cleaner:
             **{name: set(attributes) for name, attributes in further.items()},
             "*": generic,
         },
-        attribute_filter=_filtered if has_all else None,
+        attribute_filter=_without_data if has_data else _filtered if has_all else None,
         allowed_classes={"a": {EMBEDDED}} if has_all else None,
         clean_content_tags=set(DROPPED_WITH_CONTENT - further.keys()),
-        url_schemes=set(SCHEMES),
+        url_schemes={*SCHEMES, "data"} if has_data else set(SCHEMES),
         url_relative="deny" if base == "deny" else ("rewrite_with_base", base),
         link_rel=None,
     )
+
+
+def _without_data(tag: str, attribute: str, value: str) -> str | None:
+    """As `_filtered`, and None for a `data:` that is anything but an image in an `<img>`."""
+    if attribute in _REFERENCES and _DATA.match(value):
+        return value if (tag, attribute) == ("img", "src") and _INLINE_IMAGE.fullmatch(value) else None
+    return _filtered(tag, attribute, value)
 
 
 def _filtered(tag: str, attribute: str, value: str) -> str | None:

@@ -133,7 +133,8 @@ _PARSER = nh3.Cleaner(
     },
     generic_attribute_prefixes={"data-"},
     clean_content_tags={"script", "style", "template", "noembed", "noframes"},
-    url_schemes=set(SCHEMES),
+    # What is `data:` is judged as it is sanitized.
+    url_schemes={*SCHEMES, "data"},
     link_rel=None,
 )
 """It reads and writes HTML so that `markup` can read it, and leaves what is needed to decide."""

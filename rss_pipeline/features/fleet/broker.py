@@ -5,28 +5,29 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.errors import BrokerUnavailable
+from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.features.health.model import Finding
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.settings import Settings
 
 ANSWER_SECONDS = 5.0
 
 
 def broker(settings: Settings) -> Finding | None:
     """The broker, for `doctor`."""
-    if settings.fleet is None:
+    if (fleet := settings.of(FleetSettings)) is None:
         return None
-    check_broker(settings.fleet, ca_file=settings.ca_file)
-    return Finding("broker", "ok", f"{settings.fleet.broker_where} takes runs")
+    check_broker(fleet, ca_file=settings.ca_file)
+    return Finding("broker", "ok", f"{fleet.broker_where} takes runs")
 
 
 def dagster_tables(settings: Settings) -> None:
     """The database of Dagster's tables, for `doctor`: an error where it cannot be used."""
     # Where the driver is missing, the check of the database has said it.
     with suppress(ImportError):
-        if settings.fleet is not None:
+        if (fleet := settings.of(FleetSettings)) is not None:
             from rss_pipeline.storage.backends.postgres.schemas import check_options
 
-            check_options(settings.fleet.libpq_url, schema=settings.fleet.schema)
+            check_options(fleet.libpq_url, schema=fleet.schema)
 
 
 def check_broker(fleet: FleetSettings, *, ca_file: Path | None = None) -> None:

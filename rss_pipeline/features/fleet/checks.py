@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant, rough
-from rss_pipeline.features.fleet import workers
-from rss_pipeline.features.fleet.machines import HIGH, Fleet, Seen
-from rss_pipeline.features.health import health_rows as tables
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.model import HIGH, Fleet, Seen
+from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.features.health import sql as tables
 from rss_pipeline.features.health.model import (
     OFTEN,
     SKEW_FAILURE,
@@ -142,7 +143,7 @@ def _taken_over(fleet: Fleet, dead: Sequence[Seen], waiting: int) -> str:
 
 def backlog_advice(database: Database, settings: Settings) -> str | None:
     """Advice where feeds wait; None without a fleet."""
-    if settings.fleet is None:
+    if settings.of(FleetSettings) is None:
         return None
     return what_to_add(workers.fleet(database), shards=settings.shards)
 
@@ -213,7 +214,7 @@ CHECKS = (
         may_pass=True,
         every=OFTEN,
         follows="dates_readable",
-        is_on=lambda settings: settings.fleet is not None,
+        is_on=lambda settings: settings.of(FleetSettings) is not None,
         watch=Watch(
             sensor="watch_workers",
             description="Evaluates the check `workers_alive` when a worker has joined, left or died.",

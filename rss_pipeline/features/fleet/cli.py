@@ -1,6 +1,6 @@
-"""The command `worker`: this machine executes runs of a fleet. Its processes are in orchestration/fleet.
+"""The command `worker`: this machine executes runs of a fleet. Its processes are worker.py's.
 
-The main machine is `up --fleet` (poll.py); both are in the fleet by `in_fleet`.
+The main machine is `up --fleet`; both are in the fleet by `in_fleet`.
 """
 
 import os
@@ -17,12 +17,20 @@ from rss_pipeline.cli.supervisor import ending_signals
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.features.fleet.broker import check_broker
-from rss_pipeline.features.fleet.joining import check_clock_of_joining, has_mark, join, mark, this_machine
-from rss_pipeline.features.fleet.machines import DEFAULT, HIGH, Member
-from rss_pipeline.features.fleet.membership import Membership, Over, beating
-from rss_pipeline.features.fleet.names import INCARNATION_TAG
+from rss_pipeline.features.fleet.membership import (
+    Membership,
+    Over,
+    beating,
+    check_clock_of_joining,
+    has_mark,
+    join,
+    mark,
+    this_machine,
+)
+from rss_pipeline.features.fleet.model import DEFAULT, HIGH, INCARNATION_TAG, Member
+from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.features.fleet.sql import fleet
 from rss_pipeline.features.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
-from rss_pipeline.features.fleet.workers import fleet
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
@@ -40,7 +48,7 @@ def worker(settings: Settings) -> None:
     SIGTERM interrupt its runs, which release their claims; a second signal kills them. After the main machine
     was updated it takes no more runs, ends those that it has, and ends with exit code 1.
     """
-    if settings.fleet is None:
+    if (own := settings.of(FleetSettings)) is None:
         raise SettingsError(
             SettingMistake(
                 ("RSS_BROKER_URL",),
@@ -49,29 +57,29 @@ def worker(settings: Settings) -> None:
             )
         )
     ensure_room(settings.home)
-    check_broker(settings.fleet, ca_file=settings.ca_file)
-    places = {DEFAULT: settings.fleet.worker_runs, HIGH: 1}
+    check_broker(own, ca_file=settings.ca_file)
+    places = {DEFAULT: own.worker_runs, HIGH: 1}
     with open_database(settings) as database, _noted_signals() as signals:
         wait = _waiting(signals)
         # Only here is its driver there for certain.
         from rss_pipeline.storage.backends.postgres.schemas import check_options
 
-        check_options(settings.fleet.libpq_url, schema=settings.fleet.schema)
+        check_options(own.libpq_url, schema=own.schema)
         # First the clock: a bucket refuses a wrong one as it refuses a wrong key.
         check_clock_of_joining(database, clock=utc_now)
         _check_objects(settings, _await_main(database, wait), wait)
         member = this_machine(
             "worker",
-            settings.fleet.worker_name,
+            own.worker_name,
             queues=tuple(places),
-            runs_at_once=settings.fleet.worker_runs,
+            runs_at_once=own.worker_runs,
         )
         tags = {INCARNATION_TAG: member.incarnation}
         commands = {queue: consumer(queue, runs, tags) for queue, runs in places.items()}
         with in_fleet(database, member, wait) as membership, _watching(settings, member):
             signal.signal(LOOK_SIGNAL, lambda *_: membership.hurry())
             terminal.say(
-                f"Worker {member.name}: {settings.fleet.worker_runs} runs at once, and one for which a person"
+                f"Worker {member.name}: {own.worker_runs} runs at once, and one for which a person"
                 " waits; Ctrl-C stops it."
             )
             sys.stdout.flush()
@@ -92,13 +100,28 @@ def in_fleet(database: Database, member: Member, wait: Callable[[float], object]
         yield membership
 
 
+def check_flag(settings: Settings, of_fleet: bool) -> None:
+    """Refuse a start of `up` as what this installation is not."""
+    if of_fleet and settings.of(FleetSettings) is None:
+        raise click.ClickException(
+            "several machines share a broker and a database: set RSS_BROKER_URL and DATABASE_URL, or leave"
+            " --fleet out"
+        )
+    if settings.of(FleetSettings) is not None and not of_fleet:
+        raise click.ClickException(
+            "RSS_BROKER_URL is set, so this is one of several machines: `rss-pipeline up --fleet` starts the"
+            " main one, and `rss-pipeline worker` one that executes runs"
+        )
+
+
 @contextmanager
 def main_machine(settings: Settings) -> Iterator[None]:
     """Be the main machine of the fleet for the block. If another one takes its name, this process ends: two
     would start each run twice."""
-    assert settings.fleet is not None
-    check_broker(settings.fleet, ca_file=settings.ca_file)
-    member = this_machine("main", settings.fleet.worker_name)
+    own = settings.of(FleetSettings)
+    assert own is not None
+    check_broker(own, ca_file=settings.ca_file)
+    member = this_machine("main", own.worker_name)
     with open_database(settings) as database, in_fleet(database, member, time.sleep) as membership:
         mark(open_objects(settings), member)
         membership.on_over = _end
@@ -120,7 +143,7 @@ def _watching(settings: Settings, member: Member) -> AbstractContextManager[None
         alive = [seen.member.name for seen in machines.living_workers]
         return machines.main is None and member.name == min(alive, default="")
 
-    return watching(settings, clock=utc_now, is_ours=is_ours)
+    return watching(settings, is_ours=is_ours)
 
 
 @contextmanager

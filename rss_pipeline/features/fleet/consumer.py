@@ -28,9 +28,10 @@ from celery.worker import state
 
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError
-from rss_pipeline.features.fleet.app import TASK, new_app
 from rss_pipeline.features.fleet.execute_run import execute_run
-from rss_pipeline.features.fleet.joining import code_version
+from rss_pipeline.features.fleet.launcher import TASK, new_app
+from rss_pipeline.features.fleet.membership import code_version
+from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.features.fleet.worker import IN_PEACE, LOOK_SIGNAL
 from rss_pipeline.orchestration.instance.home import prepare_home
 from rss_pipeline.orchestration.queueing import WORKER_TAG
@@ -47,7 +48,7 @@ _logger = logging.getLogger(__name__)
 
 def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str]) -> None:
     """Take runs from this queue until this process is ended."""
-    fleet = settings.fleet
+    fleet = settings.of(FleetSettings)
     if fleet is None:
         raise SettingsError(SettingMistake(("RSS_BROKER_URL",), "not set; a worker takes its runs from it"))
     prepare_home(settings)

@@ -20,9 +20,9 @@ from dagster._utils.interrupts import setup_interrupt_handlers
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, JoinRefused
-from rss_pipeline.features.fleet import workers
-from rss_pipeline.features.fleet.joining import code_version
-from rss_pipeline.features.fleet.names import INCARNATION_TAG
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.membership import code_version
+from rss_pipeline.features.fleet.model import INCARNATION_TAG
 from rss_pipeline.orchestration.instance.dead_runs import dead_among, end_dead, host_tags
 from rss_pipeline.orchestration.instance.home import instance_without_output
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG

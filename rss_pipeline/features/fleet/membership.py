@@ -1,28 +1,267 @@
 """The membership of this machine while it runs: a thread that says each 15 seconds that it is alive.
 
-A database that is away for a while is waited for. Joining is joining.py's.
+A database that is away for a while is waited for.
 """
 
+import hashlib
 import logging
+import os
 import queue
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 
-from rss_pipeline.collector.models.clock import Clock, utc_now
-from rss_pipeline.errors import InfrastructureError
-from rss_pipeline.features.fleet import workers
-from rss_pipeline.features.fleet.joining import (
-    clock_offset,
-    clock_warning,
-    described,
-    is_running,
-    long_dead,
-    other_version,
-)
-from rss_pipeline.features.fleet.machines import BEAT_SECONDS, GAP, Fleet, Member
+import psutil
+
+from rss_pipeline.collector.models.clock import Clock, duration, utc_now
+from rss_pipeline.errors import InfrastructureError, JoinRefused
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.model import BEAT_SECONDS, FORGOTTEN, GAP, Fleet, Member, Role, Seen
+from rss_pipeline.features.health.model import SKEW_FAILURE, SKEW_WARNING
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.schema import migrations
+from rss_pipeline.storage.sql import new_token
+
+# Joining the fleet: may this machine, by its version, its clock and its name? The row is sql.py's.
+#
+# The broker is looked at in checks.py, the schema where the database is opened.
+
+LOOK_SECONDS = 5.0
+"""Between two looks at a machine of our name, which may be dead."""
+
+
+def this_machine(
+    role: Role, name: str, *, queues: tuple[str, ...] = (), runs_at_once: int = 0, pid: int | None = None
+) -> Member:
+    """This process as a member of the fleet, with a new incarnation."""
+    return Member(
+        role=role,
+        name=name,
+        incarnation=new_token(),
+        host=socket.gethostname(),
+        machine=_processes_seen_here(),
+        pid=pid or os.getpid(),
+        code_version=code_version(),
+        schema_version=migrations()[-1].version,
+        queues=queues,
+        runs_at_once=runs_at_once,
+    )
+
+
+def _processes_seen_here() -> str:
+    """The boot of this machine, and the container: a host name is not enough, and may be that of two."""
+    parts = [socket.gethostname()]
+    try:
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    except OSError:
+        # Not Linux: nothing is known for sure of a process that is not seen.
+        parts.append(new_token())
+    return " ".join(parts)
+
+
+def check_clock_of_joining(database: Database, *, clock: Clock) -> None:
+    """Refuse a machine with a clock that is too far off.
+
+    Raises:
+        JoinRefused: with a sentence that says what to do.
+    """
+    offset = clock_offset(clock, workers.fleet(database).now)
+    if (sentence := _clock_refusal(offset)) is not None:
+        raise JoinRefused(sentence)
+
+
+def _clock_refusal(offset: timedelta) -> str | None:
+    if abs(offset) < SKEW_FAILURE:
+        return None
+    return f"{clock_sentence(offset)}; a machine that is so far off may not join: set its clock (NTP)"
+
+
+def refusal(fleet: Fleet, member: Member, *, clock_offset: timedelta) -> str | None:
+    """The reason why this machine may not join as it is, with what to do; None if it may."""
+    if (sentence := _clock_refusal(clock_offset)) is not None:
+        return sentence
+    main = fleet.main
+    if member.role == "main":
+        if main is not None and main.member.name != member.name:
+            return (
+                f"{described(main)} is the main machine already, and there is one: use that one, or stop it"
+                " first (a machine that was killed is forgotten after a minute)"
+            )
+        return None
+    if main is not None:
+        return other_version(member, main.member)
+    return None
+
+
+def other_version(member: Member, main: Member) -> str | None:
+    """Advice for a worker with other code than the main machine's; None if they are equal."""
+    if member.schema_version != main.schema_version:
+        newer = member.schema_version > main.schema_version
+        behind = "the main machine" if newer else "this worker"
+        return (
+            f"this worker's code has schema {member.schema_version}, the main machine's"
+            f" {main.schema_version}: update {behind}, then start this worker again"
+        )
+    if member.code_version != main.code_version:
+        return (
+            f"this worker has rss_pipeline {member.code_version}, the main machine {main.code_version}:"
+            " update the one that is older to the same files and packages, then start this worker again"
+        )
+    return None
+
+
+def clock_warning(clock_offset: timedelta) -> str | None:
+    """A sentence about a clock that is off, but not so far that the machine may not join."""
+    if abs(clock_offset) < SKEW_WARNING:
+        return None
+    return f"{clock_sentence(clock_offset)}: set this machine's clock (NTP), or visits come at wrong times"
+
+
+def clock_sentence(offset: timedelta) -> str:
+    """A sentence that says how far a clock is off."""
+    word = "ahead of" if offset > timedelta() else "behind"
+    return f"this machine's clock is {duration(abs(offset))} {word} the database's"
+
+
+def described(seen: Seen) -> str:
+    """A machine for people."""
+    member = seen.member
+    where = "" if member.name == member.host else f" on {member.host}"
+    return f"{member.name}{where} (process {member.pid}, since {seen.started_at:%Y-%m-%d %H:%M} UTC)"
+
+
+def clock_offset(clock: Clock, database_now: datetime) -> timedelta:
+    """This machine's clock minus the database's, in whole seconds: the database's has no fractions."""
+    return timedelta(seconds=round((clock() - database_now).total_seconds() - 0.5))
+
+
+def join(
+    database: Database,
+    member: Member,
+    *,
+    clock: Clock,
+    wait: Callable[[float], object],
+    say: Callable[[str], None],
+    runs_here: Callable[[int], bool] | None = None,
+) -> Fleet:
+    """Make this machine part of the fleet; return the fleet as it was.
+
+    A machine of the same name that seems alive is waited for until it beats or a minute is over: it may have
+    been killed a moment ago. `wait` takes seconds; `say` is called with sentences that warn.
+
+    Raises:
+        JoinRefused: with a sentence that says what to do.
+    """
+    lives = runs_here or is_running
+    found = workers.fleet(database)
+    offset = clock_offset(clock, found.now)
+    if (sentence := refusal(found, member, clock_offset=offset)) is not None:
+        raise JoinRefused(sentence)
+    if (sentence := clock_warning(offset)) is not None:
+        say(sentence)
+    first = found.named(member.role, member.name)
+    waits = False
+    while True:
+        rival = found.named(member.role, member.name)
+        if rival is not None and rival.is_alive(found.now) and not _is_gone(rival, member, lives):
+            if first is not None and (rival.seen_at, rival.member) != (first.seen_at, first.member):
+                raise JoinRefused(_name_taken(rival))
+            if not waits:
+                say(f"{described(rival)} has this name and was seen lately; waiting whether it is alive")
+            waits = True
+            wait(LOOK_SECONDS)
+            found = workers.fleet(database)
+            first = first or rival
+            continue
+        seconds = round(offset.total_seconds())
+        if workers.join(database, member, clock_offset=seconds, instead_of=rival):
+            return found
+        found = workers.fleet(database)
+
+
+def long_dead(fleet: Fleet) -> list[Member]:
+    """Machines to forget: not seen for a day, and without a run that is to be ended."""
+    running = {(run.worker, run.incarnation) for run in fleet.runs}
+    return [
+        seen.member
+        for seen in fleet.machines
+        if fleet.now - seen.seen_at >= FORGOTTEN
+        and (seen.member.name, seen.member.incarnation) not in running
+    ]
+
+
+def is_running(pid: int) -> bool:
+    """True for a living process with this id, other than this one."""
+    try:
+        return pid != os.getpid() and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _is_gone(rival: Seen, member: Member, lives: Callable[[int], bool]) -> bool:
+    """True if the rival's process would be seen here and is not."""
+    return rival.member.machine == member.machine and not lives(rival.member.pid)
+
+
+def _name_taken(rival: Seen) -> str:
+    variable = "" if rival.member.role == "main" else ", or set RSS_WORKER_NAME to another name"
+    return f"the name {rival.member.name} is taken: {described(rival)} is alive. Stop that one{variable}"
+
+
+# A check that a worker keeps objects where the main machine does, so that they are not on several machines.
+# The main machine leaves a mark in its store; a worker looks for it in its own.
+
+KEY = "probe/main-machine"
+"""Below a prefix that is in no copy and no backup."""
+
+
+def mark(store: ObjectStore, main: Member) -> None:
+    """Leave the mark of this start of the main machine."""
+    store.put(KEY, main.incarnation.encode(), content_type="text/plain")
+
+
+def has_mark(store: ObjectStore, main: Member) -> bool:
+    """True if it is there."""
+    found = store.get(KEY)
+    return found is not None and found[0] == main.incarnation.encode()
+
+
+# The version of the code: equal on two machines only where both run the same.
+# The package's own version changes with releases only, and a fleet may be updated from a clone.
+
+
+@cache
+def code_version() -> str:
+    """As `0.1.0+3f2a9c04d1be, Dagster 1.13.27`: the package, a hash over its files, and Dagster.
+
+    Cached: a process runs the files that were there when it started, so call this at the start.
+    """
+    digest = hashlib.sha256()
+    for path, content in sorted(_sources("", files("rss_pipeline"))):
+        digest.update(f"{path}\0{len(content)}\0".encode() + content)
+    return f"{version('rss_pipeline')}+{digest.hexdigest()[:12]}, Dagster {version('dagster')}"
+
+
+def _sources(path: str, folder: Traversable) -> list[tuple[str, bytes]]:
+    found = []
+    for entry in folder.iterdir():
+        inner = f"{path}/{entry.name}"
+        if entry.is_dir():
+            found += [] if entry.name == "__pycache__" else _sources(inner, entry)
+        elif entry.name.endswith((".py", ".sql", ".yaml")):
+            found.append((inner, entry.read_bytes()))
+    return found
+
 
 _logger = logging.getLogger(__name__)
 

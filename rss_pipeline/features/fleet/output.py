@@ -8,14 +8,15 @@ from rss_pipeline.cli.output.status import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console
 from rss_pipeline.collector.models.clock import duration, instant
 from rss_pipeline.features.fleet.checks import check_machines
-from rss_pipeline.features.fleet.machines import Fleet, Seen
-from rss_pipeline.features.fleet.workers import fleet as read_fleet
+from rss_pipeline.features.fleet.model import Fleet, Seen
+from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.features.fleet.sql import fleet as read_fleet
 from rss_pipeline.features.health.model import Finding
 
 
 def status_section(look: StatusLook) -> StatusSection | None:
     """The machines, in the list of all feeds."""
-    if look.settings.fleet is None or look.feed_id is not None:
+    if look.settings.of(FleetSettings) is None or look.feed_id is not None:
         return None
     found = read_fleet(look.database)
     check = check_machines(look.database, found, look.settings, now=look.now)

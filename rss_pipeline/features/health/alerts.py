@@ -2,7 +2,7 @@
 
 Failed checks, checks that are well again, failed runs, and feeds with a tenth failure in a row are such
 facts; any check of the table alerts that names a state for it. The daemon looks by a sensor
-(alert_sensor.py). The reader and the workers look in a thread, because a daemon that has ended cannot
+(dagster.py). The reader and the workers look in a thread, because a daemon that has ended cannot
 say so. The form and the delivery of a message are webhook.py's.
 """
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
-from rss_pipeline.collector.models.clock import Clock, from_instant, instant
+from rss_pipeline.collector.models.clock import Clock, from_instant, instant, utc_now
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.health.checks import health_checks
-from rss_pipeline.features.health.health_rows import just_prominent
 from rss_pipeline.features.health.model import OFTEN, Check, Finding, Look, evaluate
+from rss_pipeline.features.health.sql import just_prominent
 from rss_pipeline.features.health.webhook import AlertFailed, Fact, room_for, send
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -468,7 +468,7 @@ def check_fact(check: Check, finding: Finding) -> AlertFact:
 def watching(
     settings: Settings,
     *,
-    clock: Clock,
+    clock: Clock = utc_now,
     is_ours: Callable[[Database], bool] = lambda _: True,
     seconds: float | None = None,
 ) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """The table of health checks, and those of feeds and images.
 
 A check is a function from what was read to a `Finding`: pure, so that a test passes values and a clock. Its
-entry in `CHECKS` says how it is read and who shows it. Queries are in health_rows.py; the checks
+entry in `CHECKS` says how it is read and who shows it. Queries are in sql.py; the checks
 of stores are in stores.py, those of other features in ../fleet/checks.py.
 """
 
@@ -13,9 +13,8 @@ from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.features import FEATURES
-from rss_pipeline.features.health import diagnostics, stores
-from rss_pipeline.features.health import health_rows as tables
-from rss_pipeline.features.health.health_rows import Concerned
+from rss_pipeline.features.health import sql as tables
+from rss_pipeline.features.health import stores
 from rss_pipeline.features.health.model import (
     BACKUPS_LOOKED_AT,
     OFTEN,
@@ -26,11 +25,13 @@ from rss_pipeline.features.health.model import (
     counted,
     listed,
 )
-from rss_pipeline.features.health.public_objects import public_objects
+from rss_pipeline.features.health.sql import Concerned
+from rss_pipeline.features.health.stores import public_objects
 from rss_pipeline.pipeline.registry.sync import unconfirmed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows
+from rss_pipeline.storage.images.claims import COUNTED_IMAGES, ImagesWaiting, images_waiting
 from rss_pipeline.storage.installation import read_contact
 
 IMAGES_LOOKED_AT = 20
@@ -150,12 +151,12 @@ def no_feed_fills_the_disk(found: Concerned) -> Finding:
     )
 
 
-def waiting_images(waiting: diagnostics.ImagesWaiting, *, now: datetime) -> Finding:
+def waiting_images(waiting: ImagesWaiting, *, now: datetime) -> Finding:
     """The images that wait. It is a warning once the oldest has waited for longer than a daemon lets it."""
     name = "images_downloaded"
     if waiting.due_since is None:
         return Finding(name, "ok", "none waits")
-    many = "at least " if waiting.images == diagnostics.COUNTED_IMAGES else ""
+    many = "at least " if waiting.images == COUNTED_IMAGES else ""
     found = f"{many}{waiting.images:,} to download"
     if now - waiting.due_since < IMAGES_LATE_AFTER:
         return Finding(name, "ok", found)
@@ -461,7 +462,7 @@ CHECKS = (
     ),
     Check(
         name="images_downloaded",
-        find=lambda look: waiting_images(diagnostics.images_waiting(look.database), now=look.now),
+        find=lambda look: waiting_images(images_waiting(look.database), now=look.now),
         doctor="waiting images",
     ),
     Check(

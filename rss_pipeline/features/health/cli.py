@@ -19,6 +19,20 @@ from rss_pipeline.collector.models.clock import utc_now
 
 if TYPE_CHECKING:
     from rss_pipeline.features.health.model import Finding
+from collections.abc import Callable, Iterable
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from rss_pipeline.atomic_file import replace_file
+from rss_pipeline.cli.output import terminal
+from rss_pipeline.errors import InfrastructureError, file_error
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_objects
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
 
 _STATE_STYLES: Mapping[str, str] = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
@@ -32,7 +46,7 @@ def doctor(alert: bool, as_json: bool) -> None:
     Changes nothing, except that it writes and deletes one small object. Exit code 1 if a check fails.
     """
     from rss_pipeline.features.health.doctor import examine, try_alert
-    from rss_pipeline.orchestration.instance.run_times import daemon_state
+    from rss_pipeline.features.health.history import daemon_state
 
     checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now, daemon=daemon_state)
     if alert:
@@ -56,3 +70,105 @@ def show_checks(checks: "Sequence[Finding]") -> None:
             console.print(Text(f"{'':<26}{plain(line)}", style=style), soft_wrap=True)
     counts = Counter(check.state for check in checks)
     console.print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures")
+
+
+# The command `metrics`: the state of the installation for Prometheus, printed, into a file, or served.
+#
+# What the metrics are is in features/health/metrics.py.
+
+_LOOPBACK = "127.0.0.1"
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@click.command()
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this file in one step: for node_exporter's textfile collector, NAME.prom.",
+)
+@click.option(
+    "--listen", metavar="[HOST:]PORT", help="Serve /metrics until stopped; HOST is 127.0.0.1 by default."
+)
+@click.option("--backups", is_flag=True, help="Also count the backups, which lists all of them.")
+@click.pass_obj
+def metrics(settings: Settings, output: Path | None, listen: str | None, backups: bool) -> None:
+    """Print metrics in Prometheus' text format: feeds, failures, items, images, jobs.
+
+    With --listen the database is read at most once a minute, however often it is scraped.
+    """
+    from rss_pipeline.features.health.history import last_runs
+    from rss_pipeline.features.health.metrics import Metrics
+
+    if output is not None and listen is not None:
+        raise click.UsageError("--output writes once and --listen serves: use one of them")
+    address = None if listen is None else _address(listen)
+    with open_database(settings) as database:
+        figures = Metrics(
+            database,
+            open_objects(settings) if backups else None,
+            settings,
+            clock=utc_now,
+            jobs=lambda: last_runs(settings),
+        )
+        if address is not None:
+            _serve(figures.text, *address)
+        elif output is None:
+            terminal.say_content(figures.text().decode())
+        else:
+            try:
+                replace_file(output, figures.text())
+            except OSError as error:
+                what = f"{output} cannot be written"
+                raise click.ClickException(file_error(what, error, output.parent)) from None
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65_535:
+        raise click.UsageError(f"--listen {text}: write a port, or HOST:PORT such as 127.0.0.1:9464")
+    return host.strip("[]") or _LOOPBACK, int(port)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Handler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """A scrape each 15 s is not worth a line."""
+
+
+def app(text: Callable[[], bytes]) -> "WSGIApplication":
+    """The server's only route: GET /metrics."""
+
+    def respond(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/metrics":
+            status, body = "404 Not Found", b"The metrics are at /metrics.\n"
+        elif environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            status, body = "405 Method Not Allowed", b"Use GET.\n"
+        else:
+            try:
+                status, body = "200 OK", text()
+            except InfrastructureError as error:
+                # To Prometheus the target is down; the sentence is for a person who opens the page.
+                status, body = "503 Service Unavailable", f"{error}\n".encode()
+        start(status, [("Content-Type", _CONTENT_TYPE), ("Content-Length", str(len(body)))])
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    return respond
+
+
+def _serve(text: Callable[[], bytes], host: str, port: int) -> None:
+    try:
+        server = make_server(host, port, app(text), server_class=_Server, handler_class=_Handler)
+    except OSError as error:
+        raise click.ClickException(
+            f"{host}:{port} cannot be listened on ({error.strerror}): give --listen another port"
+        ) from None
+    with server:
+        terminal.say(f"Metrics are at http://{host}:{server.server_port}/metrics; Ctrl-C stops it.")
+        sys.stdout.flush()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return

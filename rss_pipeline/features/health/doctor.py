@@ -4,8 +4,12 @@ First what must be right before a database can be asked, then the checks of the 
 is cli.output's. On the embedded default all take a moment. The failure of one check stops no other.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,11 +19,11 @@ from urllib.parse import urlsplit
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.clock import Clock, rough
 from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS, is_public
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.health.checks import health_checks
 from rss_pipeline.features.health.model import Finding, Look, State
-from rss_pipeline.features.health.network import check_network
 from rss_pipeline.features.health.stores import (
     check_dagster_home,
     check_home,
@@ -39,9 +43,9 @@ DAEMON_SILENT = timedelta(minutes=5)
 _PLACES = {
     "database": prefixes(DATABASES),
     "objects": prefixes(OBJECTS),
-    "broker": ("RSS_BROKER_URL", "DAGSTER_DATABASE_URL"),
 }
 """The variables of each place, by how their names begin."""
+_SERVERS = {each.name: each.settings.servers for each in FEATURES if each.settings and each.settings.servers}
 _FIX_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
 
 
@@ -161,19 +165,18 @@ def _noting(findings: list[Finding], name: str) -> Iterator[None]:
 
 
 def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Finding], set[str]]:
-    """The settings without their mistakes, and the places (of `_PLACES`) that are therefore not known."""
+    """The settings without their mistakes, and the places that are therefore not known."""
     try:
         settings = Settings.from_environ(environ, cwd=cwd)
     except SettingsError as error:
         wrong = {name for mistake in error.mistakes for name in mistake.names}
-        unusable = {
-            place for place, names in _PLACES.items() if any(name.startswith(names) for name in wrong)
-        }
+        places = {**_PLACES, **_SERVERS}
+        unusable = {place for place, names in places.items() if any(name.startswith(names) for name in wrong)}
         if "database" in unusable:
-            # A fleet is nothing without its database.
-            unusable.add("broker")
+            # A feature's servers are nothing without the database.
+            unusable.update(_SERVERS)
         # The rest of its variables does not tell which database or bucket is meant.
-        left_out = tuple(name for place in unusable for name in _PLACES[place])
+        left_out = tuple(name for place in unusable for name in places[place])
         usable = {
             name: text
             for name, text in environ.items()
@@ -212,8 +215,9 @@ def check_registry(
     specs = registry.feeds
     secret = sum(not spec.access.is_open for spec in specs)
     found = f"{settings.feeds_file}: {len(specs)} feeds, {secret} with headers or a password, all there"
-    if registry.topics:
-        found = f"{found}; {len(registry.topics)} topics"
+    for name, values in registry.of_features.items():
+        if values:
+            found = f"{found}; {len(values)} {name}"
     return Finding("feeds.yaml", "ok", found), specs
 
 
@@ -273,7 +277,122 @@ def check_alerts(settings: Settings) -> Finding:
 def _without_secrets(check: Finding, environ: Mapping[str, str]) -> Finding:
     """A last guard: no message, of ours or of a library, shows a secret."""
     of_stores = [name for kind in (*DATABASES, *OBJECTS) for _, name in kind.secrets]
-    of_fleet = ("DAGSTER_DATABASE_URL", "RSS_BROKER_URL")
-    names = (*of_stores, *of_fleet, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "RSS_READER_SECRET")
+    of_features = [name for names in _SERVERS.values() for name in names]
+    names = (*of_stores, *of_features, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "RSS_READER_SECRET")
     secrets = Secrets.named(environ.get(name, "").strip() for name in names)
     return replace(check, found=secrets.removed(check.found), fix=secrets.removed(check.fix))
+
+
+# The network as `doctor` checks it: names of feeds' own hosts are resolved, and nothing is sent to them.
+#
+# A datagram socket that is connected sends nothing, but shows if there is a route. A proxy has to accept a
+# connection.
+
+HOSTS = 10
+"""Hosts that are looked up: one that resolves is enough."""
+SECONDS = 3.0
+_PORT = 443
+_FIX = (
+    "Connect this machine to the network, or correct its DNS. If it has to use a proxy, set RSS_PROXY. If you"
+    " have only a few feeds, check their addresses, too."
+)
+
+_FIX_NAME = (
+    "Correct the address in feeds.yaml: a name is misspelt, or its publisher is gone. If it is right, look at"
+    " the DNS and the network of this machine."
+)
+_ANYWHERE = ("192.0.2.1", "2001:db8::1")
+"""Addresses that are nobody's: a way to them is the way to the internet. RFC 5737, RFC 3849"""
+
+Resolve = Callable[[str], Iterable[str]]
+"""The addresses of a host, as text. Raises OSError."""
+HasRoute = Callable[[str], bool]
+Connects = Callable[[str, int], str | None]
+"""The reason why a server takes no connection, or None."""
+
+
+def look_up(host: str) -> list[str]:
+    """The system's answer."""
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, _PORT, type=socket.SOCK_STREAM)]
+
+
+def has_route(address: str) -> bool:
+    """True if this machine knows a way to the address. Nothing is sent."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, _PORT))
+        return True
+    return False
+
+
+def no_connection(host: str, port: int) -> str | None:
+    """The system's reason, or None. The connection is closed at once."""
+    try:
+        socket.create_connection((host, port), SECONDS).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def check_network(
+    specs: Sequence[FeedSpec],
+    settings: Settings,
+    *,
+    resolve: Resolve = look_up,
+    has_route: HasRoute = has_route,
+    no_connection: Connects = no_connection,
+    seconds: float = SECONDS,
+) -> Finding:
+    """Check that this machine is online, as far as hosts of its feeds show, or its proxy if it has one."""
+    proxy = None if settings.proxy is None else urlsplit(settings.proxy).hostname
+    if proxy is not None:
+        hosts = [proxy]
+    else:
+        public = (
+            spec for spec in specs if spec.enabled and is_public(spec.host, allow_private=spec.allow_private)
+        )
+        hosts = list(dict.fromkeys(spec.host for spec in public))[:HOSTS]
+    if not hosts:
+        return Finding("network", "ok", "not needed: no feed is outside of your own network")
+    found = _first_resolved(hosts, resolve, seconds)
+    if found is None:
+        named = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+        has_others = any(spec.enabled and spec.host not in hosts for spec in specs)
+        if proxy is None and len(hosts) < OUTAGE_HOSTS and (has_others or any(map(has_route, _ANYWHERE))):
+            # One or two names beside feeds of our own network are no proof against the network.
+            return Finding("network", "warning", f"{' and '.join(hosts)} does not resolve", _FIX_NAME)
+        what = "no host of a feed resolves" if proxy is None else "the host of RSS_PROXY does not resolve"
+        return Finding("network", "failure", f"{what} ({named})", _FIX)
+    host, addresses = found
+    if not any(map(has_route, addresses)):
+        return Finding("network", "failure", f"{host} resolves, but this machine has no route to it", _FIX)
+    if settings.proxy is not None:
+        parts = urlsplit(settings.proxy)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        if (reason := no_connection(host, port)) is not None:
+            sentence = f"the proxy {host}:{port} takes no connection: {reason}"
+            return Finding("network", "failure", sentence, "Start it, or correct RSS_PROXY.")
+    return Finding("network", "ok", f"{host} resolves, and there is a route to it")
+
+
+def _first_resolved(hosts: Sequence[str], resolve: Resolve, seconds: float) -> tuple[str, list[str]] | None:
+    answers: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()
+
+    def look(host: str) -> None:
+        addresses: list[str] = []
+        with suppress(OSError, UnicodeError):
+            addresses = list(resolve(host))
+        answers.put((host, addresses))
+
+    for host in hosts:
+        # A look-up cannot be stopped, and may take a minute: the command does not wait for such a thread.
+        threading.Thread(target=look, args=(host,), daemon=True).start()
+    until = time.monotonic() + seconds
+    for _ in hosts:
+        try:
+            host, addresses = answers.get(timeout=max(until - time.monotonic(), 0.0))
+        except queue.Empty:
+            return None
+        if addresses:
+            return host, addresses
+    return None

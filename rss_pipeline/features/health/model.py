@@ -10,8 +10,14 @@ from typing import Literal
 
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.health.diagnostics import BackupLoss, FeedFindings, backup_loss, feed_findings
-from rss_pipeline.features.health.health_rows import FROM_USERS, Concerned
+from rss_pipeline.features.health.sql import (
+    FROM_USERS,
+    BackupLoss,
+    Concerned,
+    FeedFindings,
+    backup_loss,
+    feed_findings,
+)
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.orphans import Orphans, find_orphans
 from rss_pipeline.storage.database import Database, Row

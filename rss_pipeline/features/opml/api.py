@@ -1,8 +1,9 @@
 """Lists of feeds from and to other readers, as OPML."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -13,6 +14,7 @@ from rss_pipeline.api.fields import ADDRESS_PATTERN
 from rss_pipeline.api.google_reader.answers import PRIVATE, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, FeatureCall, signed_in
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.opml.service import (
     UPLOAD,
@@ -21,11 +23,10 @@ from rss_pipeline.features.opml.service import (
     import_list,
     subscribed,
 )
-from rss_pipeline.storage.database import Result
-from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import list_names
+from rss_pipeline.reader.feeds import FeedName, feed_names, folders
+from rss_pipeline.reader.query import Query, together
 
-router = APIRouter(tags=["feeds"])
+router = api_router("feeds")
 
 MEDIA_TYPE = "text/x-opml"
 _MOST_MISTAKES = 100
@@ -109,12 +110,16 @@ async def import_opml(request: Request, caller: SignedIn) -> Imported:
 )
 async def export(caller: SignedIn) -> Response:
     """The user's subscriptions as OPML, with titles and folders."""
-    found, folders = await caller.read_long(list_names(caller.user_id), list_folders(caller.user_id))
-    return await _exported(found, folders, now=caller.clock())
+    found = await caller.ask_long(_subscriptions(caller.user_id))
+    return await _exported(*found, now=caller.clock())
 
 
-async def _exported(found: Result, folders: Result, *, now: datetime) -> Response:
-    body = await run_in_threadpool(export_subscriptions, subscribed(found), folder_names(folders), now=now)
+def _subscriptions(user_id: str) -> Query[tuple[Sequence[FeedName], Sequence[str]]]:
+    return together(feed_names(user_id), folders(user_id))
+
+
+async def _exported(feeds: Sequence[FeedName], names: Sequence[str], *, now: datetime) -> Response:
+    body = await run_in_threadpool(export_subscriptions, subscribed(feeds), names, now=now)
     headers = {"Content-Disposition": 'attachment; filename="subscriptions.opml"'}
     return Response(body, media_type=MEDIA_TYPE, headers=headers)
 
@@ -156,10 +161,8 @@ _MOST_LINES = 20
 async def _export_call(call: Call) -> Response:
     """GET subscription/export: the subscriptions as OPML."""
     session = signed_in(call)
-    found, folders = await session.run(
-        lambda caller: caller.read(list_names(caller.user_id), list_folders(caller.user_id))
-    )
-    answer = await _exported(found, folders, now=call.service.clock())
+    found = await session.ask_long(_subscriptions(session.user_id))
+    answer = await _exported(*found, now=call.service.clock())
     answer.headers.update(PRIVATE)
     return answer
 

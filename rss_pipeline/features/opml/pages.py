@@ -11,7 +11,7 @@ from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.features.opml.service import UPLOAD, OpmlRefused, import_list
-from rss_pipeline.storage.refresh.new_addresses import queue_of, read_queue
+from rss_pipeline.reader.refresh import queue
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
 
@@ -66,7 +66,7 @@ async def _page(
     refused: OpmlRefused | None = None,
     error: str | None = None,
 ) -> Response:
-    frame, [queued] = await read_frame(caller, read_queue(caller.user_id, now=caller.clock()))
+    frame, queued = await read_frame(caller, queue(caller.user_id, now=caller.clock()))
     mistakes = () if refused is None else refused.mistakes
     return page(
         request,
@@ -75,7 +75,7 @@ async def _page(
         title="Lists of feeds (OPML)",
         status=200 if error is None and refused is None else 422,
         done=done,
-        queue=queue_of(queued),
+        queue=queued,
         error=error,
         mistakes=[(each.line, each.sentence) for each in mistakes[:_MOST_MISTAKES]],
         mistake_count=len(mistakes),

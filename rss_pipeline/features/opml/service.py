@@ -24,6 +24,7 @@ from rss_pipeline.features.opml.document import OpmlFeed, OpmlLimits, read_opml,
 from rss_pipeline.pipeline.registry.edit import registered, write_feeds
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.addresses import address_policy, known_feeds
+from rss_pipeline.reader.feeds import FeedName
 from rss_pipeline.reader.subscribe_many import (
     AddressedFeed,
     PlannedSubscriptions,
@@ -31,7 +32,7 @@ from rss_pipeline.reader.subscribe_many import (
     plan_subscriptions,
 )
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Database, Result, Statement
+from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.feeds import known_pages, urls_by_id
 from rss_pipeline.storage.feeds.registered import registry_rows
 from rss_pipeline.storage.feeds.subscribed import add_feeds
@@ -43,7 +44,7 @@ from rss_pipeline.storage.refresh.new_addresses import (
     read_queue,
 )
 from rss_pipeline.storage.subscriptions.folders import add_folders
-from rss_pipeline.storage.subscriptions.listing import feed_names, subscription_count
+from rss_pipeline.storage.subscriptions.listing import subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, subscribe
 
 UPLOAD = OpmlLimits(file_bytes=UPLOAD_BYTES, outlines=10_000, deepest=10, takes_doctype=False)
@@ -237,11 +238,10 @@ def export_subscriptions(
     )
 
 
-def subscribed(result: Result) -> list[Subscribed]:
-    """The results of `storage.subscriptions.listing.list_names`."""
+def subscribed(feeds: Sequence[FeedName]) -> list[Subscribed]:
+    """The feeds of a user as a list has them."""
     return [
-        Subscribed(url=each.url, title=each.title, folder=each.folder, html_url=each.link)
-        for each in feed_names(result)
+        Subscribed(url=each.url, title=each.title, folder=each.folder, html_url=each.link) for each in feeds
     ]
 
 

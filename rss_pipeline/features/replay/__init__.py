@@ -15,6 +15,7 @@ from rss_pipeline.features.feature import Feature, Part
 
 FEATURE = Feature(
     name="replay",
+    needs=("streams",),
     commands={
         "replay": Part("replay.cli:replay"),
         "restore": Part("replay.cli:restore"),

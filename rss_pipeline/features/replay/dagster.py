@@ -4,7 +4,7 @@ The value between two ops is the list of backups.
 https://docs.dagster.io/guides/build/ops
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +12,11 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.batched import batched
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.replay import service as replay
 from rss_pipeline.features.replay import steps
 from rss_pipeline.features.replay.model import FINDINGS_KEPT, BackupVisits
 from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem
-from rss_pipeline.features.streams.report import report_judged
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.visits import SessionResource, visits_in, visits_out
@@ -27,6 +27,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.registry.sync import registered_accesses
+from rss_pipeline.storage.database import Database
 
 REPLAY_BACKUPS = "replay_backups"
 REPLAY_ALL = "replay_all"
@@ -109,17 +110,15 @@ def report_replay(
     with run_step(context, session):
         database = session.run.database
         feed = visits[0].feed if visits else replay.one_feed(database, context.partition_key)
-        done = replay.FeedReplay(feed=feed)
+        done = replay.FeedReplay(feed=feed, features=visits[0].features if visits else ())
         for visit in visits:
             done.add(visit)
         if visits and not visits[0].dry_run:
-            replay.end_judgement_of(database, done)
+            done.end(database)
         metadata = metadata_of(done)
         context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))
         yield dg.AssetObservation(asset_key=FEED_ITEMS, partition=done.feed.id, metadata=done.counts)
-        streams = [f"{done.feed.id}/{stream.name}" for stream in done.feed.streams]
-        for events in report_judged(database, context.instance, streams):
-            record_events(context, events)
+        _record_features(context, database, [done.feed.id])
         if done.unread:
             raise dg.Failure(
                 description=f"{done.unread[0].message} {len(done.unread)} of {done.backups} backups could not"
@@ -128,6 +127,13 @@ def report_replay(
                 allow_retries=False,
             )
         yield dg.Output(None, metadata=metadata)
+
+
+def _record_features(context: dg.OpExecutionContext, database: Database, feed_ids: Collection[str]) -> None:
+    for feature in FEATURES:
+        if feature.replaying is not None:
+            for events in feature.replaying.events.load()(database, context.instance, feed_ids):
+                record_events(context, events)
 
 
 @dg.op(config_schema=plain(ReplayConfig), out=dg.Out(dg.Nothing, is_required=False), tags=kind("file"))
@@ -140,7 +146,7 @@ def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Ite
         ids = replay.feeds_of(run.database, part)
         context.log.info(f"{len(ids)} feeds in part {part}")
         done = PartReplay()
-        streams: set[str] = set()
+        replayed_ids: set[str] = set()
         replayed = replay.replay_feeds(
             ids,
             run=run,
@@ -151,9 +157,8 @@ def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Ite
         )
         for some in batched(replayed, _FEEDS_AT_ONCE):
             record_events(context, [event for each in some if (event := done.add(each)) is not None])
-            streams.update(f"{each.feed.id}/{stream.name}" for each in some for stream in each.feed.streams)
-        for events in report_judged(run.database, context.instance, streams):
-            record_events(context, events)
+            replayed_ids.update(each.feed.id for each in some)
+        _record_features(context, run.database, replayed_ids)
         metadata = done.metadata()
         if ids:
             context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))

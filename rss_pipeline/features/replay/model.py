@@ -9,6 +9,7 @@ from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed, Pending
+from rss_pipeline.features.feature import InReplay
 from rss_pipeline.pipeline.visits.identify import Planned
 
 FINDINGS_KEPT = 200
@@ -94,8 +95,8 @@ class BackupVisit:
     """Also bring back items that were retired since then, by the database's clock."""
     handled: set[str] = field(default_factory=set, repr=False, compare=False)
     """Items that earlier backups of the feed brought; shared by its visits, which go one after the other."""
-    judged: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
-    """The streams of items as earlier backups showed them, where that is written; shared as `handled` is."""
+    features: tuple[InReplay, ...] = field(default=(), repr=False, compare=False)
+    """The work of features beside the replay of the feed; shared as `handled` is."""
     planned: Planned = field(default_factory=dict, repr=False, compare=False)
     """In a dry run, the items that earlier backups would have brought; shared as `handled` is."""
     outcome: BackupOutcome = field(default_factory=Pending)

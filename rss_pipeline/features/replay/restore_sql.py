@@ -15,7 +15,6 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.shard import bucket_of
-from rss_pipeline.features.topics.stale import mark_stale_if, mark_stale_of
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.backups.backups import Backup
@@ -27,6 +26,7 @@ from rss_pipeline.storage.feeds.recount import recount
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, storable
+from rss_pipeline.storage.stale import mark_stale_if, mark_stale_of
 from rss_pipeline.storage.subscriptions.address import restore_address
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.states import mark_items
@@ -142,7 +142,7 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
     }
     *_, restored = database.batch(
         [
-            mark_stale_if(
+            *mark_stale_if(
                 state.feed.id,
                 "EXISTS (SELECT 1 FROM feeds WHERE id = ? AND content_hash IS NULL)",
                 [state.feed.id],
@@ -211,7 +211,7 @@ def adopt(
         *_, result = database.batch(
             [
                 note_change_of_items(),
-                mark_stale_of(
+                *mark_stale_of(
                     """SELECT items.feed_id FROM json_each(?) AS j
                     JOIN image_tasks AS t ON t.id = json_extract(j.value, '$[0]')
                     JOIN items ON items.id = t.item_id WHERE t.status <> 'success'""",

@@ -15,6 +15,8 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.features import FEATURES
+from rss_pipeline.features.feature import InReplay
 from rss_pipeline.features.replay import steps
 from rss_pipeline.features.replay.model import (
     FINDINGS_KEPT,
@@ -34,7 +36,6 @@ from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import feed_ids, feeds_by_id
 from rss_pipeline.storage.items import tombstones
-from rss_pipeline.storage.items.unjudged import end_judgement, note_errors
 from rss_pipeline.storage.objects import ObjectStore
 
 NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})
@@ -77,8 +78,8 @@ class FeedReplay:
     """A newer document, which was cut off; its items are stored as far as it goes."""
     failed_since: Failure | None = None
     """The failure of the newest document, where it cannot be read."""
-    stream_errors: dict[str, str] = field(default_factory=dict)
-    """A sentence for each stream by which some backup could not be judged."""
+    features: tuple[InReplay, ...] = ()
+    """The work of features beside the replay."""
 
     def add(self, visit: BackupVisit) -> None:
         """Take in the feed's next backup."""
@@ -100,7 +101,8 @@ class FeedReplay:
                 else:
                     self.newest, self.cut = replayed.parsed, None
                 self.failed_since = None
-                self.stream_errors |= replayed.parsed.stream_errors
+                for each in self.features:
+                    each.add(replayed.parsed)
                 self.earliest = self.earliest or replayed.parsed.document.response.fetched_at
             case Failure() as failure:
                 self.problems.append(
@@ -122,6 +124,11 @@ class FeedReplay:
                 self.problems.append(ReplayProblem(backup_key=visit.key, kind="unreadable", message=message))
             case outcome:
                 raise AssertionError(f"{visit.key} ended as {type(outcome).__name__}")
+
+    def end(self, database: Database) -> None:
+        """Let features end their work, once all backups were added."""
+        for each in self.features:
+            each.end(database)
 
     @property
     def unread(self) -> list[ReplayProblem]:
@@ -147,6 +154,11 @@ class FeedReplay:
         return self.items_new + self.items_gone + self.items_differ
 
 
+def in_replay(feed: Feed) -> tuple[InReplay, ...]:
+    """The work of features beside the replay of this feed."""
+    return tuple(each.replaying.of_feed.load()(feed) for each in FEATURES if each.replaying is not None)
+
+
 def backup_visits(
     feed: Feed,
     objects: ObjectStore,
@@ -158,7 +170,7 @@ def backup_visits(
 ) -> BackupVisits:
     """A visit of each backup of a feed, oldest first. `access` is the feed's in feeds.yaml."""
     handled: set[str] = set()
-    judged: dict[str, tuple[str, ...]] = {}
+    features = in_replay(feed)
     planned: Planned = {}
     secrets = Secrets.of(access or Access())
     return [
@@ -171,7 +183,7 @@ def backup_visits(
             secrets=secrets,
             retired_since=retired_since,
             handled=handled,
-            judged=judged,
+            features=features,
             planned=planned,
         )
         for info in list_backups(objects, feed.id)
@@ -238,7 +250,8 @@ def _visits_of(
             if (feed := feeds.get(id)) is None:
                 continue  # It was removed since the ids were listed, which may be hours ago.
             visits = backup_visits(feed, run.objects, access=accesses.get(id), **options)
-            under_way[id] = FeedReplay(feed=feed)
+            features = visits[0].features if visits else in_replay(feed)
+            under_way[id] = FeedReplay(feed=feed, features=features)
             yield from visits
 
 
@@ -247,23 +260,15 @@ def _done(
 ) -> Iterator[FeedReplay]:
     """Feeds with all of their backups read; a passage may end inside a feed, and the next one be listed.
 
-    Their streams by XPath count as judged in `database`: items that are in no backup cannot be judged.
+    Features end their work in `database`.
     """
     ids = list(under_way)
     for id in ids if but is None else ids[: ids.index(but)]:
         run.progress.advance("feeds")
         replay = under_way.pop(id)
         if database is not None:
-            end_judgement_of(database, replay)
+            replay.end(database)
         yield replay
-
-
-def end_judgement_of(database: Database, replay: FeedReplay) -> None:
-    """Record that the feed's streams by XPath were judged by all of its backups."""
-    xpaths = [stream for stream in replay.feed.streams if stream.is_xpath]
-    done = [stream for stream in xpaths if stream.name not in replay.stream_errors]
-    end_judgement(database, replay.feed.id, done, during_visit=True)
-    note_errors(database, replay.feed.id, replay.stream_errors)
 
 
 def summed(replays: Iterable[FeedReplay]) -> dict[str, int]:

@@ -5,22 +5,23 @@ schedule. Which backups are read and what becomes of them is orchestration's.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.topics.stale import mark_stale, mark_stale_if
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids, stored_authors
-from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.tombstones import revive
-from rss_pipeline.storage.items.unjudged import judge_again
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import compact, number
+from rss_pipeline.storage.stale import mark_stale, mark_stale_if
 
+Beside = Callable[[Sequence[str], str, Sequence[Value]], Iterator[list[Statement]]]
+"""Groups of statements for items by their ids, with the condition that one of them is new."""
 _KEPT = ("id", "guid")
 READ = tuple(name for name in COLUMNS if name not in _KEPT)
 """Columns parsed from a document beside an item's identity: all that a repair may change."""
@@ -55,16 +56,15 @@ def insert(
     feed_id: str,
     fetched_at: datetime,
     backup_key: str,
-    judgement: Judgement | None = None,
+    beside: Sequence[Beside] = (),
     retired_since: datetime | None = None,
 ) -> tuple[str, ...]:
     """Insert what is neither there nor retired; ids of what is new. Without the feed's row nothing is.
 
     Items that were retired since `retired_since` are inserted too, and are not retired any more. Each chunk
-    comes with the mark that its feed has images to look for, so no crash can lose them, and with the streams
-    of its items.
+    comes with the mark that its feed has images to look for, so no crash can lose them, and with the first
+    group of each statements `beside`.
     """
-    judgement = judgement or Judgement(feed_id=feed_id)
     fresh: list[str] = []
     for chunk in chunks:
         at = instant(fetched_at)
@@ -72,7 +72,7 @@ def insert(
         source, rows = _source(chunk)
         reviving = [] if retired_since is None else [revive(feed_id, chunk.guids, since=retired_since)]
         came = has_come(feed_id, at)
-        of_streams = judgement.groups(chunk.ids)
+        groups = [of_items(chunk.ids, *came) for of_items in beside]
         results = database.batch(
             [
                 *reviving,
@@ -82,14 +82,13 @@ def insert(
                     name="insert replayed items",
                     holds_item=chunk.alone,
                 ),
-                mark_stale_if(feed_id, *came),
-                judge_again(feed_id, judgement.judged, *came),
+                *mark_stale_if(feed_id, *came),
+                *(each for of_items in groups for each in next(of_items, ())),
                 count_on(feed_id, at),
-                *next(of_streams, []),
                 Statement(_PENDING, [feed_id, compact(list(chunk.ids))], name="mark images pending"),
             ]
         )
-        for statements in of_streams:
+        for statements in chain(*groups):
             database.batch(statements)
         fresh += new_ids([results[len(reviving)]])
     return tuple(fresh)
@@ -187,9 +186,8 @@ def repair(
     for chunk in chunked_rows(rows):
         ids = compact(list(chunk.ids))
         source, new = _source(chunk)
-        _, _, rewritten, *_ = database.batch(
+        _, rewritten, *_ = database.batch(
             [
-                mark_stale(compact([feed_id])),
                 Statement(_KEEP, [instant(now), feed_id, ids], name="keep item versions"),
                 Statement(
                     _REWRITE.format(new=source),
@@ -198,6 +196,7 @@ def repair(
                     holds_item=chunk.alone,
                 ),
                 Statement(_DROP, [instant(now), ids], name="drop equal versions"),
+                *mark_stale(compact([feed_id])),
                 drop_where("items.id IN (SELECT value FROM json_each(?))", [ids]),
                 Statement(_PENDING, [feed_id, ids], name="mark images pending"),
                 note_change_of_items(),

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 from rss_pipeline.collector.models.clock import instant
@@ -28,16 +30,15 @@ from rss_pipeline.features.replay.model import (
     Unreadable,
 )
 from rss_pipeline.features.replay.sql import row_of
-from rss_pipeline.features.streams.sql import judgement_of
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.backup import open_backup
+from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents
-from rss_pipeline.pipeline.visits.visit import rejected
 from rss_pipeline.storage.database import Database, item_bytes
 from rss_pipeline.storage.feeds.feeds import forget_failed_document
 from rss_pipeline.storage.images import tasks
@@ -51,7 +52,6 @@ from rss_pipeline.storage.items.items import (
     known_rows,
     not_stored,
 )
-from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.objects import ObjectStore
 
 
@@ -279,7 +279,6 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         parsed = identify(database, feed, parsed, planned=visit.planned if visit.dry_run else None)
     chunks = list(read_chunks(parsed.path))
     fresh = _not_handled(chunks, visit.handled)
-    judgement = judgement_of(feed, parsed)
     if visit.dry_run:
         new = _would_be_new(database, feed.id, fresh)
     else:
@@ -291,10 +290,13 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
             feed_id=feed.id,
             fetched_at=fetched_at,
             backup_key=visit.backup_key,
-            judgement=judgement,
+            beside=[partial(each.inserting, parsed) for each in visit.features],
             retired_since=visit.retired_since,
         )
-        _judge(database, visit, parsed, judgement, chunks, fresh)
+        written = {id for chunk in fresh for id in chunk.ids}
+        for feature, chunk in product(visit.features, chunks):
+            for statements in feature.others(parsed, chunk.ids, written):
+                database.batch(statements)
         if feed.http.failed_hash == parsed.document.content_hash:
             # The next visit reads this document again, and stores its validators.
             forget_failed_document(database, feed.id, parsed.document.content_hash)
@@ -339,33 +341,6 @@ def _brings_known_items(visit: BackupVisit, parsed: Parsed) -> bool:
     return not (parsed.without_guid or parsed.has_former_guids) and all(
         visit.handled.issuperset(chunk.ids) for chunk in read_chunks(parsed.path)
     )
-
-
-def _judge(
-    database: Database,
-    visit: BackupVisit,
-    parsed: Parsed,
-    judgement: Judgement,
-    chunks: Sequence[RowChunk],
-    inserted: Sequence[RowChunk],
-) -> None:
-    """The streams of the backup's other items, where earlier backups did not show the same ones."""
-    if not judgement.judged:
-        return
-    written = {id for chunk in inserted for id in chunk.ids}
-    for chunk in chunks:
-        streams_of = {id: tuple(judgement.streams_of.get(id, ())) for id in chunk.ids}
-        others = [
-            id for id, names in streams_of.items() if id not in written and visit.judged.get(id) != names
-        ]
-        for statements in judgement.groups(others):
-            database.batch(statements)
-        if parsed.stream_errors:
-            # Of some streams it is not known: the next backup writes all of them.
-            for id in streams_of:
-                visit.judged.pop(id, None)
-        else:
-            visit.judged.update(streams_of)
 
 
 def with_lost_items(visit: BackupVisit, failure: Failure, *, database: Database) -> BackupVisit:

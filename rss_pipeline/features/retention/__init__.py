@@ -16,6 +16,7 @@ from rss_pipeline.features.feature import Feature, Part
 
 FEATURE = Feature(
     name="retention",
+    automations=lambda _: ["clean_daily", "clean_again"],
     commands={"clean": Part("retention.cli:clean")},
     dagster=Part("retention.dagster:parts"),
 )

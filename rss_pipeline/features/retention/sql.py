@@ -15,7 +15,6 @@ from datetime import date, datetime, timedelta
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
 from rss_pipeline.errors import DatabaseFull
-from rss_pipeline.features.topics.stale import mark_stale, mark_stale_of
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.feeds.predicates import POLLED
@@ -23,6 +22,7 @@ from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import DB_NOW, LIVE_TOKENS_NOW, compact
+from rss_pipeline.storage.stale import mark_stale, mark_stale_of
 
 SLICE_ITEMS = 500
 SLICE_TASKS = 4_000
@@ -272,7 +272,7 @@ def retire(
     *_, gone = database.batch(
         [
             _delete_tasks(ids, tasks),
-            mark_stale_of(f"SELECT feed_id FROM items WHERE {_BARE}", [ids]),
+            *mark_stale_of(f"SELECT feed_id FROM items WHERE {_BARE}", [ids]),
             Statement(
                 f"""INSERT INTO expired_items (feed_id, guid, expired_at, link, title, pub_date)
                 SELECT feed_id, guid, {DB_NOW}, link, substr(title, 1, {MAX_TITLE_CHARACTERS}),
@@ -330,9 +330,9 @@ def retire_where_full(
         [_delete_tasks(ids, tasks), *_delete_items(ids), *([write] if with_tombstones else [])]
     )
     # A topic that still shows them for a while is no reason to keep them.
-    with suppress(DatabaseFull):
-        feeds = mark_stale(compact(sorted({row["feed_id"] for row in left})))
-        database.batch([feeds])
+    if marks := mark_stale(compact(sorted({row["feed_id"] for row in left}))):
+        with suppress(DatabaseFull):
+            database.batch(marks)
     return tuple(row["id"] for row in gone.rows)
 
 
@@ -380,7 +380,7 @@ def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
       WHERE t.r2_key IS NOT NULL AND {gone}"""
     database.batch(
         [
-            mark_stale_of(shown, params),
+            *mark_stale_of(shown, params),
             Statement(
                 f"DELETE FROM image_tasks WHERE id IN (SELECT t.id FROM image_tasks AS t WHERE {gone})",
                 params,

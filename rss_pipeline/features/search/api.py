@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -20,6 +20,7 @@ from rss_pipeline.api.fields import NeverNull
 from rss_pipeline.api.item_json import EXAMPLE, ItemHead, head_json
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED
+from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.features.search.index_file import (
     IndexFile,
@@ -32,7 +33,7 @@ from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Resu
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.settings import Settings
 
-router = APIRouter(tags=["search"])
+router = api_router("search")
 
 MOST = 200
 _ANSWERS = NOT_CHANGED | documented(

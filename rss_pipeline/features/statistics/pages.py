@@ -36,10 +36,11 @@ from rss_pipeline.features.statistics.service import (
 )
 from rss_pipeline.features.statistics.sql import FeedRoom, VisitDay, feed_room, room_of
 from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.accounts.users import is_owner
+from rss_pipeline.reader.feeds import visits, with_visits
+from rss_pipeline.reader.query import Query
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.accounts.users import look_for_owner
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
 
 router = APIRouter(include_in_schema=False)
 
@@ -54,12 +55,11 @@ async def of_all_feeds(
     request: Request, caller: SignedIn, days: str = "", zone: str | None = None
 ) -> Response:
     """Statistics of all feeds of the user; for the owner, of the whole installation."""
-    frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
-    is_owner = bool(owner.rows)
+    frame, owns = await read_frame(caller, is_owner(caller.user_id))
     activity = await _activity(request, caller, frame, span=_span(days), zone=_zone(request, zone))
     stores = request.app.state.stores
     everything = None
-    if is_owner:
+    if owns:
         everything = await _kept(
             request, "whole", lambda: whole(stores.settings, stores.database, stores.objects)
         )
@@ -85,7 +85,7 @@ async def of_a_feed(
     request: Request, caller: SignedIn, id: str, days: str = "90", zone: str | None = None
 ) -> Response:
     """Statistics of one feed of the user."""
-    frame, visit = await read_frame(caller, *list_visits([id]))
+    frame, visit = await read_frame(caller, visits([id]))
     feed = next(iter(with_visits(frame.feeds, visit)), None)
     if feed is None:
         raise no_feed()
@@ -94,8 +94,8 @@ async def of_a_feed(
     )
 
     def measure(caller: Caller) -> tuple[FeedRoom, Objects]:
-        [room] = caller.read(room_of(caller.user_id, id))
-        return feed_room(room), backups_of(request.app.state.stores.objects, id)
+        room = caller.ask(Query.of(room_of(caller.user_id, id), feed_room))
+        return room, backups_of(request.app.state.stores.objects, id)
 
     room, backups = await _kept_of(caller, ("room", id), measure)
     return page(

@@ -1,6 +1,22 @@
-"""Streams: a feed's items by category, prefix, pattern or XPath; each is listed and published by itself."""
+"""Streams: a feed's items by category, prefix, pattern or XPath; each is listed and published by itself.
 
-from rss_pipeline.features.feature import Feature, Part
+```
+model.py       a stream with its selector, and the match of items with selectors by field
+entry.py       the key `streams` of a feed in feeds.yaml; expression.py checks its XPath
+document.py    the members among a document's items, in the parser process; xpath.py evaluates XPath there
+sql.py         statements: members, the streams of the registry, those that are to be judged anew
+service.py     stored items judged anew by changed selectors, or because a person wants it
+states.py      the streams with their items, for people and for events
+survey.py      what a feed can be split by
+dagster.py     the asset `stream_items`: partitions and events
+checks.py      the health check
+cli.py         the command `streams`; output.py prints, also a section of `status`
+```
+
+A stream as a filter of a feed's items is the core's: `items FEED/STREAM`, `export`, the tables.
+"""
+
+from rss_pipeline.features.feature import Feature, FeedKey, Part, Replaying
 
 FEATURE = Feature(
     name="streams",
@@ -9,5 +25,21 @@ FEATURE = Feature(
         "streams": Part("streams.cli:streams"),
     },
     dagster=Part("streams.dagster:parts"),
+    feed_keys={
+        "streams": FeedKey(
+            read=Part("streams.entry:read_streams"),
+            register=Part("streams.sql:register_streams"),
+            leave=Part("streams.sql:end_streams"),
+            needs_tree=Part("streams.document:needs_tree"),
+            parse=Part("streams.document:judge_document"),
+            with_items=Part("streams.sql:with_items"),
+            at_close=Part("streams.sql:note_document"),
+        ),
+    },
+    partition_keys=Part("streams.dagster:register_streams"),
+    poll_events=Part("streams.dagster:poll_events"),
+    replaying=Replaying(
+        of_feed=Part("streams.replay:StreamsInReplay"), events=Part("streams.dagster:report_replayed")
+    ),
     status=(Part("streams.output:status_section"),),
 )

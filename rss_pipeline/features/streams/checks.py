@@ -1,8 +1,8 @@
 """The health check of streams."""
 
-from rss_pipeline.features.health.health_rows import Concerned
 from rss_pipeline.features.health.model import Look, listed
-from rss_pipeline.features.streams.sql import count_streams, warned_streams
+from rss_pipeline.features.health.sql import Concerned
+from rss_pipeline.features.streams.states import count_streams, warned_streams
 
 
 def _streams(look: Look) -> Concerned | None:

@@ -10,8 +10,8 @@ from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.output.terminal import complain, say_json
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.streams.model import StreamSpec, streams_of_json
-from rss_pipeline.features.streams.sql import stream_states
+from rss_pipeline.features.streams.model import StreamSpec, streams_of, streams_of_json
+from rss_pipeline.features.streams.states import stream_states
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read
 
@@ -63,4 +63,4 @@ def _in_file(
     except RegistryError as error:
         complain(f"{error}\nThe streams below are those of the last poll.")
         return dict(used)
-    return dict(sorted({**used, **{spec.id: spec.streams for spec in registry.feeds}}.items()))
+    return dict(sorted({**used, **{spec.id: streams_of(spec) for spec in registry.feeds}}.items()))

@@ -1,6 +1,6 @@
 """The key `streams` of a feed in feeds.yaml: names and selectors, and each mistake with its line.
 
-How a selector is applied is in features.streams.
+Each text is one that `streams_of_json` can read.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,14 @@ from rss_pipeline.collector.registry.validate import member_place, unknown_key
 from rss_pipeline.collector.registry.values import NAME, NAME_RULE, describe, expanded, nodes_of
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Mistake, Node, ScalarNode
-from rss_pipeline.features.streams.check import xpath_mistake
-from rss_pipeline.features.streams.model import SELECTOR_FIELDS, FieldSelector, StreamSpec, streams_to_json
-from rss_pipeline.features.streams.patterns import normal
+from rss_pipeline.features.streams.expression import xpath_mistake
+from rss_pipeline.features.streams.model import (
+    SELECTOR_FIELDS,
+    FieldSelector,
+    StreamSpec,
+    normal,
+    streams_to_json,
+)
 
 MAX_STREAMS = 200
 MAX_PATTERNS = 100
@@ -26,21 +31,16 @@ _EXAMPLE = "a name and a selector on each line below, `jane: {author: Jane Doe}`
 _KEYS = (*SELECTOR_FIELDS, "not", "xpath")
 
 
-def read_streams(
-    node: object, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
-) -> tuple[StreamSpec, ...]:
-    """The streams without mistakes, in the order of the file; `node` is the value of the key or None."""
-    if node is None:
-        return ()
+def read_streams(node: Node, place: str, environ: Mapping[str, str], mistakes: list[Mistake]) -> str | None:
+    """The streams without mistakes as one text, in the order of the file; `node` is the value of the key."""
     if not isinstance(node, MappingNode):
-        assert isinstance(node, Node)
         found = "has no value" if isinstance(node, ScalarNode) and node.is_null else f"is {describe(node)}"
         mistakes.append(Mistake(node.line, place, f"{found}; write {_EXAMPLE}"))
-        return ()
+        return None
     if len(node.items) > MAX_STREAMS:
         sentence = f"has {len(node.items):,} streams; at most {MAX_STREAMS} are read: remove some of them"
         mistakes.append(Mistake(node.line, place, sentence))
-        return ()
+        return None
     if not node.items:
         mistakes.append(Mistake(node.line, place, f"has no streams; write {_EXAMPLE}, or remove the key"))
     streams = tuple(
@@ -48,13 +48,14 @@ def read_streams(
         for name, value in node.items.items()
         if (selector := _stream(name, value, node, place, environ, mistakes)) is not None
     )
-    if (size := len((streams_to_json(streams) or "").encode())) > MAX_STREAMS_BYTES:
+    text = streams_to_json(streams)
+    if (size := len((text or "").encode())) > MAX_STREAMS_BYTES:
         sentence = f"has {size:,} bytes of selectors; at most {MAX_STREAMS_BYTES:,} are read: shorten them"
         mistakes.append(Mistake(node.line, place, sentence))
-    return streams
+    return text
 
 
-def stream_names(node: object) -> frozenset[str]:
+def stream_names(node: Node | None) -> frozenset[str]:
     """The names below the key, with mistakes or without."""
     return frozenset(node.items) if isinstance(node, MappingNode) else frozenset()
 

@@ -9,9 +9,8 @@ from rich.text import Text
 from rss_pipeline.cli.output.status import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain, say
 from rss_pipeline.collector.models.clock import instant, rough
-from rss_pipeline.features.streams.proposal import Counted, as_yaml
-from rss_pipeline.features.streams.sql import StreamState, selector_text, stream_states, warned_streams
-from rss_pipeline.features.streams.survey import FeedSurvey, StreamSurvey
+from rss_pipeline.features.streams.states import StreamState, selector_text, stream_states, warned_streams
+from rss_pipeline.features.streams.survey import Counted, FeedSurvey, StreamSurvey, as_yaml
 from rss_pipeline.storage.database import Row
 
 _VALUES_SHOWN = 20

@@ -6,7 +6,8 @@ from typing import Any
 
 from lxml import etree
 
-from rss_pipeline.features.topics.entry import Entry, rfc3339
+from rss_pipeline.collector.models.clock import rfc3339
+from rss_pipeline.features.topics.entry import Entry
 from rss_pipeline.features.topics.feed_head import GENERATOR, FeedHead
 
 ATOM_TYPE = "application/atom+xml"

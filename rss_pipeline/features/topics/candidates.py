@@ -6,19 +6,20 @@ among these is the choice among all.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, READ_FOR_TEXT
 from rss_pipeline.features.topics.choice import DEPTH, Chosen, choose, counted, is_settled
 from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.features.topics.values import Candidate, SourceFeed
-from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.items import members as newest
+from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.items import stored_authors, stored_enclosures
-from rss_pipeline.storage.items.members import Wanted
+from rss_pipeline.storage.sql import compact, number
 
 _LEAST_READ = 5
 """Items read of each member at first."""
@@ -46,7 +47,7 @@ def with_texts(database: Database, topic: TopicSpec, chosen: Sequence[Chosen]) -
     """
     characters = MOST_HTML_CHARACTERS + 1 if topic.content == "full" else READ_FOR_TEXT
     shown = {each.candidate.item_id: each for each in chosen}
-    for row in newest.items(database, list(shown), text_characters=characters):
+    for row in item_texts(database, list(shown), text_characters=characters):
         each = shown[row["id"]]
         yield replace(each, candidate=_with_text(each.candidate, row))
 
@@ -101,10 +102,10 @@ class _Reading:
 
     def _read(self, members: Iterable[int]) -> None:
         wanted = [Wanted(index=index, member=self._topic.of[index]) for index in members]
-        statements = newest.places(wanted, self._limit)
+        statements = places(wanted, self._limit)
         if not self._feeds:
             ids = sorted({each.member.feed_id for each in wanted})
-            known, *found = self._database.batch([newest.feeds(ids), *statements])
+            known, *found = self._database.batch([feeds_shown(ids), *statements])
             self._feeds = {row["id"]: row for row in known.rows if self._topic.public or _is_public(row)}
             self._sources = {id: _source(row) for id, row in self._feeds.items()}
         else:
@@ -171,3 +172,106 @@ def _with_text(candidate: Candidate, row: Row) -> Candidate:
         content_html=row["content_html"],
         base_url=row["base_url"],
     )
+
+
+# The newest items of feeds and streams, as topics need them.
+#
+# First where they are and their dates, of more items than are shown; then all of those that are. Which are
+# shown is decided in features.topics.
+
+PAGE_ITEMS = 50
+USUAL_CHARACTERS = 20_000
+"""Longer texts are read by a query of their own, so that no answer is large."""
+PAGE_CHARACTERS = 500_000
+"""Size of the long texts read at once; a longer one comes alone."""
+
+_MEMBER, _FEED, _STREAM = (f"json_extract(m.value, '$[{n}]')" for n in range(3))
+_MEMBER = number(_MEMBER)
+# The index has the items of a feed by age: so many are read, and none behind them.
+_OF_FEED = f"""SELECT n.rowid FROM items AS n INDEXED BY items_age
+  WHERE n.feed_id = {_FEED} ORDER BY n.created_at DESC LIMIT ?"""
+_OF_STREAM = f"""SELECT n.rowid FROM item_streams AS s CROSS JOIN items AS n ON n.id = s.item_id
+  WHERE s.feed_id = {_FEED} AND s.stream = {_STREAM} ORDER BY n.created_at DESC LIMIT ?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A member of a topic, for the read of its newest items."""
+
+    index: int
+    """Its place in the topic."""
+    member: Member
+
+
+def places(wanted: Sequence[Wanted], limit: int) -> list[Statement]:
+    """Queries for the newest `limit` items of each member by the time at which they were stored.
+
+    A row has `member`, `id`, `feed_id`, `guid`, `link`, `pub_date`, `pub_date_source`, `created_at`.
+    """
+    return [
+        Statement(
+            f"""SELECT {_MEMBER} AS member, i.id, i.feed_id, i.guid, i.link, i.pub_date, i.pub_date_source,
+              i.created_at
+            FROM json_each(?) AS m CROSS JOIN items AS i ON i.rowid IN ({newest})""",
+            [compact([[one.index, one.member.feed_id, one.member.stream] for one in chosen]), limit],
+            name="find the newest items",
+        )
+        for newest, is_stream in ((_OF_FEED, False), (_OF_STREAM, True))
+        if (chosen := [one for one in wanted if (one.member.stream is not None) == is_stream])
+    ]
+
+
+def feeds_shown(ids: Sequence[str]) -> Statement:
+    """A query for what topics show of these feeds, and whether they may be shown."""
+    return Statement(
+        """SELECT id, url, title, link, first_stored_at, needs_access, allow_private FROM feeds
+        WHERE id IN (SELECT value FROM json_each(?))""",
+        [compact(list(ids))],
+        name="read feeds of a topic",
+    )
+
+
+def item_texts(database: Database, ids: Sequence[str], *, text_characters: int) -> Iterator[Row]:
+    """The texts of these items that topics show, in their order; of HTML and summary so many characters from
+    the start.
+
+    Long texts are read as they are reached, so that few of them are in memory at once. An item that is
+    gone is left out.
+    """
+    for start in range(0, len(ids), PAGE_ITEMS):
+        page = ids[start : start + PAGE_ITEMS]
+        found = database.query(
+            f"""SELECT i.id, i.title, i.author, i.authors, i.updated_at, i.categories, i.enclosures,
+              i.base_url, substr(i.summary, 1, {USUAL_CHARACTERS}) AS summary,
+              substr(i.content_html, 1, {USUAL_CHARACTERS}) AS content_html,
+              max(coalesce(length(i.summary), 0), coalesce(length(i.content_html), 0)) AS characters
+            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
+            [compact(page)],
+            name="read items of a topic",
+        ).rows
+        rows = {row["id"]: row for row in found}
+        sizes = {id: min(int(rows[id]["characters"]), text_characters) for id in page if id in rows}
+        long = [id for id, size in sizes.items() if size > USUAL_CHARACTERS]
+        texts: dict[str, Row] = {}
+        for id in sizes:
+            if long and id == long[0]:
+                some = _first_of(long, sizes)
+                long = long[len(some) :]
+                texts = _long_texts(database, some, text_characters)
+            yield rows.pop(id) | texts.pop(id, {})
+
+
+def _first_of(ids: Sequence[str], sizes: Mapping[str, int]) -> Sequence[str]:
+    """As many as are read at once, and one at least."""
+    totals = accumulate(sizes[id] for id in ids)
+    return ids[: max(1, sum(total <= PAGE_CHARACTERS for total in totals))]
+
+
+def _long_texts(database: Database, ids: Sequence[str], text_characters: int) -> dict[str, Row]:
+    rows = database.query(
+        """SELECT i.id, substr(i.summary, 1, ?) AS summary, substr(i.content_html, 1, ?) AS content_html
+        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
+        [text_characters, text_characters, compact(list(ids))],
+        name="read long items of a topic",
+    ).rows
+    return {row["id"]: row for row in rows}

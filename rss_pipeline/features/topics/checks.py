@@ -5,10 +5,10 @@ from datetime import datetime
 
 from prometheus_client.core import Metric
 
-from rss_pipeline.features.health.health_rows import Concerned
 from rss_pipeline.features.health.metrics import gauge, labelled
 from rss_pipeline.features.health.model import Look, listed
-from rss_pipeline.features.topics.states import TopicState, topic_states
+from rss_pipeline.features.health.sql import Concerned
+from rss_pipeline.features.topics.sql import TopicState, topic_states
 from rss_pipeline.storage.database import Database
 
 

@@ -55,7 +55,7 @@ def _chosen(database: Database, named: tuple[str, ...]) -> list[str]:
     Raises:
         click.ClickException: a name is no topic's; the message lists the topics.
     """
-    from rss_pipeline.features.topics.publications import due, topic_ids
+    from rss_pipeline.features.topics.sql import due, topic_ids
 
     known = topic_ids(database)
     if not named:

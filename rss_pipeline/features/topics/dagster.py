@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.features.topics import ops, publications
+from rss_pipeline.features.topics import ops, sql
 from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
 from rss_pipeline.orchestration.partitions import PARTITIONS_A_RUN, topics_partitions
@@ -45,7 +45,7 @@ def topics(feed_items: Any) -> Any:
 def decide_publish(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
     """Start a publication or wait, by the topics that are due and the newest publications and polls."""
     # The list of topics alone is left to the next poll.
-    found = [id for id in publications.due(database, now=now) if id != publications.INDEX]
+    found = [id for id in sql.due(database, now=now) if id != sql.INDEX]
     if not found:
         return decide_publication((), (), (), (), now=now)
     return decide_publication(

@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.authors import name_of
+from rss_pipeline.collector.parse.iri import published_url
 from rss_pipeline.collector.parse.pictures import is_picture
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.features.topics.choice import Chosen
 from rss_pipeline.features.topics.html_cache import Published, PublishedHtml
 from rss_pipeline.features.topics.ids import entry_id, feed_urn
-from rss_pipeline.features.topics.iri import published_url
 from rss_pipeline.features.topics.model import TopicContent, TopicSpec
 from rss_pipeline.features.topics.values import Candidate, PublicImage, SourceFeed
 
@@ -23,8 +24,6 @@ _SUMMARY_CHARACTERS = 1_000
 _NAME_CHARACTERS = 200
 _MOST_OF_A_KIND = 20
 """Authors, categories and enclosures of one entry."""
-_MAIL_AND_NAME = re.compile(r"\A[^\s@()]++@[^\s@()]++\s*+\((\s*+[^()\s][^()]*+)\)")
-"""An author of RSS 2.0: `mail (Name)`."""
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _LARGEST_LENGTH = 2**53 - 1
 """The largest integer that every reader of JSON keeps (RFC 8259, 6)."""
@@ -89,7 +88,7 @@ def entry_of(
         title=title or _title_of(item, link),
         has_title=bool(title),
         link=link,
-        authors=_names(map(_author, item.authors)),
+        authors=_names(map(name_of, item.authors)),
         published=published,
         updated=updated,
         categories=_names(item.categories),
@@ -147,11 +146,6 @@ def _title_of(item: Candidate, link: str | None) -> str:
     )
 
 
-def _author(author: str) -> str:
-    match = _MAIL_AND_NAME.fullmatch(author.strip()[:1_000])
-    return match[1] if match else author
-
-
 def _names(texts: Iterable[str]) -> tuple[str, ...]:
     """The distinct texts that are not empty, each once, as they are listed."""
     found = dict.fromkeys(one_line(text, limit=_NAME_CHARACTERS) for text in texts)
@@ -179,8 +173,3 @@ def _feed_title(feed: SourceFeed) -> str:
 
 def _copy(topic: TopicSpec, item: Candidate) -> Copy:
     return Copy(member=str(topic.of[item.member]), title=_feed_title(item.feed), url=published_url(item.link))
-
-
-def rfc3339(at: datetime) -> str:
-    """The instant in UTC as RFC 3339 has it, without fractions."""
-    return f"{at.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()}Z"

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from rss_pipeline.collector.parse.iri import published_url
 from rss_pipeline.collector.sanitize.text import one_line
 from rss_pipeline.features.topics.entry import MOST_TITLE_CHARACTERS
 from rss_pipeline.features.topics.ids import topic_urn
-from rss_pipeline.features.topics.iri import published_url
 from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.features.topics.values import PublicUrls
 

@@ -5,8 +5,8 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from rss_pipeline.collector.parse.iri import is_absolute_iri
 from rss_pipeline.collector.parse.links import MAX_LINK_CHARACTERS
-from rss_pipeline.features.topics.iri import is_absolute_iri
 from rss_pipeline.features.topics.values import Candidate, SourceFeed
 
 _TRACKERS = re.compile(

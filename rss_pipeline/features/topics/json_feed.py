@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rss_pipeline.features.topics.entry import Copy, Entry, rfc3339
+from rss_pipeline.collector.models.clock import rfc3339
+from rss_pipeline.features.topics.entry import Copy, Entry
 from rss_pipeline.features.topics.feed_head import FeedHead
 
 JSON_FEED_TYPE = "application/feed+json"

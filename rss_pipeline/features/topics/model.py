@@ -5,27 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+from rss_pipeline.collector.models.feed import Member
+
 TopicContent = Literal["full", "summary", "none"]
 
 DEFAULT_TOPIC_ITEMS = 50
 DEFAULT_TOPIC_EVERY = timedelta(minutes=15)
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A feed, or a stream of it."""
-
-    feed_id: str
-    stream: str | None = None
-
-    def __str__(self) -> str:
-        return self.feed_id if self.stream is None else f"{self.feed_id}/{self.stream}"
-
-    @classmethod
-    def of(cls, text: str) -> "Member":
-        """The inverse of `str`."""
-        feed_id, slash, stream = text.partition("/")
-        return cls(feed_id, stream if slash else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,18 +11,22 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.features.streams.report import judge_changed
-from rss_pipeline.features.topics.publications import due, keys
+from rss_pipeline.features.streams.dagster import judge_changed
+from rss_pipeline.features.topics.sql import due, keys, mark_topics_stale
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import TOPICS as TOPICS_KEYS
+from rss_pipeline.orchestration.partitions import add_keys, missing_keys
 from rss_pipeline.orchestration.parts import PUBLISHED
 from rss_pipeline.orchestration.queueing import MINUTES_TAGS
+from rss_pipeline.orchestration.registry_partitions import remove_others
 from rss_pipeline.orchestration.reporting.asset_keys import TOPICS, place, version_tags
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
+from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.storage.database import Database
 
 if TYPE_CHECKING:
     from rss_pipeline.features.topics.publish import Publication, Stores
@@ -49,12 +53,10 @@ class PublishConfig(dg.Config):
     config_schema=plain(PublishConfig),
 )
 def publish(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
-    """Judge stored items by changed streams, then publish the topics that changed. An error is a warning: the
-    next run tries again."""
+    """Publish the topics that changed. An error is a warning: the next run tries again."""
     config = PublishConfig(**context.op_config)
     with run_step(context, session):
         try:
-            judge_changed(context, session)
             done = [] if config.later else _publish(context, session)
         except Exception as error:  # noqa: BLE001 - whatever it is, the feeds were collected, so the poll is green
             cause = str(error) if isinstance(error, RssPipelineError) else f"{type(error).__name__}: {error}"
@@ -178,6 +180,17 @@ def _event(stores: "Stores", publication: "Publication") -> dg.AssetMaterializat
         metadata=metadata,
         tags=version_tags(publication.hash),
     )
+
+
+def register_topics(database: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> None:
+    """Bring the partition keys of topics up to date: one for each topic of feeds.yaml."""
+    ids = [topic.id for topic in synced.of_features["topics"]]
+    missing = missing_keys(instance, TOPICS_KEYS, ids)
+    if missing:
+        # As for feeds: the next publication yields an event for a topic that has none in this instance.
+        mark_topics_stale(database, missing)
+        add_keys(instance, TOPICS_KEYS, missing)
+    remove_others(instance, TOPICS_KEYS, ids)
 
 
 def _failed(done: "Sequence[Publication]") -> "list[Publication]":

@@ -8,7 +8,7 @@ from rss_pipeline.cli.output.status import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.features.streams.output import show_warnings
-from rss_pipeline.features.topics.states import TopicState, topic_states
+from rss_pipeline.features.topics.sql import TopicState, topic_states
 
 TOPICS_LISTED = 20
 

@@ -17,18 +17,18 @@ from uuid import UUID, uuid4
 from lxml import etree
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.parse.iri import published_url
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
-from rss_pipeline.features.streams.refresh import refresh
-from rss_pipeline.features.topics import publications
+from rss_pipeline.features.streams.service import refresh
+from rss_pipeline.features.topics import sql
 from rss_pipeline.features.topics.atom import ATOM_TYPE
 from rss_pipeline.features.topics.candidates import read_chosen, with_texts
 from rss_pipeline.features.topics.documents import Documents, build_chosen
 from rss_pipeline.features.topics.feed_head import topic_title
 from rss_pipeline.features.topics.html_cache import HtmlCache
-from rss_pipeline.features.topics.iri import published_url
 from rss_pipeline.features.topics.json_feed import JSON_FEED_TYPE
 from rss_pipeline.features.topics.model import TopicSpec
-from rss_pipeline.features.topics.publications import INDEX, INDEX_KEY, OPML_KEY, Published, Taken, keys
+from rss_pipeline.features.topics.sql import INDEX, INDEX_KEY, OPML_KEY, Published, Taken, keys
 from rss_pipeline.features.topics.values import PublicUrls
 from rss_pipeline.features.topics.websub import Notice, notify
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
@@ -160,7 +160,7 @@ def publish(
     Raises:
         InfrastructureError: a store cannot work now; what was not reported is still due.
     """
-    ids = publications.due(stores.database, now=clock()) if only is None else list(only)
+    ids = sql.due(stores.database, now=clock()) if only is None else list(only)
     if not ids:
         return []
     # A changed selector takes effect here. Its feed was changed in the registry, which made its topics due.
@@ -209,7 +209,7 @@ class _Run:
                 threads.shutdown(wait=True, cancel_futures=True)
 
     def publish(self, topic_id: str) -> Publication | None:
-        taken = publications.take(self._database, topic_id)
+        taken = sql.take(self._database, topic_id)
         if taken is None:
             return self._not_taken(topic_id) if self._is_by_hand else None
         try:
@@ -221,7 +221,7 @@ class _Run:
                 logger.exception("The topic %s could not be built.", topic_id)
                 said = f"it could not be built: {type(error).__name__}: {error}"
             with suppress(RssPipelineError):
-                publications.release(self._database, taken, error=said)
+                sql.release(self._database, taken, error=said)
             if self._is_down(error):
                 raise
             return Publication(topic_id=topic_id, error=said)
@@ -229,11 +229,11 @@ class _Run:
     def _publish(self, taken: Taken) -> Publication:
         topic_id = taken.topic.id
         documents = self._build(taken)
-        json_key, atom_key = publications.keys(topic_id)
+        json_key, atom_key = sql.keys(topic_id)
         files = {json_key: documents.json, atom_key: documents.atom}
         put = self._target.put_changed(files, taken.hashes, is_checked=self._is_by_hand)
         self._announce(taken.topic, [file.key for file in put])
-        is_ended = publications.end(self._database, taken, put, entries=documents.entries, now=self._clock())
+        is_ended = sql.end(self._database, taken, put, entries=documents.entries, now=self._clock())
         return Publication(
             topic_id=topic_id,
             entries=documents.entries,
@@ -291,13 +291,13 @@ class _Run:
         return False
 
     def _not_taken(self, topic_id: str) -> Publication:
-        known = publications.topic_ids(self._database)
+        known = sql.topic_ids(self._database)
         sentence = _LEASED if topic_id in known else f"no topic has this id; there are: {', '.join(known)}"
         return Publication(topic_id=topic_id, error=sentence)
 
     def publish_index(self) -> None:
         """Write the list of all topics where it changed."""
-        read = publications.index(self._database, even_unchanged=self._is_by_hand)
+        read = sql.index(self._database, even_unchanged=self._is_by_hand)
         if read is None:
             return
         documents = {
@@ -305,7 +305,7 @@ class _Run:
             INDEX_KEY: index_json(read.topics, self._target.urls, installation=self._installation),
         }
         put = self._target.put_changed(documents, read.hashes, is_checked=self._is_by_hand)
-        publications.end_index(
+        sql.end_index(
             self._database,
             read,
             self._target.described(INDEX_KEY, documents[INDEX_KEY]),
@@ -314,20 +314,20 @@ class _Run:
         )
 
 
-_LEASED = f"another process publishes it, or was killed in the last {publications.LEASE_SECONDS} seconds"
+_LEASED = f"another process publishes it, or was killed in the last {sql.LEASE_SECONDS} seconds"
 _OVERTAKEN = (
-    f"it took longer than {publications.LEASE_SECONDS} seconds, so that another process may have published it"
+    f"it took longer than {sql.LEASE_SECONDS} seconds, so that another process may have published it"
     " meanwhile; it is published again"
 )
 
 
 def _installation(stores: Stores) -> UUID:
     """The base of the topics' ids: of this database, else of the list that an earlier one published."""
-    known = publications.installation(stores.database)
+    known = sql.installation(stores.database)
     if known is not None:
         return known
     found = stores.target.store.get(INDEX_KEY)
-    return publications.set_installation(stores.database, _of_index(found[0] if found else b"") or uuid4())
+    return sql.set_installation(stores.database, _of_index(found[0] if found else b"") or uuid4())
 
 
 def _of_index(body: bytes) -> UUID | None:

@@ -6,16 +6,16 @@ Topics are published by features.topics; here is only what may be written.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, ClassVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.registry.entry import STRICT
 from rss_pipeline.collector.registry.feed_url import read_url, same_as
+from rss_pipeline.collector.registry.load import KnownFeeds
 from rss_pipeline.collector.registry.validate import EntryModel, member_place, validated
 from rss_pipeline.collector.registry.values import (
     FLAGS,
@@ -34,10 +34,10 @@ from rss_pipeline.collector.registry.values import (
 )
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Mistake, Node, ScalarNode, SequenceNode
+from rss_pipeline.features.streams.entry import stream_names
 from rss_pipeline.features.topics.model import (
     DEFAULT_TOPIC_EVERY,
     DEFAULT_TOPIC_ITEMS,
-    Member,
     TopicContent,
     TopicSpec,
 )
@@ -61,17 +61,6 @@ PUBLIC_URLS = (
 """Variables with an address under which the objects `topics/...` are public."""
 
 _EXAMPLE = "`news: {of: [one-feed, another-feed]}`"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownFeeds:
-    """The feeds that a topic may name; `streams` has the names that each feed has in the file."""
-
-    specs: Mapping[str, FeedSpec]
-    """Without those that have mistakes."""
-    streams: Mapping[str, frozenset[str]]
-    is_complete: bool
-    """False if the id of some feed is not known because of a mistake there."""
 
 
 def _members(value: object) -> Sequence[Node]:
@@ -237,14 +226,15 @@ def _is_public(table: MappingNode, environ: Mapping[str, str]) -> bool:
 def _member_mistake(
     member: Member, topic_id: str, is_public: bool, topics: Mapping[str, Node], feeds: KnownFeeds
 ) -> str | None:
-    id, streams = member.feed_id, feeds.streams.get(member.feed_id)
-    if streams is None:
+    id, entry = member.feed_id, feeds.entries.get(member.feed_id)
+    if entry is None:
         if not feeds.is_complete:
             return None
         if id in topics:
             which = "the topic itself" if id == topic_id else "a topic"
             return f'"{id}" is {which}, and a topic has feeds and streams only; write their names'
-        return f'no feed has the id "{id}"; {_meant(id, feeds.streams, "write the `id:` of a feed")}'
+        return f'no feed has the id "{id}"; {_meant(id, feeds.entries, "write the `id:` of a feed")}'
+    streams = stream_names(entry.items.get("streams"))
     if member.stream is not None and member.stream not in streams:
         otherwise = "write it under `streams:` of the feed"
         return f'the feed "{id}" has no stream "{member.stream}"; {_meant(member.stream, streams, otherwise)}'

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import dagster as dg
@@ -28,23 +27,7 @@ _UNSTAMPED = frozenset(
     }
 )
 """SHA-256 of the files that were written before there was a stamp."""
-_OF_A_FLEET = {
-    """# Run and event storage is SQLite in DAGSTER_HOME, which is the default.
-""": "",
-    """  module: rss_pipeline.orchestration.queueing
-  class: BackfillsLastRunCoordinator
-""": """  module: rss_pipeline.features.fleet.coordinator
-  class: FleetRunCoordinator
-""",
-    """    # A poll, a download and two runs of a backfill leave one for a run that a person starts.
-    max_concurrent_runs: 5
-""": """    # As many as the workers have places for: the coordinator adds a limit for each of their queues.
-    max_concurrent_runs: -1
-    # A person waits for some of them.
-    dequeue_interval_seconds: 2
-""",
-}
-"""Lines of dagster.yaml, and those of a fleet in their place."""
+_OURS = files("rss_pipeline").joinpath("dagster.yaml")
 _RUNS = "max_concurrent_runs: {}\n"
 _MOST_RUNS = 20
 """On one machine: each is a process. Polls of more shards take turns."""
@@ -70,9 +53,9 @@ def prepare_home(settings: Settings) -> Path:
         mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{error}; name a folder that can be written")
         raise SettingsError(mistake) from error
     os.environ["DAGSTER_HOME"] = str(home)
-    if settings.fleet is not None:
+    if settings.runs_elsewhere is not None:
         # Its dagster.yaml has the name of this variable; the processes that we start have it, too.
-        os.environ[DAGSTER_DATABASE] = settings.fleet.dagster_url
+        os.environ[DAGSTER_DATABASE] = settings.runs_elsewhere.dagster_url
     return home
 
 
@@ -96,7 +79,8 @@ def changed_by_hand(settings: Settings) -> str | None:
     text = target.read_text("utf-8")
     if is_untouched(text) or text == _shipped(settings):
         return None
-    shipped = " and ".join(str(_file(name)) for name in _files(settings))
+    more = () if settings.runs_elsewhere is None else settings.runs_elsewhere.dagster_files()
+    shipped = " and ".join(map(str, (_OURS, *more)))
     return (
         f"{target} was changed by hand and stays as it is; the file of this version is {shipped}. Compare the"
         " two; delete yours to get that one."
@@ -145,31 +129,23 @@ def instance_without_output(home: Path) -> dg.DagsterInstance:
 
 def _make_schema(settings: Settings) -> None:
     """Make the schema of Dagster's tables in our database, where they are to be there."""
-    if settings.fleet is None:
+    if (elsewhere := settings.runs_elsewhere) is None:
         return
-    # Only a fleet has its driver for certain.
+    # Only there is its driver for certain.
     from rss_pipeline.storage.backends.postgres.schemas import check_options
 
-    schema = settings.fleet.schema
+    schema = elsewhere.schema
     if schema is not None:
         settings.database.make_schema(schema)
-    check_options(settings.fleet.libpq_url, schema=schema)
+    check_options(elsewhere.libpq_url, schema=schema)
 
 
 def _shipped(settings: Settings) -> str:
-    text = "".join(_file(name).read_text("utf-8") for name in _files(settings))
-    for embedded, fleet in _OF_A_FLEET.items() if settings.fleet is not None else ():
-        text = text.replace(embedded, fleet)
+    text = _OURS.read_text("utf-8")
+    if settings.runs_elsewhere is not None:
+        text = settings.runs_elsewhere.dagster_yaml(text)
     # The polls of all shards leave as much room for other runs as the one poll did.
     return text.replace(_RUNS.format(5), _RUNS.format(min(4 + settings.shards, _MOST_RUNS)))
-
-
-def _files(settings: Settings) -> tuple[str, ...]:
-    return ("dagster.yaml",) if settings.fleet is None else ("dagster.yaml", "dagster_fleet.yaml")
-
-
-def _file(name: str) -> Traversable:
-    return files("rss_pipeline").joinpath(name)
 
 
 def _differs(path: Path, text: str) -> bool:

@@ -1,6 +1,6 @@
 """The data of ended runs in Dagster's instance, and its complete removal.
 
-Which runs are removed is decided in upkeep/purge_job.py; ticks are in history_tables.py. Dagster has no call
+Which runs are removed is decided in upkeep/purge_job.py; ticks are in tick_history.py. Dagster has no call
 for most of this: `delete_run` leaves the run's tags, its check executions, its own SQLite file and its
 compute logs, and nothing deletes a backfill. So these two modules, and no others, name Dagster's tables.
 https://docs.dagster.io/deployment/oss/dagster-instance

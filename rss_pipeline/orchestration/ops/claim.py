@@ -87,9 +87,10 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
 def synced_registry(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
     """The registry, synced; None, with an error in the run's log, if feeds.yaml has mistakes.
 
-    None in a fleet, too: a worker may have another feeds.yaml, or none. The sensor of the main machine syncs.
+    None where other machines execute runs, too: they may have another feeds.yaml, or none. The sensor of the
+    main machine syncs.
     """
-    if session.synced is not None or session.run.settings.fleet is not None:
+    if session.synced is not None or session.run.settings.runs_elsewhere is not None:
         return session.synced
     try:
         synced = sync_registry(session.run.database, session.run.settings, now=session.run.clock())
@@ -108,7 +109,7 @@ def accesses_of(session: Session, synced: RegistrySync | None) -> Accesses:
     settings = session.run.settings
     if synced is not None:
         return synced.accesses
-    if settings.fleet is not None and settings.feeds_file.exists():
+    if settings.runs_elsewhere is not None and settings.feeds_file.exists():
         return registered_accesses(settings)
     return None
 

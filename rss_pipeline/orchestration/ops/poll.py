@@ -1,6 +1,6 @@
 """The ops of a poll after `claim`, from `fetch` to `report`: shared by the asset and the job `poll_feeds`.
 
-Each body calls pipeline/visits or reporting/. The ops of a replay are in replay.py.
+Each body calls pipeline/visits or reporting/. The ops of a replay are in features/replay.
 https://docs.dagster.io/guides/build/ops
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.errors import NothingReached
-from rss_pipeline.features.streams.report import report_streams
+from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import AssetEvent, record_events
 from rss_pipeline.orchestration.ops.claim import claim_config, shard_of, wanted_feeds
@@ -83,8 +83,8 @@ def visit_more(context: dg.OpExecutionContext, session: SessionResource, visits:
 
 @dg.op(ins=visits_in, out=dg.Out(dg.Nothing))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
-    """Record the feeds that changed as materialized (in a backfill, all that were read), their streams that
-    changed, and failures."""
+    """Record the feeds that changed as materialized (in a backfill, all that were read), what features
+    add to them, and failures."""
     with run_step(context, session):
         session.run.progress.begin("report", 0)
         counts = _log_summary(context, visits)
@@ -95,7 +95,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             waited = wait_for(session, held)
             failed += _recorded(context, reporting.report_named(session.run, waited))
             visits = [*rest, *waited]
-            _record_streams(context, session, {visit.feed.id for visit in visits})
+            _record_parts(context, session, {visit.feed.id for visit in visits})
             for observations in reporting.report_failures(session.run, visits):
                 record_events(context, observations)
             reporting.raise_for(failed, visits=len(visits))
@@ -105,7 +105,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             for events in reporting.report_changes(session.run, context.instance, visits):
                 record_events(context, events)
                 changed.update(event.partition for event in events if event.partition is not None)
-            _record_streams(context, session, changed)
+            _record_parts(context, session, changed)
             for observations in reporting.report_failures(session.run, visits):
                 record_events(context, observations)
             if claimed := [visit for visit in visits if visit.token]:
@@ -126,9 +126,11 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             yield dg.Output(None, metadata={**table, **counts})
 
 
-def _record_streams(context: dg.OpExecutionContext, session: Session, feed_ids: Collection[str]) -> None:
-    for events in report_streams(session.run.database, context.instance, feed_ids):
-        record_events(context, events)
+def _record_parts(context: dg.OpExecutionContext, session: Session, feed_ids: Collection[str]) -> None:
+    for feature in FEATURES:
+        if feature.poll_events is not None:
+            for events in feature.poll_events.load()(context, session, feed_ids):
+                record_events(context, events)
 
 
 def _recorded(

@@ -144,8 +144,10 @@ def run(workspace: Path | None, *, parent: int) -> int:
                 "daemon": ("dagster._daemon", "run", "--log-level", "warning", "--workspace", str(addresses)),
             },
             on_look=look,
-            # In a fleet the runs are the workers', and go on.
-            on_interrupt=lambda: settings.fleet is None and begin_to_cancel(instance, group=os.getpgrp()),
+            # Runs of other machines go on.
+            on_interrupt=lambda: (
+                settings.runs_elsewhere is None and begin_to_cancel(instance, group=os.getpgrp())
+            ),
             parent=parent,
             forked={"refresher": refresher},
         )

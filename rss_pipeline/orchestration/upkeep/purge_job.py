@@ -13,10 +13,10 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.orchestration.cause_first import run_step
-from rss_pipeline.orchestration.instance.history_tables import TickHistory
 from rss_pipeline.orchestration.instance.purged import Freed, Purged
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.instance.run_history import History, Newest, size_of
+from rss_pipeline.orchestration.instance.tick_history import TickHistory
 from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import STREAMS
 from rss_pipeline.orchestration.partitions import TOPICS as TOPICS_KEYS

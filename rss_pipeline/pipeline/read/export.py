@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO, Any, Literal, Protocol, Self, get_args
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.models.plain_text import json_text
 from rss_pipeline.errors import ExportRefused, disk_full, disk_is_full
-from rss_pipeline.features.topics.model import Member
 from rss_pipeline.pipeline.read.reader import FeedReader, Since, position
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.items.cursor import Position

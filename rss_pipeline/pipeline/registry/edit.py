@@ -13,7 +13,6 @@ from pathlib import Path
 
 from rss_pipeline.atomic_file import replace_file
 from rss_pipeline.collector.models.feed import FeedSpec
-from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.registry.feed_url import free_id, read_url
 from rss_pipeline.collector.registry.load import load_registry, parse_registry
 from rss_pipeline.collector.registry.new_entries import NewEntry, lists_nothing, with_entries
@@ -47,7 +46,7 @@ def write_feeds(
     """
     with _locked(path.resolve().parent):
         before = read_text(path) if path.exists() else ""
-        known = Registry() if lists_nothing(before) else parse_registry(before, path=path, environ=environ)
+        known = parse_registry("feeds: []" if lists_nothing(before) else before, path=path, environ=environ)
         specs = known.feeds
         try:
             after = with_entries(before, list(_with_ids(entries, specs, rows, environ)))
@@ -56,7 +55,7 @@ def write_feeds(
         changed = parse_registry(after, path=path, environ=environ)
         written = changed.feeds
         is_whole = written[: len(specs)] == specs and len(written) == len(specs) + len(entries)
-        if not is_whole or changed.topics != known.topics:
+        if not is_whole or changed.of_features != known.of_features:
             raise RegistryError(str(path), ["new entries would change others; add them by hand"])
         registry_changes(written, rows, path=str(path))
         mark = codecs.BOM_UTF8 if path.exists() and path.read_bytes().startswith(codecs.BOM_UTF8) else b""

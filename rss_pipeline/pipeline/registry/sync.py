@@ -1,6 +1,6 @@
-"""The sync of the registry: feeds.yaml into the tables of feeds and topics.
+"""The sync of the registry: feeds.yaml into the tables of feeds, and of features.
 
-Reading feeds.yaml is collector.registry's, comparing it storage.feeds' and storage.topics'. Partition keys of
+Reading feeds.yaml is collector.registry's, comparing it storage.feeds' and the features'. Partition keys of
 the feeds, and the end of a removal, are orchestration.registry_partitions'.
 """
 
@@ -10,33 +10,45 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Protocol
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.registry.feed_url import free_id, literal, other_form, read_url
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import InfrastructureError, RegistryError
-from rss_pipeline.features.topics import topics
-from rss_pipeline.features.topics.model import TopicSpec
+from rss_pipeline.features import FEATURES
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import forget, registered, unlisted
 from rss_pipeline.storage.feeds.subscribed import NewFeed
+from rss_pipeline.storage.images.places import move_private
 
 logger = logging.getLogger(__name__)
 
 _THREADS = 16
+_MOST_MOVED = 2_000
+"""Images that one sync moves: some seconds."""
+
+
+class KeyChanges(Protocol):
+    """The changes that the values of a feature's key of feeds.yaml make. As text: a part of a sentence, empty
+    without any value."""
+
+    @property
+    def is_empty(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySync:
-    """The feeds and topics of a registry and the changes that it made, to feeds and to topics."""
+    """The content of a registry and the changes that it made."""
 
     specs: tuple[FeedSpec, ...]
-    topic_specs: tuple[TopicSpec, ...]
     changes: registered.RegistryChanges
-    topic_changes: topics.TopicChanges
+    of_features: Mapping[str, tuple[Any, ...]]
+    """By key of feeds.yaml, such as `topics`, the values of features."""
+    changes_of_features: tuple[KeyChanges, ...]
     suspects: tuple[str, ...] = ()
     """Feeds that no run visits and of which the last claim never ended in a close, or the last document
     crashed its parser."""
@@ -60,6 +72,11 @@ class RegistrySync:
         return (*self.half_forgotten, *self.removed)
 
     @property
+    def is_without_changes(self) -> bool:
+        """True if the database is as it was."""
+        return self.changes.is_empty and all(each.is_empty for each in self.changes_of_features)
+
+    @property
     def accesses(self) -> dict[str, Access]:
         """Feed id to its headers and password, which only the registry has."""
         return {spec.id: spec.access for spec in self.specs if not spec.access.is_open}
@@ -72,7 +89,7 @@ class RegistrySync:
             f" {len(changes.updated)} changed, {gone} no longer scheduled"
             + (f", {len(self.kept)} taken out and kept for their subscribers" if self.kept else "")
             + (f", {len(self.removed)} removed (nothing was collected)" if self.removed else "")
-            + (f"; {self.topic_changes}" if self.topic_changes.count or self.topic_changes.written else "")
+            + "".join(f"; {said}" for each in self.changes_of_features if (said := str(each)))
         )
 
 
@@ -95,8 +112,11 @@ def sync_registry(
     registry = load_registry(path, environ=os.environ if environ is None else environ)
     specs = registry.feeds
     # In one request: a sync is part of every poll.
-    found = database.batch([registered.REGISTRY_ROWS, topics.STORED_TOPICS, registered.SETTINGS_BEFORE])
-    known, stored, before = (result.rows for result in found)
+    keys = [feature.registry_key for feature in FEATURES if feature.registry_key is not None]
+    found = database.batch(
+        [registered.REGISTRY_ROWS, registered.SETTINGS_BEFORE, *(key.stored.load() for key in keys)]
+    )
+    known, before, *stored = (result.rows for result in found)
     rows = _without_forgotten(database, known, specs)
     forgotten = tuple(row["id"] for row in rows if row["forgotten"])
     changes = registered.registry_changes(specs, rows, path=str(path))
@@ -105,15 +125,18 @@ def sync_registry(
     kept: tuple[str, ...] = ()
     if not changes.is_empty:
         kept = registered.apply(database, changes, now=now, closed=_public_forms(changes, rows))
+        _hide_images(database, settings, changes, rows)
     registered.place(database, rows)
     registered.try_again(database, before, _that_end_failures(settings), now=now)
-    topic_changes = topics.topic_changes(registry.topics, stored)
-    topics.apply(database, topic_changes)
+    changes_of_features = tuple(
+        key.write.load()(database, registry.of_features[key.name], rows_of_key)
+        for key, rows_of_key in zip(keys, stored, strict=True)
+    )
     return RegistrySync(
         specs=specs,
-        topic_specs=registry.topics,
         changes=changes,
-        topic_changes=topic_changes,
+        of_features=registry.of_features,
+        changes_of_features=changes_of_features,
         suspects=tuple(row["id"] for row in rows if row["free_suspect"]),
         # A file that lists nothing is emptied, or generated by a program that failed: it removes nothing.
         removed=_remove_empty(database, settings) if specs and _may_be_empty(rows, changes) else (),
@@ -150,11 +173,7 @@ def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> d
         if not (spec.is_public or spec.shared)
     }
     taken_out = frozenset(changes.unregistered)
-    urls |= {
-        row["id"]: row["url"]
-        for row in rows
-        if row["id"] in taken_out and (row["needs_access"] or row["allow_private"] or row["private_hosts"])
-    }
+    urls |= {row["id"]: row["url"] for row in rows if row["id"] in taken_out and _is_private(row)}
     known = {row["id"]: row["url"] for row in rows}
     return {id: _new_feed(other_form(url), known) for id, url in urls.items()}
 
@@ -162,6 +181,27 @@ def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> d
 def _new_feed(url: str, known: Mapping[str, str]) -> NewFeed:
     read = read_url(literal(url), {})
     return NewFeed(id=free_id(read.url, read.host, known), url=read.url, host=read.host)
+
+
+def _hide_images(
+    database: Database, settings: Settings, changes: registered.RegistryChanges, rows: Sequence[Row]
+) -> None:
+    """Move the images of feeds that became private away from where everybody may read them. What is left,
+    after a kill or because there are many, is the next clean's."""
+    open_before = {row["id"] for row in rows if not _is_private(row)}
+    closed = [spec.id for spec in changes.updated if not spec.is_public and spec.id in open_before]
+    if not closed:
+        return
+    try:
+        objects = open_objects(settings)
+        if move_private(database, objects, feeds=closed, most=_MOST_MOVED) >= _MOST_MOVED:
+            logger.warning("Images of feeds that became private are left: run `rss-pipeline move-images`.")
+    except InfrastructureError as error:
+        logger.warning("Images of feeds that became private are moved by the next clean: %s", error)
+
+
+def _is_private(row: Row) -> bool:
+    return bool(row["needs_access"] or row["allow_private"] or row["private_hosts"])
 
 
 def _subscribed(rows: Sequence[Row], specs: Sequence[FeedSpec]) -> tuple[str, ...]:

@@ -8,19 +8,18 @@ and parses nothing.
 import itertools
 import logging
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets, without_secrets
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Feed
-from rss_pipeline.collector.models.item import Item, ParsedFeed, item_id
+from rss_pipeline.collector.models.item import Item, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.collector.models.warning import document_warnings
 from rss_pipeline.errors import StorageRejected, spooling
-from rss_pipeline.features.streams.model import SelectorField, StreamSpec
-from rss_pipeline.features.streams.sql import VALUES_KEPT
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items.items import (
@@ -43,7 +42,6 @@ _ITEM_BYTES = 500
 """The bytes that an item takes besides."""
 _BAD_DATES = 20
 _MOST_SHOWN = 200
-_VALUE_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +86,9 @@ def parse_document(task: ParseTask) -> Parsed:
     fetched_at = document.response.fetched_at
     body = document.path.read_bytes()
     formers = (feed.http.charset, document.feed_charset, feed.http.former_charset)
-    xpaths = {each.name: each.selector for each in feed.streams if isinstance(each.selector, str)}
+    keys = {name: FEED_KEYS[name] for name in feed.feature_keys}
     try:
-        parsed = parse_feed(
+        read = parse_feed(
             body,
             content_type=document.response.content_type,
             url=document.response.url,
@@ -98,14 +96,15 @@ def parse_document(task: ParseTask) -> Parsed:
             formers=formers,
             key=feed.key,
             now=fetched_at,
-            keep_tree=bool(xpaths),
+            keep_tree=any(key.needs_tree.load()(feed) for key in keys.values()),
         )
     except OSError as error:
         # It touches no file: some functions for dates raise this for a number out of their range.
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    members, errors = _selected(parsed, xpaths, task)
-    parsed = without_secrets(replace(parsed, tree=None), task.secrets)
-    members |= _matched(parsed.items, feed)
+    parsed = without_secrets(replace(read, tree=None), task.secrets)
+    parts = {name: key.parse.load()(task, read, parsed) for name, key in keys.items()}
+    # A tree is large.
+    del read
     path = _rows(document)
     most = _ROWS_TIMES * max(USUAL_BYTES, len(body))
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
@@ -144,9 +143,7 @@ def parse_document(task: ParseTask) -> Parsed:
         cut_off=parsed.cut_off,
         warnings=tuple(document_warnings(parsed, feed=feed)),
         bad_dates=tuple(_bad_dates(parsed.items)),
-        stream_members=members,
-        stream_errors=errors,
-        stream_values=_values(parsed.items, feed.streams, members),
+        parts=parts,
     )
     if task.search is not None:
         # The rows have all that is searched, and a text is large.
@@ -164,67 +161,6 @@ def oldest_first(items: Sequence[Item], fetched_at: datetime) -> list[Item]:
     ordered = list(reversed(items))
     ordered.sort(key=lambda item: item.pub_date or fetched_at)
     return ordered
-
-
-def _selected(
-    parsed: ParsedFeed, xpaths: Mapping[str, str], task: ParseTask
-) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """The ids of the items that each expression selects, and the sentences of those that cannot."""
-    if parsed.tree is None:
-        return {}, {}
-    from rss_pipeline.features.streams.forked import selected_items
-
-    selection = selected_items(parsed.tree, xpaths, feed_id=task.feed.id)
-    members = {
-        name: tuple(item_id(task.feed.id, task.secrets.removed(parsed.items[place].guid)) for place in places)
-        for name, places in selection.items.items()
-    }
-    return members, selection.errors
-
-
-def _matched(items: Sequence[Item], feed: Feed) -> dict[str, tuple[str, ...]]:
-    """The ids of the items that each selector by field matches."""
-    if all(stream.is_xpath for stream in feed.streams):
-        return {}
-    from rss_pipeline.features.streams.fields import FieldMatcher
-
-    matcher = FieldMatcher(feed.streams)
-    members: dict[str, list[str]] = {name: [] for name in matcher.names}
-    for item in items:
-        names = matcher.match(
-            title=item.title,
-            link=item.link,
-            authors=item.authors or tuple(filter(None, [item.author])),
-            categories=item.categories,
-        )
-        if names:
-            id = item_id(feed.id, item.guid)
-            for name in names:
-                members[name].append(id)
-    return {name: tuple(ids) for name, ids in members.items()}
-
-
-def _values(
-    items: Sequence[Item], streams: Iterable[StreamSpec], members: Mapping[str, tuple[str, ...]]
-) -> dict[SelectorField, tuple[str, ...]]:
-    """The first values of each field by which a stream without members selects."""
-    wanted = {stream.listed_field for stream in streams if not members.get(stream.name)}
-    read: dict[SelectorField, Callable[[Item], Iterable[str | None]]] = {
-        "author": lambda item: item.authors or [item.author],
-        "category": lambda item: item.categories,
-        "title": lambda item: [item.title],
-        "link": lambda item: [item.link],
-    }
-    return {
-        field: tuple(
-            itertools.islice(
-                dict.fromkeys(value[:_VALUE_CHARACTERS] for item in items for value in of(item) if value),
-                VALUES_KEPT,
-            )
-        )
-        for field, of in read.items()
-        if field in wanted
-    }
 
 
 def _bad_dates(items: Iterable[Item]) -> list[tuple[str, str]]:

@@ -21,7 +21,6 @@ from rss_pipeline.settings import Settings
 
 T = TypeVar("T")
 
-_DAGSTER_PORT, _REDIS_PORT = 5432, 6379
 KEPT_SECONDS = 30.0
 """A VPN may come up at any moment, and so may a server; reading costs some milliseconds."""
 
@@ -75,16 +74,12 @@ def own_servers(settings: Settings) -> Iterator[OwnServer]:
             host="127.0.0.1",
             port=settings.reader_port,
         )
-    for needed in (*settings.database.servers(), *settings.objects.servers()):
+    elsewhere = () if settings.runs_elsewhere is None else settings.runs_elsewhere.servers()
+    for needed in (*settings.database.servers(), *settings.objects.servers(), *elsewhere):
         if needed.default_port is None:
             yield from _server(needed.what, needed.url)
         else:
             yield from _server_at(needed.what, needed.url, default_port=needed.default_port)
-    if settings.fleet is not None:
-        what = "the broker of this installation (RSS_BROKER_URL)"
-        yield from _server_at(what, settings.fleet.broker_url, default_port=_REDIS_PORT)
-        what = "the database of Dagster's tables (DAGSTER_DATABASE_URL)"
-        yield from _server_at(what, settings.fleet.dagster_url, default_port=_DAGSTER_PORT)
 
 
 def _server(what: str, url: str) -> Iterator[OwnServer]:

@@ -249,9 +249,7 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     if changed or not stored.keys().isdisjoint(own):
         links = {item.link for item in items}
         ids = _rewrite(feed, parsed, changed, stored, links, item_bytes=item_bytes(database))
-        members = parsed.stream_members.items()
-        renamed = {name: tuple(ids[old] for old in olds if old in ids) for name, olds in members}
-        parsed = replace(parsed, stream_members=renamed)
+        parsed = replace(parsed, parts={name: part.renamed(ids) for name, part in parsed.parts.items()})
     return _warned(feed, parsed, held) if held else parsed
 
 

@@ -16,8 +16,9 @@ from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, SearchOfAll, parse_document, was_read
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close
+from rss_pipeline.pipeline.visits.document_failures import unreadable
 from rss_pipeline.pipeline.visits.in_parallel import LARGE_BYTES
-from rss_pipeline.pipeline.visits.visit import Visit, Visits, unreadable
+from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.database import item_bytes
 from rss_pipeline.storage.kept_html import is_kept

@@ -15,7 +15,7 @@ from rss_pipeline.storage.feeds.feed_changes import has_unreported
 
 def has_registry_news(synced: RegistrySync) -> bool:
     """Return True if Dagster does not know yet what this sync of the registry changed."""
-    return bool(synced.forgotten) or not (synced.changes.is_empty and synced.topic_changes.is_empty)
+    return bool(synced.forgotten) or not synced.is_without_changes
 
 
 def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime) -> bool:

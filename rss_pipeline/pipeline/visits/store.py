@@ -8,19 +8,21 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.outcome import Ending, Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected, spooling
-from rss_pipeline.features.streams import sql as streams
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
+from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.identify import identify, to_identify
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
-from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits, rejected
+from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
@@ -65,7 +67,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     is_gap = closed is not None and bool(closed["gap"])
     stored = Stored(
         # They are stored, and the run keeps this value to its end.
-        parsed=replace(limited, aliases={}, stream_members={}, stream_values={}),
+        parsed=replace(limited, aliases={}, parts={}),
         new_ids=tuple(id for id in written.fresh if id not in written.imageless),
         imageless_ids=tuple(id for id in written.fresh if id in written.imageless),
         items_new=0 if closed is None else int(closed["items_new"] or 0),
@@ -99,7 +101,8 @@ def _groups(
     time. `ids` and `imageless` get the ids of its items, and of those without images."""
     feed, document = visit.feed, parsed.document
     assert document.backup_key is not None
-    judgement = streams.judgement_of(feed, parsed, token=visit.token)
+    keys = [FEED_KEYS[name] for name in feed.feature_keys]
+    with_items = [key.with_items.load()(feed, visit.token, parsed) for key in keys]
     for chunk in read_chunks(parsed.path):
         ids.extend(chunk.ids)
         imageless.update(chunk.imageless)
@@ -110,15 +113,16 @@ def _groups(
             fetched_at=document.response.fetched_at,
             backup_key=document.backup_key,
         )
-        of_streams = judgement.groups(chunk.ids)
-        yield [*inserts, *next(of_streams, [])]
-        yield from of_streams
+        groups = [of(chunk.ids) for of in with_items]
+        yield [*inserts, *(each for of in groups for each in next(of, ()))]
+        yield from chain(*groups)
     closing = closing_statement(
         StoredDocument(feed=feed, token=visit.token, parsed=parsed, item_ids=ids, ending=ending), now=now
     )
     marks = mark_header(feed, visit.token, parsed.header)
     holds = [] if ending.hold is None else feed_statements([ending.hold])
-    yield [*streams.note_document(feed, visit.token, parsed), *marks, *holds, closing]
+    notes = [each for key in keys for each in key.at_close.load()(feed, visit.token, parsed)]
+    yield [*notes, *marks, *holds, closing]
 
 
 def _warn_of_limits(visit: Visit, now: datetime, *, left_out: int, is_gap: bool, run: RunContext) -> None:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from rss_pipeline.errors import AppPasswordRefused
 from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import app_passwords
 from rss_pipeline.storage.accounts.app_passwords import AppPassword
 from rss_pipeline.storage.database import Database, Result, Statement
@@ -51,10 +52,12 @@ def create_for(database: Database, user_id: str, name: str, *, now: datetime) ->
     return _added(new, database.batch(_insert(new, user_id, now=now)))
 
 
-def listed(caller: Caller) -> list[AppPassword]:
-    """The caller's app passwords by name. Raises NoSession where the session has ended."""
-    [found] = caller.read(app_passwords.listed(caller.user_id))
-    return [app_passwords.app_password(row) for row in found.rows]
+def listed(user_id: str) -> Query[Sequence[AppPassword]]:
+    """The app passwords of a user, by name."""
+    return Query.of(
+        app_passwords.listed(user_id),
+        lambda found: [app_passwords.app_password(row) for row in found.rows],
+    )
 
 
 def revoke(caller: Caller, id: str) -> bool:

@@ -7,12 +7,19 @@ database. How a session begins is login.py's, what a token carries is tokens.py'
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from rss_pipeline.collector.models.clock import Clock, from_instant, instant
 from rss_pipeline.errors import NoSession, StorageRejected
 from rss_pipeline.reader.accounts.kept_results import KeptResults, Look, Version
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import sessions, users
+from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
 from rss_pipeline.storage.database import Database, Result, Statement
+
+__all__ = ["REQUEST_SECONDS", "Caller", "SessionKey"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,10 @@ class Caller:
         """The user to bind statements to. Only the methods below make sure that it is the caller."""
         return self.key.user_id
 
+    def ask(self, query: Query[T]) -> T:
+        """The value of a query."""
+        return query.read(self.read(*query.statements))
+
     def read(self, *statements: Statement) -> list[Result]:
         """The results of statements that only read, of one moment."""
         if self.kept is None or not any(statement.is_kept for statement in statements):
@@ -54,10 +65,10 @@ class Caller:
 
     def _read(self, statements: Sequence[Statement]) -> list[Result]:
         alive, *results = self.database.batch([self._alive(), *statements])
-        if not alive.rows:
+        if not alive.values:
             raise NoSession
-        self._last_used_at = from_instant(alive.rows[0]["last_used_at"])
-        self._expires_at = alive.rows[0]["expires_at"]
+        last_used_at, self._expires_at = alive.values[0]
+        self._last_used_at = from_instant(last_used_at)
         return results
 
     def _kept_or_read(self, kept: KeptResults, statements: Sequence[Statement]) -> list[Result]:

@@ -44,6 +44,10 @@ class LoggedIn:
     renewal: str | None = None
     """The opaque token that `renew` takes while the session lives, and that a browser keeps as a cookie; as a
     bearer it opens nothing. None for apps."""
+    lives: timedelta = sessions.LIFETIME
+    """The time without use after which the session ends."""
+    device_lives: timedelta = login_failures.KNOWN_FOR
+    """The time after this login for which the user is known on the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,17 @@ def renew(database: Database, secret: bytes, *, renewal: str, clock: Clock) -> L
 def log_out(database: Database, session_id: str) -> None:
     """End a session: none of its tokens opens anything from now on. Again, it does nothing."""
     database.batch([sessions.end(session_id)])
+
+
+def end_session(caller: Caller, id: str) -> bool:
+    """End a session of the caller; False where there is none of this id."""
+    [ended] = caller.write(sessions.end_of(caller.user_id, id))
+    return ended.changes > 0
+
+
+def end_other_sessions(caller: Caller) -> None:
+    """End every session of the caller but this one. Apps log in again by themselves."""
+    caller.write(sessions.end_others(caller.user_id, caller.key.session_id))
 
 
 def confirm_password(

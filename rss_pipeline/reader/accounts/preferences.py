@@ -1,13 +1,16 @@
 """The preferences of a user: how the reader shows things. They are one JSON text in the user's row."""
 
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from rss_pipeline.collector.models.plain_text import whole_number
 from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.database import Result
 
 
 class Preferences(BaseModel):
@@ -70,10 +73,33 @@ def stored_preferences(text: str) -> Preferences:
                 known.pop(str(mistake["loc"][0]), None)
 
 
-def read_preferences(caller: Caller) -> Preferences:
-    """The caller's preferences. Raises NoSession where the session has ended."""
-    [found] = caller.read(users.preferences(caller.user_id))
-    return stored_preferences(found.rows[0]["preferences"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnState:
+    """A user's own row."""
+
+    preferences: Preferences
+    version: int
+    """The version of what the user sees: it grows with each mark, wherever that is made."""
+
+
+def own_preferences(user_id: str) -> Query[Preferences]:
+    """The user's preferences."""
+    return Query.of(users.preferences(user_id), lambda found: stored_preferences(found.values[0][0]))
+
+
+def state_version(user_id: str) -> Query[int]:
+    """The version of what the user sees."""
+    return Query.of(users.preferences(user_id), lambda found: int(found.values[0][1]))
+
+
+def own_state(user_id: str) -> Query[OwnState]:
+    """The user's preferences, with that version."""
+
+    def read(found: Result) -> OwnState:
+        [(text, version)] = found.values
+        return OwnState(preferences=stored_preferences(text), version=int(version))
+
+    return Query.of(users.preferences(user_id), read)
 
 
 def change_preferences(caller: Caller, changes: SomePreferences) -> Preferences:

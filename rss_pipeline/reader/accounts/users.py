@@ -1,11 +1,16 @@
-"""Users: added, listed, given another password, removed. Operators do so by the command line."""
+"""Users: added, listed, given another password, removed, as operators do by the command line; what one is
+shown of the own account."""
 
 import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import UserRefused
 from rss_pipeline.reader.accounts.passwords import hash_password
 from rss_pipeline.reader.accounts.throttle import account_key
+from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
 from rss_pipeline.storage.accounts import users as first_user_code
 from rss_pipeline.storage.backups.user_states import delete_state
@@ -96,3 +101,33 @@ def remove_user(database: Database, objects: ObjectStore, *, name: str, clock: C
     )
     # The daemon may have written another one meanwhile.
     delete_state(objects, user_id)
+
+
+class OpenSession(NamedTuple):
+    """A session that has not ended. Instants are text."""
+
+    id: str
+    kind: str
+    app_password: str | None
+    """The name of the app password by which it began."""
+    client: str
+    created_at: str
+    last_used_at: str
+
+
+def open_sessions(user_id: str, *, now: datetime) -> Query[Sequence[OpenSession]]:
+    """The sessions of a user that have not ended, the last used first."""
+    return Query.of(
+        sessions.listed(user_id, now=now),
+        lambda found: [OpenSession(*row) for row in found.columns(*OpenSession._fields)],
+    )
+
+
+def user_name(user_id: str) -> Query[str]:
+    """The name of a user."""
+    return Query.of(users.named(user_id), lambda found: str(found.values[0][0]))
+
+
+def is_owner(user_id: str) -> Query[bool]:
+    """True for the owner of the installation: of the users that are left, the one that was made first."""
+    return Query.of(users.look_for_owner(user_id), lambda found: bool(found.values))

@@ -14,7 +14,6 @@ from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.outcome import IfGap, Parsed, Response
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.collector.models.warning import FeedWarning, sentences
-from rss_pipeline.features.topics.stale import mark_stale_if
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.feed_row import (
     ADDRESS_COLUMNS,
@@ -25,6 +24,7 @@ from rss_pipeline.storage.feeds.feed_row import (
 )
 from rss_pipeline.storage.feeds.predicates import has_warning
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, compact, number, storable
+from rss_pipeline.storage.stale import mark_stale_if
 
 SENTENCE = "no item in common with the document before: items were probably missed between the two"
 
@@ -126,7 +126,7 @@ def mark_header(feed: Feed, token: str, header: FeedHeader) -> list[Statement]:
         return []
     condition = """EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ? AND (
       first_stored_at IS NULL OR title IS NOT coalesce(registered_title, ?, title) OR link IS NOT ?))"""
-    return [mark_stale_if(feed.id, condition, [feed.id, token, header.title, header.link])]
+    return mark_stale_if(feed.id, condition, [feed.id, token, header.title, header.link])
 
 
 def warning_row(warnings: Iterable[FeedWarning]) -> Row:

@@ -20,7 +20,7 @@ from rss_pipeline.collector.models.feed import (
     UnfinishedWork,
 )
 from rss_pipeline.collector.models.item import PublisherHints
-from rss_pipeline.features.streams.model import streams_of_json, streams_to_json
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.sql import compact, seconds
 
@@ -63,7 +63,6 @@ _INSTANTS = _Type(
     lambda times: compact([instant(at) for at in times]),
 )
 _TEXTS = _Type(lambda text: tuple(_list(text)), lambda texts: compact(list(texts)))
-_STREAMS = _Type(streams_of_json, streams_to_json)
 _NUMBERS = _Type(lambda text: frozenset(map(int, _list(text))), lambda numbers: compact(sorted(numbers)))
 
 _Columns = Mapping[str, tuple[str, _Type]]
@@ -86,7 +85,6 @@ _FEED: _Columns = {
     "allow_private": ("allow_private", _FLAG),
     "private_hosts": ("private_hosts", _TEXTS),
     "needs_access": ("needs_access", _FLAG),
-    "streams": ("streams", _STREAMS),
     "brought_by": ("brought_by", _TEXT),
     "counted_day": ("counted_day", _TEXT),
     "day_items": ("day_items", _NUMBER),
@@ -177,9 +175,12 @@ wait for all that one of them has besides. Where there is one user, all feeds ar
 an index, so that no row is read for the rest."""
 _READ = {"auto_is_wished": _AUTO_IS_WISHED, "brought_by": BROUGHT_BY}
 FEED_COLUMNS = ", ".join(
-    _READ.get(name, name)
-    for columns in (_FEED, _ADDRESS, _HTTP, _SCHEDULE, _HINTS, _GAPS, _FAILURES, _UNFINISHED)
-    for name in _names(columns)
+    [
+        _READ.get(name, name)
+        for columns in (_FEED, _ADDRESS, _HTTP, _SCHEDULE, _HINTS, _GAPS, _FAILURES, _UNFINISHED)
+        for name in _names(columns)
+    ]
+    + list(FEED_KEYS)
 )
 
 
@@ -191,6 +192,7 @@ def feed_of(row: Row) -> Feed:
 
     return Feed(
         **fields(_FEED),
+        feature_keys={name: row[name] for name in FEED_KEYS if row[name] is not None},
         address=FeedAddress(**fields(_ADDRESS)),
         http=HttpState(**fields(_HTTP)),
         schedule=ScheduleState(

@@ -5,11 +5,11 @@ whole. Objects stay.
 """
 
 from rss_pipeline.errors import DatabaseFull, ForgetRefused
-from rss_pipeline.features.topics.stale import mark_stale
 from rss_pipeline.storage.database import Database, HasReserve, InFile, Statement, shrink
 from rss_pipeline.storage.feeds.predicates import SUBSCRIBED
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.stale import mark_stale
 
 
 def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
@@ -68,11 +68,11 @@ def _slices(database: Database, feed_id: str) -> dict[str, int]:
 
 def _begin(database: Database, feed_id: str) -> dict[str, int]:
     *rows, members = _of_their_own(*_free(feed_id))
-    *_, image_tasks, items, _, _, marked = database.batch(
+    results = database.batch(
         [
             *rows,
             # What may need room comes behind what makes some.
-            mark_stale(compact([feed_id])),
+            *mark_stale(compact([feed_id])),
             members,
             Statement(
                 f"""UPDATE feeds SET forgotten = 1, registered = 0, listed = 0, url = 'forgotten:' || id
@@ -82,7 +82,8 @@ def _begin(database: Database, feed_id: str) -> dict[str, int]:
             ),
         ]
     )
-    if marked.changes == 0:
+    image_tasks, items = results[len(rows) - 2 : len(rows)]
+    if results[-1].changes == 0:
         raise ForgetRefused(
             f"a user of the reader subscribes to {feed_id}: it goes when no user does any more"
         )

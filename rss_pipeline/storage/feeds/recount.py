@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.sql import chunked, compact
 
@@ -51,7 +52,7 @@ def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Stat
           -- What feeds.yaml said of it is over.
           enabled = CASE WHEN {_ANEW} THEN 1 ELSE enabled END,
           interval = CASE WHEN {_ANEW} THEN NULL ELSE interval END,
-          streams = CASE WHEN {_ANEW} THEN NULL ELSE streams END,
+          {"".join(f"{name} = CASE WHEN {_ANEW} THEN NULL ELSE {name} END," for name in FEED_KEYS)}
           folder = CASE WHEN {_ANEW} THEN NULL ELSE folder END,
           registered_title = CASE WHEN {_ANEW} THEN NULL ELSE registered_title END,
           next_fetch_at = CASE WHEN new.used = 1 AND registered = 0 AND enabled = 0 THEN ?

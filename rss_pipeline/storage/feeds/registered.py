@@ -14,15 +14,15 @@ from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.models.registry import EXAMPLE_URLS
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.streams.model import streams_to_json
-from rss_pipeline.features.topics.stale import mark_stale
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.claimable import SUSPECT, UNLEASED
 from rss_pipeline.storage.feeds.feed_row import NUMBER_COLUMNS
 from rss_pipeline.storage.feeds.holds import leave_address, release_listed
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
-from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, register_streams, take_out
+from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, take_out
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number, seconds
+from rss_pipeline.storage.stale import mark_stale
 
 _MANY = 3
 """Registries of so many feeds are protected against losing more than half at once."""
@@ -30,9 +30,12 @@ _MANY = 3
 _SPECS_BYTES = 600_000
 """Size of the feeds of one batch: its statements have them five times."""
 
-_REGISTRY_COLUMNS = (
-    "id, url, host, registered, listed, shared, enabled, registered_title, folder, interval, item_key,"
-    " images, keep_days, max_size, allow_private, private_hosts, needs_access, streams"
+_REGISTRY_COLUMNS = ", ".join(
+    (
+        "id, url, host, registered, listed, shared, enabled, registered_title, folder, interval, item_key",
+        "images, keep_days, max_size, allow_private, private_hosts, needs_access",
+        *FEED_KEYS,
+    )
 )
 
 
@@ -191,22 +194,26 @@ def apply(
             "host": spec.host,
             "bucket": bucket_of(spec.host),
             "now": instant(now),
-            "hashes": {stream.name: stream.selector_hash for stream in spec.streams},
         }
         # An address that a feed of these leaves may be that of a new one.
         for spec in (*changes.updated, *changes.added)
     ]
-    has_streams = bool(changes.updated) or any(spec.streams for spec in changes.added)
+    changed = {spec.id: spec for spec in (*changes.updated, *changes.added)}
+    registering = [
+        key.register.load()
+        for name, key in FEED_KEYS.items()
+        if changes.updated or any(name in spec.feature_keys for spec in changes.added)
+    ]
     updated = [compact([spec.id, spec.url]) for spec in changes.updated]
     batches = [leave_address(_MOVED_AWAY, [chunk]) for chunk in chunked(updated)]
     for chunk in chunked(map(compact, specs), most=_SPECS_BYTES):
         ids = [spec["id"] for spec in json.loads(chunk)]
         batches.append(
             [
-                mark_stale(compact(ids)),
+                *mark_stale(compact(ids)),
                 *release_listed(compact(ids), now=now),
                 Statement(_UPSERT, [chunk], name="write registry"),
-                *(register_streams(chunk) if has_streams else ()),
+                *(each for of in registering for each in of([changed[id] for id in ids])),
                 *_moves(closed, ids, now=now),
             ]
         )
@@ -327,7 +334,7 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     keep_days = excluded.keep_days, keep_unknown = 0, max_size = excluded.max_size,
     allow_private = excluded.allow_private,
     private_hosts = excluded.private_hosts, needs_access = excluded.needs_access,
-    streams = excluded.streams,
+    {"".join(f"{name} = excluded.{name}," for name in FEED_KEYS)}
     fetch_url = CASE WHEN {_KEPT} THEN feeds.fetch_url END,
     move_url = CASE WHEN {_KEPT} THEN feeds.move_url END,
     move_since = CASE WHEN {_KEPT} THEN feeds.move_since END,
@@ -370,7 +377,7 @@ def _wanted_row(spec: FeedSpec) -> Row:
         # NULL for none, as in the rows of older versions: these are not written anew.
         "private_hosts": compact(list(spec.private_hosts)) if spec.private_hosts else None,
         "needs_access": int(not spec.access.is_open),
-        "streams": streams_to_json(spec.streams),
+        **{name: spec.feature_keys.get(name) for name in FEED_KEYS},
     }
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import bucket_of
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.forget import end_statements
 from rss_pipeline.storage.feeds.predicates import OPEN, SUBSCRIBED
@@ -79,8 +80,9 @@ def take_out(ids: str, *, now: datetime) -> list[Statement]:
 
     Subscriptions that came with the list end with it, unless one of the feed's users has chosen the feed:
     subscribed to it by address, or given it a star, a folder, a title or an interval. A feed that users
-    subscribe to stays scheduled, without the options that only the list has: its interval, its
-    streams, its title and folder there. How its items are identified and kept stays, else they came twice.
+    subscribe to stays scheduled, without the options that only the list has: its interval, the
+    keys of features, its title and folder there. How its items are identified and kept stays, else they came
+    twice.
     """
     listed = "id IN (SELECT value FROM json_each(?))"
     return [
@@ -100,10 +102,11 @@ def take_out(ids: str, *, now: datetime) -> list[Statement]:
             [ids],
             name="unregister feeds",
         ),
-        Statement(END_STREAMS, [ids], name="end streams of subscribed feeds"),
+        *(each for key in FEED_KEYS.values() for each in key.leave.load()(ids)),
         Statement(
             f"""UPDATE feeds SET next_fetch_at = CASE WHEN enabled = 0 THEN ? ELSE next_fetch_at END,
-              enabled = 1, interval = NULL, registered_title = NULL, folder = NULL, streams = NULL
+              enabled = 1, interval = NULL, registered_title = NULL, folder = NULL
+              {"".join(f", {name} = NULL" for name in FEED_KEYS)}
             WHERE {listed} AND registered = 1""",
             [instant(now), ids],
             name="keep subscribed feeds",
@@ -166,36 +169,4 @@ def move_subscriptions(closed: Mapping[str, NewFeed], *, now: datetime) -> list[
             name="end wishes for closed feeds",
         ),
         *recount_urls([form.url for form in closed.values()], at=now),
-    ]
-
-
-# The rows of streams as the registry writes them, in the batch that writes their feeds.
-
-_WANTED = """WITH wanted(feed_id, name, hash) AS MATERIALIZED (
-  SELECT json_extract(f.value, '$.id'), s.key, s.value
-  FROM json_each(?) AS f, json_each(f.value, '$.hashes') AS s)"""
-# What was seen with a former selector says nothing of this one. Without selector_hash the stream is judged
-# anew, also if it changes back before that: documents that came between were judged by the other selector.
-_CHANGED = f"""{_WANTED} UPDATE streams SET registered_hash = wanted.hash, selector_hash = NULL,
-  matched_at = NULL, unmatched_documents = 0, values_seen = NULL, error = NULL
-  FROM wanted WHERE wanted.feed_id = streams.feed_id AND wanted.name = streams.name
-    AND streams.registered_hash IS NOT wanted.hash"""
-_GONE = f"""{_WANTED} UPDATE streams SET registered_hash = NULL
-  WHERE registered_hash IS NOT NULL
-    AND feed_id IN (SELECT json_extract(value, '$.id') FROM json_each(?))
-    AND (feed_id, name) NOT IN (SELECT feed_id, name FROM wanted)"""
-END_STREAMS = """UPDATE streams SET registered_hash = NULL WHERE registered_hash IS NOT NULL
-  AND feed_id IN (SELECT id FROM feeds WHERE registered = 1 AND id IN (SELECT value FROM json_each(?)))"""
-"""Mark the streams of these feeds as gone that stay scheduled, a JSON list of ids."""
-_ADDED = f"""{_WANTED} INSERT INTO streams (feed_id, name, registered_hash)
-  SELECT feed_id, name, hash FROM wanted WHERE true ON CONFLICT (feed_id, name) DO NOTHING"""
-
-
-def register_streams(feeds: str) -> list[Statement]:
-    """Make the streams of these feeds those of the registry: a JSON list of objects with `id`, and `hashes`
-    by the name of the stream."""
-    return [
-        Statement(_CHANGED, [feeds], name="write changed streams"),
-        Statement(_GONE, [feeds, feeds], name="mark streams gone"),
-        Statement(_ADDED, [feeds], name="write new streams"),
     ]

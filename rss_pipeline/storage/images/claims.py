@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
@@ -26,6 +26,7 @@ RETRY_WRONG_CLOCK = timedelta(hours=49)
 """No retry of ours is further away, so a later attempt was set by a wrong clock and is due."""
 
 _COUNTED = 1000
+COUNTED_IMAGES = 10_000
 _DUE_AT = "coalesce(t.next_attempt_at, t.created_at)"
 _DUE = f"""FROM image_tasks AS t JOIN items ON items.id = t.item_id JOIN feeds ON feeds.id = items.feed_id
   WHERE t.status = 'pending' AND {_DUE_AT} <= ? AND feeds.images = 1
@@ -326,3 +327,26 @@ def last_answer(database: Database) -> datetime | None:
     """The last time a feed's host answered, with any status: our network was up then."""
     row = one(database.query("SELECT max(last_fetched_at) AS at FROM feeds", name="read last answer")) or {}
     return None if row["at"] is None else datetime.fromisoformat(row["at"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagesWaiting:
+    """The images that are still to be downloaded, of feeds that archive them."""
+
+    images: int
+    """At most COUNTED_IMAGES: more are not counted."""
+    due_since: datetime | None
+    """The earliest time at which one could have been requested; None where there is none."""
+
+
+def images_waiting(database: Database) -> ImagesWaiting:
+    """Count the images without an attempt that was the last."""
+    row = database.query(
+        f"""SELECT count(*) AS n, min(due) AS due FROM (
+          SELECT coalesce(t.next_attempt_at, t.created_at) AS due
+          FROM image_tasks AS t CROSS JOIN items AS i ON i.id = t.item_id
+            CROSS JOIN feeds AS f ON f.id = i.feed_id AND f.images = 1
+          WHERE t.status = 'pending' ORDER BY due LIMIT {COUNTED_IMAGES}) AS waiting""",
+        name="count waiting images",
+    ).rows[0]
+    return ImagesWaiting(images=int(row["n"]), due_since=from_instant(row["due"]))

@@ -12,10 +12,10 @@ from typing import Literal
 from rss_pipeline.collector.models.clock import instant, whole_second
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.item import ImageSize
-from rss_pipeline.features.topics.stale import mark_stale_of
 from rss_pipeline.storage.accounts.users import note_change_of_items
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable
+from rss_pipeline.storage.stale import mark_stale_of
 
 MAX_ATTEMPTS = 3
 REFERER_DAYS = timedelta(days=30)
@@ -84,7 +84,7 @@ def record_archived(
         # Counted first: the next statement ends the claim that shows which tasks are ours.
         statements.append(Statement(_COUNTED, [at[:10], chunk, token], name="count bytes of images"))
         if are_public:
-            statements.append(mark_stale_of(_FEEDS, [chunk, token]))
+            statements += mark_stale_of(_FEEDS, [chunk, token])
         statements.append(Statement(_ARCHIVED, [at, chunk, token], name="close archived images"))
     if not statements:
         return set()

@@ -5,7 +5,7 @@ the right place; here are those that were stored before their feed became privat
 public bucket.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from itertools import islice
 
 from rss_pipeline.batched import batched
 from rss_pipeline.errors import DatabaseFull, ObjectStoreUnavailable
-from rss_pipeline.features.topics.stale import mark_stale
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.predicates import PRIVATE
 from rss_pipeline.storage.objects import (
@@ -25,6 +24,7 @@ from rss_pipeline.storage.objects import (
     public_url,
 )
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.stale import mark_stale
 
 _AT_ONCE = 200
 _THREADS = 8
@@ -68,13 +68,23 @@ def move(
 
 
 def move_private(
-    database: Database, objects: ObjectStore, *, on_moved: Callable[[int], None] = lambda _: None
+    database: Database,
+    objects: ObjectStore,
+    *,
+    on_moved: Callable[[int], None] = lambda _: None,
+    feeds: Collection[str] | None = None,
+    most: int | None = None,
 ) -> int:
-    """Move images of private feeds away from the place that everybody may read; how many."""
+    """Move images of private feeds, or of some of them, away from the place that everybody may read; how
+    many. It ends once `most` are moved."""
     number = 0
     with ThreadPoolExecutor(_THREADS, "move") as pool:
         for feed_id in _private_feeds(database, objects):
+            if feeds is not None and feed_id not in feeds:
+                continue
             for some in batched(_images(objects, feed_id), _AT_ONCE):
+                if most is not None and number >= most:
+                    return number
                 keys = [info.key for info in some]
                 try:
                     list(pool.map(lambda key: objects.copy(key, _private(key)), keys))
@@ -131,7 +141,7 @@ def _unnamed(database: Database, feed_id: str, keys: Iterable[str]) -> list[str]
 def _record(database: Database, feed_id: str, keys: list[str]) -> None:
     database.batch(
         [
-            mark_stale(compact([feed_id])),
+            *mark_stale(compact([feed_id])),
             Statement(
                 f"""UPDATE image_tasks SET r2_key = '{PRIVATE_IMAGES}' || substr(r2_key, {len(IMAGES) + 1})
                 WHERE item_id IN (SELECT id FROM items WHERE feed_id = ?)

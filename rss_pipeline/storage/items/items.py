@@ -13,7 +13,6 @@ from typing import Any
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import Enclosure, GuidSource, Item, item_id
-from rss_pipeline.features.topics.stale import mark_stale_if
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
     MAX_VALUE_BYTES,
@@ -26,6 +25,7 @@ from rss_pipeline.storage.database import (
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
 from rss_pipeline.storage.items.fitting import fitted
 from rss_pipeline.storage.sql import compact, number
+from rss_pipeline.storage.stale import mark_stale_if
 
 COLUMNS = (
     "id",
@@ -184,7 +184,7 @@ def insert_statements(
     else:
         params = [chunk.text, *head, *looked_at, feed_id, token, feed_id]
         insert = Statement(_INSERT, params, name="insert items", planned_once=True)
-    return [insert, mark_stale_if(feed_id, *has_come(feed_id, at)), count_on(feed_id, at)]
+    return [insert, *mark_stale_if(feed_id, *has_come(feed_id, at)), count_on(feed_id, at)]
 
 
 def new_ids(results: Iterable[Result]) -> tuple[str, ...]:

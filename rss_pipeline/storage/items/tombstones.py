@@ -1,6 +1,6 @@
 """Tombstones: the rows of expired_items, which keep a retired item away while its feed still lists it.
 
-Retention writes them (features/retention), the inserts read them (items.py, replay.py).
+Retention writes them (features/retention), the inserts read them (items.py, features/replay).
 """
 
 from collections.abc import Sequence

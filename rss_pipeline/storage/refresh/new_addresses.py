@@ -48,6 +48,8 @@ class Queue:
     waiting: int = 0
     until: datetime | None = None
     """The turn of the last one; None where none waits."""
+    an_hour: int = AN_HOUR
+    """The addresses of one user that have their turn within an hour."""
 
 
 def give_turns(user_id: str, feed_ids: Sequence[str], *, now: datetime) -> list[Statement]:

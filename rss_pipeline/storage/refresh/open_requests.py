@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import instant, milliseconds
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER
 from rss_pipeline.storage.refresh.refresh_requests import (
     RequestKind,
-    Wishes,
     forget_statement,
-    milliseconds,
 )
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, chunked, compact, number
 

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import instant, milliseconds
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER, RESTED, rested_params
 from rss_pipeline.storage.feeds.holds import NOT_HELD
@@ -50,15 +51,6 @@ class RefreshRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """A user's wishes for the subscription that a search leads to. The interval is in seconds."""
-
-    title: str | None = None
-    folder: str | None = None
-    wished_interval: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
     """A user's request to find the feed of an address and to subscribe to it."""
 
@@ -67,11 +59,6 @@ class SearchRequest:
     address: str
     now: datetime
     wishes: Wishes
-
-
-def milliseconds(at: datetime) -> int:
-    """Milliseconds since 1970."""
-    return round(at.timestamp() * 1000)
 
 
 def request_statements(request: RefreshRequest) -> list[Statement]:

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import bucket_of
-from rss_pipeline.features.topics.stale import mark_stale
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.holds import leave_address
 from rss_pipeline.storage.feeds.predicates import UNUSED
@@ -16,6 +15,7 @@ from rss_pipeline.storage.feeds.registered import OF_OLD_ADDRESS
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.refresh.new_addresses import NOT_OWNER, give_turn_anew, hold_until_turn
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.stale import mark_stale
 
 _OTHERS = "EXISTS (SELECT 1 FROM subscriptions AS o WHERE o.feed_id = feeds.id AND o.user_id <> ?)"
 _MAY_CHANGE = f"""(feeds.listed = 0 AND (NOT {NOT_OWNER} OR NOT {_OTHERS})
@@ -65,7 +65,7 @@ def change_address(user_id: str, feed_id: str, *, url: str, host: str, now: date
             name="free the address of an unused feed",
         ),
         *give_turn_anew(user_id, feed_id, condition=_MAY_CHANGE, params=may, now=now),
-        mark_stale(compact([feed_id])),
+        *mark_stale(compact([feed_id])),
         *leave_address(f"SELECT id FROM feeds WHERE id = ? AND {_MAY_CHANGE}", [feed_id, *may]),
         Statement(
             """UPDATE users SET state_version = state_version + 1 WHERE id <> ? AND id IN (

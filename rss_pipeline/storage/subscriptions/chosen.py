@@ -1,13 +1,15 @@
-"""The items and feeds that a call is about: named items, parts of a user's feeds, and what was shown of them.
+"""The items and feeds that a call is about: named items, parts of a user's feeds, what was shown of them, and
+pages of lists: a filter, an order, and the key behind which a page begins.
 
-All are pieces of SQL with their parameters, for the statements of this room. None names the user of the
-feeds: each statement joins the user's subscriptions.
+Pieces of SQL with their parameters, for the statements of this room. None names the user of the feeds: each
+statement joins the user's subscriptions.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
 from rss_pipeline.storage.database import Value
 from rss_pipeline.storage.sql import compact, number
@@ -99,3 +101,76 @@ class Shown:
 
 EVERYTHING = 2**53
 """An arrival number above all: what is stored when the statement runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which items of a user: those for which all of it holds."""
+
+    scope: Scope = ALL
+    is_read: bool | None = None
+    """None for both."""
+    is_starred: bool | None = None
+    since: int | None = None
+    """The lowest arrival number."""
+    until: int | None = None
+    """The highest arrival number."""
+
+
+Order = Literal["arrived", "placed", "published"]
+"""The value that makes an item new. `arrived`: its arrival number. `placed`: the same, but the items of a
+feed's first document, which were there before, are at their dates. `published`: its date of publication, its
+arrival number among those of one second."""
+
+
+class Key(NamedTuple):
+    """The place of an item in an order: keys grow as items do. As text it is whole numbers only, and the
+    arrival number alone where the two are one."""
+
+    at: int
+    """The arrival number; by date, the microsecond since 1970 for `placed`, the second for `published`."""
+    number: int
+    """The arrival number."""
+
+    @classmethod
+    def of_number(cls, number: int) -> Self:
+        """The key of an item that is at its arrival number."""
+        return cls(number, number)
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The inverse of `str`. ValueError for a text that is none."""
+        if KEY.fullmatch(text) is None:
+            raise ValueError("this is no key of a page")
+        at, _, number = text.rpartition("~")
+        return cls(int(at or number), int(number))
+
+    def within(self, order: Order) -> "Key":
+        """The key in this order, of whichever order it is: one by arrival is at the time of its number."""
+        if order == "published":
+            return self if self.at != self.number else Key(self.number // 1_000_000, self.number)
+        return Key.of_number(self.number) if order == "arrived" else self
+
+    @property
+    def as_json(self) -> int | str:
+        """A number where it is one."""
+        return self.number if self.at == self.number else str(self)
+
+    def __str__(self) -> str:
+        return str(self.number) if self.at == self.number else f"{self.at}~{self.number}"
+
+
+_NUMBER = "(?:[0-8][0-9]{15}|[0-9]{1,15})"
+KEY = re.compile(f"(?:-?{_NUMBER}~)?{_NUMBER}")
+"""A key as text. Its numbers are below 2^53."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A part of a list: so many items behind a key, the newest ones first or last."""
+
+    limit: int
+    after: Key | None = None
+    """The `next_key` of the page before; None for the first page."""
+    newest_first: bool = True
+    order: Order = "arrived"

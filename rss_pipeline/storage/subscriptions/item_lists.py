@@ -8,17 +8,17 @@ items by date of those of a feed of which some are read.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Result, Statement, Value, one
+from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.items.bodies import body_text, body_version
 from rss_pipeline.storage.sql import number
-from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Order, Page
 from rss_pipeline.storage.subscriptions.counts import UNREAD
 from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_rows
 
@@ -27,79 +27,6 @@ READ_CHARACTERS = 2_000
 """Part of an item's HTML that a list reads for its first words."""
 MAX_PAGE = 20_000
 """The most items of one page of numbers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which items of a user: those for which all of it holds."""
-
-    scope: Scope = ALL
-    is_read: bool | None = None
-    """None for both."""
-    is_starred: bool | None = None
-    since: int | None = None
-    """The lowest arrival number."""
-    until: int | None = None
-    """The highest arrival number."""
-
-
-Order = Literal["arrived", "placed", "published"]
-"""The value that makes an item new. `arrived`: its arrival number. `placed`: the same, but the items of a
-feed's first document, which were there before, are at their dates. `published`: its date of publication, its
-arrival number among those of one second."""
-
-
-class Key(NamedTuple):
-    """The place of an item in an order: keys grow as items do. As text it is whole numbers only, and the
-    arrival number alone where the two are one."""
-
-    at: int
-    """The arrival number; by date, the microsecond since 1970 for `placed`, the second for `published`."""
-    number: int
-    """The arrival number."""
-
-    @classmethod
-    def of_number(cls, number: int) -> Self:
-        """The key of an item that is at its arrival number."""
-        return cls(number, number)
-
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """The inverse of `str`. ValueError for a text that is none."""
-        if KEY.fullmatch(text) is None:
-            raise ValueError("this is no key of a page")
-        at, _, number = text.rpartition("~")
-        return cls(int(at or number), int(number))
-
-    def within(self, order: Order) -> "Key":
-        """The key in this order, of whichever order it is: one by arrival is at the time of its number."""
-        if order == "published":
-            return self if self.at != self.number else Key(self.number // 1_000_000, self.number)
-        return Key.of_number(self.number) if order == "arrived" else self
-
-    @property
-    def as_json(self) -> int | str:
-        """A number where it is one."""
-        return self.number if self.at == self.number else str(self)
-
-    def __str__(self) -> str:
-        return str(self.number) if self.at == self.number else f"{self.at}~{self.number}"
-
-
-_NUMBER = "(?:[0-8][0-9]{15}|[0-9]{1,15})"
-KEY = re.compile(f"(?:-?{_NUMBER}~)?{_NUMBER}")
-"""A key as text. Its numbers are below 2^53."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A part of a list: so many items behind a key, the newest ones first or last."""
-
-    limit: int
-    after: Key | None = None
-    """The `next_key` of the page before; None for the first page."""
-    newest_first: bool = True
-    order: Order = "arrived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +71,10 @@ class FeedOfPage(NamedTuple):
     """1 if an item of the feed is unread."""
     read_at: str | None
     """The last time that the user marked an item of it as read."""
+
+    @property
+    def url(self) -> str:
+        return shown_url(self.stored_url)
 
 
 def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int = 0) -> Statement:
@@ -238,7 +169,7 @@ def known_ids(user_id: str, ids: Sequence[str]) -> Statement:
 
 
 def keys_of(user_id: str, item_id: str) -> Statement:
-    """A query for the keys of an item of the user's feeds in every order, for `item_key`."""
+    """A query for the keys of an item of the user's feeds in every order, for `item_keys`."""
     at = ", ".join(f"{_at(order)} AS {order}" for order in _AT_LATER)
     return Statement(
         f"""SELECT {at}, i.arrived AS number FROM items AS i
@@ -250,10 +181,10 @@ def keys_of(user_id: str, item_id: str) -> Statement:
     )
 
 
-def item_key(result: Result, order: Order) -> Key | None:
-    """The key that `keys_of` found."""
+def item_keys(result: Result) -> dict[Order, Key]:
+    """The keys that `keys_of` found; none for what is no item of the user's feeds."""
     row = one(result)
-    return None if row is None else _key(order, row[order], row["number"])
+    return {} if row is None else {order: _key(order, row[order], row["number"]) for order in _AT_LATER}
 
 
 def list_numbers(user_id: str, filter: Filter, page: Page) -> Statement:

@@ -2,7 +2,7 @@
 fifth of the time, by name only."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -135,8 +135,12 @@ def list_feeds(
     )
 
 
+Visits = Mapping[str, tuple[str, str | None, str | None]]
+"""By feed id: `visit_at`, `visit_reason` and `success_at` of FeedRow."""
+
+
 def list_visits(feed_ids: Sequence[str]) -> list[Statement]:
-    """Queries for the last and the next visit of these feeds, for `with_visits`. One row is read of each
+    """Queries for the last and the next visit of these feeds, for `visits_of`. One row is read of each
     feed: a list of ids as JSON would be rows too, where these are paid for."""
     visit = f"(SELECT json_array(f.id, {', '.join(_VISIT)}) FROM feeds AS f {_HOLDS} WHERE f.id = ?)"
     return [
@@ -149,15 +153,19 @@ def list_visits(feed_ids: Sequence[str]) -> list[Statement]:
     ]
 
 
-def with_visits(rows: Sequence[FeedRow], results: Sequence[Result]) -> list[FeedRow]:
-    """The feeds with what `list_visits` found, without the other feeds."""
+def visits_of(results: Sequence[Result]) -> Visits:
+    """The results of `list_visits`."""
     texts = [text for result in results for row in result.values for text in row if text is not None]
-    found = {id: visit for id, *visit in map(json.loads, texts)}
+    return {id: (at, reason, success) for id, at, reason, success in map(json.loads, texts)}
+
+
+def with_visits(rows: Sequence[FeedRow], visits: Visits) -> list[FeedRow]:
+    """The feeds with their visits, without those that have none here."""
     return [
         row._replace(visit_at=at, visit_reason=reason, success_at=success)
         for row in rows
-        if row.feed_id in found
-        for at, reason, success in [found[row.feed_id]]
+        if row.feed_id in visits
+        for at, reason, success in [visits[row.feed_id]]
     ]
 
 

@@ -6,7 +6,7 @@ The request for one feed, and what becomes of all of them, is storage.refresh.re
 from dataclasses import dataclass
 from datetime import datetime
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import instant, milliseconds
 from rss_pipeline.storage.database import Result, Row, Statement
 from rss_pipeline.storage.feeds.claimable import rested_params
 from rss_pipeline.storage.feeds.holds import NOT_HELD
@@ -22,7 +22,6 @@ from rss_pipeline.storage.refresh.refresh_requests import (
     OF_USER,
     USER_SPAN,
     forget_statement,
-    milliseconds,
 )
 from rss_pipeline.storage.subscriptions.chosen import Scope
 
@@ -41,6 +40,11 @@ class Requested:
     """Feeds of which nothing is requested now: their servers want that."""
     off: int
     """Feeds that are not visited at all."""
+
+    @property
+    def over(self) -> int:
+        """Feeds that are left out, since the user has requested too many."""
+        return max(self.feeds - self.requested - self.held - self.off, 0)
 
 
 def request_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement]:

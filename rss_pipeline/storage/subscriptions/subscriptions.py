@@ -7,8 +7,7 @@ Which feed an address is, and whether it may be fetched at all, is decided in re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from typing import Literal
+from typing import Literal, cast
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
@@ -159,39 +158,14 @@ def unsubscribe_all(user_id: str, *, at: datetime) -> list[Statement]:
     ]
 
 
-class Unchanged(Enum):
-    """The value of a field that an edit leaves as it is."""
-
-    UNCHANGED = "unchanged"
+_EDITED = ("title", "folder", "position", "wished_interval")
 
 
-UNCHANGED: Literal[Unchanged.UNCHANGED] = Unchanged.UNCHANGED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """Changes to one subscription. `title` None is the feed's own, `folder` None is none; `wished_interval`
-    is in seconds, None is what the schedule finds."""
-
-    title: str | Unchanged | None = UNCHANGED
-    folder: str | Unchanged | None = UNCHANGED
-    position: int | Unchanged = UNCHANGED
-    wished_interval: int | Unchanged | None = UNCHANGED
-
-    def columns(self) -> dict[str, Value]:
-        """Column to new value, of what changes."""
-        found = {
-            "title": self.title,
-            "folder": self.folder,
-            "position": self.position,
-            "wished_interval": self.wished_interval,
-        }
-        return {name: value for name, value in found.items() if not isinstance(value, Unchanged)}
-
-
-def edit(user_id: str, feed_id: str, changes: Edit, *, at: datetime) -> list[Statement]:
-    """Change a subscription; the first statement changes no row where there is none."""
-    columns = changes.columns()
+def edit(user_id: str, feed_id: str, changes: Mapping[str, object], *, at: datetime) -> list[Statement]:
+    """Change these columns of a subscription; the first statement changes no row where there is none. `title`
+    None is the feed's own, `folder` None is none; `wished_interval` is in seconds, None is what the schedule
+    finds."""
+    columns = {name: cast("Value", changes[name]) for name in _EDITED if name in changes}
     assigned = ", ".join(f"{name} = ?" for name in columns) or "position = position"
     statement = Statement(
         f"UPDATE subscriptions SET {assigned} WHERE user_id = ? AND feed_id = ?",

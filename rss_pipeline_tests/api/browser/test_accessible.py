@@ -46,13 +46,13 @@ ARTICLE = (
     + 2 * f"<table><tr>{'<td>cell&nbsp;of&nbsp;words</td>' * 20}</tr></table><pre>{'code ' * 90}</pre>"
     + '<p><img src="https://pic.example/a.png" alt="A cat"></p>'
 )
-"""What scrolls sideways, a footnote, and an image that is not archived."""
+"""Elements that scroll sideways, a footnote, and an image that is not archived."""
 COLOURS = {"runOnly": ["color-contrast"]}
-"""What the dark colours can change: of the elements, they change nothing."""
+"""The page in dark colours: of the elements, they change nothing."""
 
 
 def serious(page: Page, **options: Any) -> list[str]:
-    """What axe-core, which is in the page, calls serious or critical, with where it is."""
+    """The violations that axe-core, which is in the page, calls serious or critical, with where it is."""
     options = {"resultTypes": ["violations"], "rules": {LABELS: {"enabled": True}}, **options}
     found = page.evaluate("options => axe.run(document, options)", options)["violations"]
     return [

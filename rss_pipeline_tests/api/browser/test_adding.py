@@ -58,7 +58,7 @@ class Desk:
 
     @contextmanager
     def visits(self) -> Iterator[None]:
-        """What `up` does meanwhile: a run once a visit is asked for."""
+        """The work of `up` meanwhile: a run once a visit is asked for."""
         with ThreadPoolExecutor(1) as threads:
             run = threads.submit(self._run)
             yield

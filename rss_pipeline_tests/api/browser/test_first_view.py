@@ -1,4 +1,4 @@
-"""What the first view of a browser costs: bytes, and nothing that moves once it is shown."""
+"""The cost of a browser's first view: bytes, and nothing that moves once it is shown."""
 
 import pytest
 from playwright.sync_api import Request, expect

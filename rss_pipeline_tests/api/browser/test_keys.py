@@ -20,7 +20,7 @@ LAYOUTS = {
     "Thai": "่ทหร",
     "an input method": ["Process"] * 4,
 }
-"""What is on the keys of `j`, `m`, `s` and, where it does nothing, `i`."""
+"""The labels on the keys of `j`, `m`, `s` and, where it does nothing, `i`."""
 SHIFT = 8
 
 

@@ -20,11 +20,11 @@ from rss_pipeline.collector.sanitize import body as sanitized
 from rss_pipeline.reader import bodies
 from rss_pipeline_tests.api.browser.attacks import ATTACKS, DRAWINGS, FAR, MUTATIONS, PAGES, SCRIPTS
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
-from rss_pipeline_tests.features.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS, Watched, watched
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
+from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import soon
 
@@ -63,7 +63,7 @@ OPEN_EACH = f"""async ([ids, forbidden, patience]) => {{
 
 @dataclass(slots=True)
 class Seen:
-    """What the pages of one context did."""
+    """The acts of the pages of one context."""
 
     foreign: list[str] = field(default_factory=list)
     """Requests for another origin than the reader's, those that the policy stopped before the network too."""
@@ -194,12 +194,12 @@ def test_items_that_attack_the_page_are_shown_and_do_nothing(under_attack: Attac
 @pytest.mark.soak
 @pytest.mark.parametrize("name", [*SCRIPTS, *MUTATIONS, *DRAWINGS])
 def test_an_item_that_attacks_is_shown_and_does_nothing(under_attack: Attacked, name: str) -> None:
-    """Of those that the test of lists opens in their list."""
+    """Among the ones that the test of lists opens in their list."""
     is_shown_and_does_nothing(under_attack, name)
 
 
 def forget(under: Attacked) -> None:
-    """What one item did is not held against the next one."""
+    """The fault of one item is not held against the next one."""
     for each in (under.seen.dialogs, under.seen.said, under.seen.foreign, under.watched.elsewhere):
         each.clear()
     under.watched.errors.clear()

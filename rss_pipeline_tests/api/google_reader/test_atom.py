@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 
 from rss_pipeline.api.google_reader.listings import atom_document
-from rss_pipeline.api.google_reader.streams import FeedStream
+from rss_pipeline.api.google_reader.parameters import FeedStream
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline_tests.api.google_reader.test_entries import NUMBER, entry
 

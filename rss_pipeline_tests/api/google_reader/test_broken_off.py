@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from rss_pipeline.api.google_reader.named_items import WHOLE_BYTES
+from rss_pipeline.api.google_reader.listings import WHOLE_BYTES
 from rss_pipeline_tests.api.counted import failing
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import API, arrive

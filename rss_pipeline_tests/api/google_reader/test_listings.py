@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.api.google_reader.ids import long_id
+from rss_pipeline.api.google_reader.parameters import long_id
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
 from rss_pipeline_tests.storage.values import change
@@ -68,13 +68,12 @@ def test_filters_leave_out_and_demand(two: Two) -> None:
     assert ann.ids("feed/a", it=f"{STATE}/broadcast") == []
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_marking_between_two_pages_of_unread_items_loses_none(two: Two, n: int) -> None:
+def test_marking_between_two_pages_of_unread_items_loses_none(two: Two) -> None:
     """By an offset, miniflux shows 5 of 8 and FreshRSS 7 of 8."""
     numbers = arrive(two.database, "a", *(f"p{n}" for n in range(8)))
     wanted = set(numbers) | set(two.a) | set(two.shared)
     seen: set[int] = set()
-    params: dict[str, Any] = {"s": ALL, "xt": f"{STATE}/read", "n": n}
+    params: dict[str, Any] = {"s": ALL, "xt": f"{STATE}/read", "n": 2}
     while True:
         answer = two.ann.get("stream/items/ids", **params).json()
         page = [int(each["id"]) for each in answer["itemRefs"]]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.api.google_reader.ids import long_id
+from rss_pipeline.api.google_reader.parameters import long_id
 from rss_pipeline.reader.mark import undo_mark, undoable
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
@@ -196,7 +196,7 @@ def test_a_feed_that_was_listed_before_another_one_is_marked_up_to_its_own_listi
 def test_a_mark_of_an_app_can_be_undone_elsewhere(two: Two) -> None:
     two.ann.ids()
     mark_all(two.ann, ALL)
-    [mark] = undoable(two.ann.caller)
+    [mark] = two.ann.caller.ask(undoable(two.ann.caller.user_id, now=two.ann.caller.clock()))
     assert undo_mark(two.ann.caller, mark.id) == 5
     assert two.ann.unread() == {*two.a, *two.shared}
 

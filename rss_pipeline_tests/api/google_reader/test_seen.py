@@ -1,4 +1,4 @@
-"""What a session has been shown."""
+"""The items that a session has listed."""
 
 from rss_pipeline.api.google_reader.call import Seen
 

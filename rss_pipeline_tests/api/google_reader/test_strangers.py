@@ -34,7 +34,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "edit-tag": {"i": "1", "a": f"{STATE}/starred"},
     "mark-all-as-read": {"s": "feed/a"},
 }
-"""What each call takes, by its last part."""
+"""The parameters of each call, by its last part."""
 OPERATIONS = [
     (call, method)
     for call, by_method in CALLS.items()
@@ -85,7 +85,7 @@ CREDENTIALS: dict[str, Callable[[Two], dict[str, str]]] = {
 
 
 def seen(phone: Phone) -> list[str]:
-    """What a user sees, as far as anybody could change it."""
+    """The view of a user, as far as anyone could change it."""
     calls: tuple[tuple[str, dict[str, str]], ...] = (
         ("subscription/list", {}),
         ("tag/list", {}),

@@ -1,10 +1,10 @@
-"""What subscription/edit comes to, in the forms that clients send."""
+"""The results of subscription/edit, in the forms that clients send."""
 
 import pytest
 
 from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import query_fields
-from rss_pipeline.api.google_reader.streams import FeedAddress, FeedStream
+from rss_pipeline.api.google_reader.parameters import FeedAddress, FeedStream
 from rss_pipeline.api.google_reader.subscriptions.edits import (
     FeedEdit,
     SubscriptionEdit,

@@ -1,4 +1,4 @@
-"""What edit-tag comes to, with the combinations that clients send."""
+"""The results of edit-tag, with the combinations that clients send."""
 
 import pytest
 

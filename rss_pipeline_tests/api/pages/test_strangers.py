@@ -166,7 +166,7 @@ class Unchanged:
     ann: httpx.Client
     bob: httpx.Client
     ended: httpx.Client
-    """Of a session that Ann has ended."""
+    """The token of a session that Ann has ended."""
     ids: dict[str | None, dict[str, str]]
 
     @contextmanager

@@ -82,7 +82,7 @@ def test_unlisted_feeds_are_one_line_of_status_and_go_when_it_is_confirmed(left:
 
 
 def test_a_change_that_no_sync_has_seen_yet_counts(left: DagsterPipeline, server: FeedServer) -> None:
-    """Of feeds that were taken out, of one without items, and of one that is back."""
+    """Rows of feeds that were taken out, of one without items, and of one that is back."""
     left.register(server.route("127.0.0.9", "/feed", Answer(status=404)), "dead")
     left.visit()
     left.feeds.pop()

@@ -63,7 +63,7 @@ class Home:
     server: FeedServer
     publishers: Publishers
     all_of_it: bool
-    """Whether the stages are those of `make soak`."""
+    """True for the stages of `make soak`."""
     opened: ExitStack
     browsing: ExitStack
     _ui: Desk | None = None

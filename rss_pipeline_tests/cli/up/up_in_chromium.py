@@ -1,5 +1,6 @@
-"""What a person sees and clicks in Dagster's UI: headless Chromium on a running `rss-pipeline up`. Stages of
-test_up.py.
+"""The pages and clicks of a person in Dagster's UI: headless Chromium on a running `rss-pipeline up`.
+
+Stages of test_up.py.
 
 Each says what it shows, and goes on from what those before did to the feeds. Nothing a page needs comes from
 another machine. No test is in here.
@@ -18,7 +19,7 @@ from rss_pipeline_tests.support.up import location, runs_of
 from rss_pipeline_tests.support.waiting import soon
 
 RUN_MS = 180_000
-"""How long a run may take from the click to its end, on a machine that runs other tests beside it."""
+"""The time that a run may take from the click to its end, on a machine that runs other tests beside it."""
 
 
 def the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: Desk) -> None:
@@ -209,7 +210,7 @@ def node(page: Page, name: str) -> Locator:
 
 
 def section(page: Page, title: str) -> Locator:
-    """What stands below a title."""
+    """The text below a title."""
     return page.get_by_text(title, exact=True).locator("xpath=..")
 
 
@@ -222,7 +223,7 @@ def metadata(page: Page) -> dict[str, str]:
 
 
 def line_pixels(plot: Locator) -> int:
-    """How many pixels of a plot have the colour of a line."""
+    """The number of pixels of a plot that have the colour of a line."""
     count: int = plot.evaluate(
         """canvas => { const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
         let found = 0;

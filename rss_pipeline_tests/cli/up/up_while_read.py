@@ -1,4 +1,4 @@
-"""What `rss-pipeline up` does for users who wait: one run for many clicks, and nothing lost by a kill while
+"""The work of `rss-pipeline up` for users who wait: one run for many clicks, and nothing lost by a kill while
 others read. Stages of test_up.py.
 
 No test is in here.

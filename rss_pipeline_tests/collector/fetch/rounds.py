@@ -1,4 +1,4 @@
-"""What the tests of fetching share: a clock that stands still, a pace that needs no time, one fetch.
+"""Parts that the tests of fetching share: a clock that stands still, a pace that needs no time, one fetch.
 
 No test is in here.
 """

@@ -1,4 +1,4 @@
-"""What the tests of one request share: an exchange with a server, and what its failure must be.
+"""Parts that the tests of one request share: an exchange with a server, and what its failure must be.
 
 No test is in here.
 """

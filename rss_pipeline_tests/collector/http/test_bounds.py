@@ -28,7 +28,7 @@ PACKED = gzip.compress(RSS)
 HOST, OTHER = "127.0.0.2", "127.0.0.3"
 DEADLINE = 0.5
 BUFFERED = 16_000_000
-"""What the two systems' buffers on loopback may hold beyond what we read."""
+"""The bytes that two systems' buffers on loopback may hold beyond what we read."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What headers say, as tables of what servers really send."""
+"""Values of headers, as tables of real ones."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What of a feed's access counts as secret, and where it is found again."""
+"""The parts of a feed's access that count as secret, and where it is found again."""
 
 import pytest
 

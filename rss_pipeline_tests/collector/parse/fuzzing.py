@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rss_pipeline_tests.support.examples import examples
 
 SECONDS = 5.0
-"""Of processor time, the most a case may take: they are small, and what takes long hangs."""
+"""The most processor time that a case may take: they are small, and what takes long hangs."""
 TIMES = pytest.mark.parametrize(
     "times",
     [

@@ -313,7 +313,7 @@ _json = st.recursive(
     max_leaves=10,
 )
 json_made = st.lists(_json, max_size=4)
-"""What may stand where a JSON Feed has its items."""
+"""Values in the place of a JSON Feed's items."""
 
 CONTENT_TYPES = (
     None,

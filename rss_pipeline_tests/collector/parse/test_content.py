@@ -1,4 +1,4 @@
-"""What an item says: content and summary as published, to the byte."""
+"""The text of an item: content and summary as published, to the byte."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""What identifies an item: guid, else link, else a hash, raw and never resolved."""
+"""The identity of an item: guid, else link, else a hash, raw and never resolved."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What is said of a web page that came instead of a feed: the feeds it names, for a person to register."""
+"""Sentences about a web page that came instead of a feed: the feeds it names, for a person to register."""
 
 import pytest
 

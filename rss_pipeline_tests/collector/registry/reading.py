@@ -1,4 +1,4 @@
-"""What the tests of the registry share: a text as its feeds, or as its mistakes.
+"""Parts that the tests of the registry share: a text as its feeds, or as its mistakes.
 
 No test is in here.
 """

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline_tests.collector.registry.reading import mistakes, mistakes_or_none
 
 
@@ -43,7 +44,7 @@ feed: []
         "write 5m or more, or auto",
         "line 16: feeds[5].tags: unknown key; remove it "
         "(known here: url, id, title, folder, interval, key, images, keep, max_size, enabled, allow_private, "
-        "headers, shared, streams)",
+        f"{', '.join(('headers', 'shared', *FEED_KEYS))})",
         'line 17: feeds[6].interval: "2d" is too long, '
         "each feed is visited at least once a day; write 24h or less",
         "line 18: feeds[7].url: is a list; write a single value",

@@ -1,4 +1,4 @@
-"""The HTML of items as it is shown, by way of what topics publish."""
+"""The HTML of items as it is shown, with public copies of images."""
 
 import re
 from typing import Any
@@ -6,15 +6,22 @@ from urllib.parse import urljoin
 
 import pytest
 
-from rss_pipeline.collector.sanitize.html import text_of
-from rss_pipeline.features.topics.html_cache import published_html
-from rss_pipeline_tests.features.topics.candidates import candidate, feed
+from rss_pipeline.collector.sanitize.html import safe_html, text_of, with_images
+from rss_pipeline.collector.sanitize.shown import shown_html
 from rss_pipeline_tests.support.cost import costs_less_than
 
 
-def published(html: str, *, images: dict[str, str] | None = None, **fields: Any) -> str | None:
-    found = published_html(html, candidate(1, **fields), lambda _, url: (images or {}).get(url))
-    return None if found is None else found.html
+def published(
+    html: str,
+    *,
+    images: dict[str, str] | None = None,
+    base_url: str | None = None,
+    link: str | None = "https://a.example/1",
+    feed: tuple[str | None, str] = ("https://a.example/", "https://a.example/feed.xml"),
+) -> str | None:
+    """The HTML of an item, by its own addresses and by link and URL of its feed."""
+    shown = shown_html(html, (), bases=(base_url, link, *feed))
+    return with_images(shown, lambda url: (images or {}).get(url)) if shown else None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +56,10 @@ def test_what_runs_or_loads_a_page_is_dropped_and_the_rest_stays(html: str, expe
         ({"base_url": "https://b.example/x/"}, "https://b.example/x/c?d=1&amp;e#f"),
         ({"link": "https://l.example/y/z"}, "https://l.example/y/c?d=1&amp;e#f"),
         ({"link": None}, "https://a.example/c?d=1&amp;e#f"),
-        ({"link": "http://[", "of": feed("a", link=None)}, "https://a.example/c?d=1&amp;e#f"),
+        (
+            {"link": "http://[", "feed": (None, "https://a.example/feed.xml")},
+            "https://a.example/c?d=1&amp;e#f",
+        ),
     ],
 )
 def test_links_are_absolute(fields: dict[str, Any], expected: str) -> None:
@@ -57,10 +67,8 @@ def test_links_are_absolute(fields: dict[str, Any], expected: str) -> None:
 
 
 def test_a_link_without_a_base_is_no_link() -> None:
-    source = feed("a", url="file:///feed.xml", link=None)
-    assert published('<a href="c">x</a><a href="//y.example/z">y</a>', of=source, link=None) == (
-        "<a>x</a><a>y</a>"
-    )
+    html = '<a href="c">x</a><a href="//y.example/z">y</a>'
+    assert published(html, feed=(None, "file:///feed.xml"), link=None) == "<a>x</a><a>y</a>"
 
 
 def test_archived_images_are_shown_where_they_are_public_and_the_others_where_they_are() -> None:
@@ -171,3 +179,25 @@ def test_html_with_absolute_references_only_is_cleaned_as_any_other() -> None:
     )
     assert "onclick" not in (published(own) or "")
     assert "javascript" not in (published(absolute) or "")
+
+
+_PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+@pytest.mark.parametrize(
+    ("html", "safe"),
+    [
+        (f"<p>a</p><img src='{_PNG}' alt=b>", f'<p>a</p><img src="{_PNG}" alt="b">'),
+        (f"<math><mi>x</mi></math><img src={_PNG}>", f'<math><mi>x</mi></math><img src="{_PNG}">'),
+        (f"<img src={_PNG} data-src=https://a.example/b.jpg>", '<img src="https://a.example/b.jpg">'),
+        (f"<a href={_PNG}>a</a>", "<a>a</a>"),
+        (f"<a href='\x01 d\ta\nta:text/html,b'>a</a><img src={_PNG}>", f'<a>a</a><img src="{_PNG}">'),
+        (f"<iframe src=data:text/html,a></iframe><img src={_PNG}>", f'<img src="{_PNG}">'),
+        (f"<blockquote cite={_PNG}>a</blockquote>", "<blockquote>a</blockquote>"),
+        ("<img src=data:image/svg+xml;base64,AAAA alt=a>", '<img alt="a">'),
+        ("<img src='data:image/png,<script>' alt=a>", '<img alt="a">'),
+        ("<img src='data:text/html;base64,AAAA' alt=data:image/>", '<img alt="data:image/">'),
+    ],
+)
+def test_an_image_in_its_own_address_stays_and_nothing_else_has_such_an_address(html: str, safe: str) -> None:
+    assert safe_html(html, bases=()) == safe

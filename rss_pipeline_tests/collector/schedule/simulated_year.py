@@ -31,7 +31,7 @@ Rule = Callable[[float, Sequence[float]], float]
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """What a rule came to. `waits` are seconds from an item's publication to the visit that found it."""
+    """The result of a rule. `waits` are seconds from an item's publication to the visit that found it."""
 
     requests: int = 0
     missed: int = 0

@@ -21,12 +21,13 @@ _OF_TWENTY = {SILENT: 8, DAILY: 8, OFTEN: 3, HOURLY: 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticFeed:
-    """What one feed publishes, and what it asks of those who visit it."""
+    """The items of one feed, and its limits for clients."""
 
     id: str
     kind: str
     times: Sequence[float]
-    """When items appear, ascending, in seconds since the epoch; from before the year to its end."""
+    """The instants at which items appear, ascending, in seconds since the epoch; from before the
+    year to its end."""
     length: int
     """Items a document lists: the newest."""
     max_age: int | None

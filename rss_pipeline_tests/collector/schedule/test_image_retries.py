@@ -1,4 +1,4 @@
-"""When an image is asked for again, and whose network is down."""
+"""The next request for an image, and the network that is down."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Where a feed is asked from now on: which redirects are believed, from when on, and what undoes it."""
+"""The address of a feed from now on: which redirects are believed, from when on, and what undoes it."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What benchmarks/intervals.md promises of `auto`, on some of its feeds and a third of its year:
+"""The promises of benchmarks/intervals.md for `auto`, on some of its feeds and a third of its year:
 cheaper than its peers, and sooner.
 """
 

@@ -136,7 +136,7 @@ def objects(store: ObjectStore) -> dict[str, Any]:
 
 
 def same(ours: tuple[dict[str, Any], dict[str, Any]], theirs: tuple[dict[str, Any], dict[str, Any]]) -> bool:
-    """Whether two contents are the same; told in a word, for they are megabytes."""
+    """Equal or different, in a word: the contents are megabytes."""
     return ours == theirs
 
 

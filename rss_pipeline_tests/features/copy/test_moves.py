@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.copy.service import Copied, copy
 from rss_pipeline.features.copy.sides import open_side
 from rss_pipeline.features.copy.sql import TABLES
@@ -46,7 +47,8 @@ def contents(pipeline: Pipeline) -> Contents:
 
 def fill(pipeline: Pipeline, server: FeedServer) -> None:
     """Feeds with images, a topic, and users who have read, starred and sorted at random."""
-    pipeline.topics = {"t": {"public": True, "of": ["listed"]}}
+    if any(feature.name == "topics" for feature in FEATURES):
+        pipeline.topics = {"t": {"public": True, "of": ["listed"]}}
     image = server.route("127.0.0.41", "/i/p.png", Answer(body=png(), headers={"Content-Type": "image/png"}))
     document = Answer(body=rss("p", image=image.removesuffix("/p.png")))
     pipeline.register(server.route("127.0.0.40", "/feed", document), "pictures")

@@ -55,7 +55,7 @@ def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path
 
 
 def test_topics_stay_behind_so_that_the_target_publishes_all_of_them(small: House) -> None:
-    """What is published lies in a bucket of the source, and the target may have another one."""
+    """Published topics are in a bucket of the source, and the target may have another one."""
     one = {"id": "t", "definition": "{}", "stale": 0, "published_at": AT}
     with small.side("embedded") as source:
         insert(source.database, "topics", one)

@@ -9,7 +9,7 @@ from rss_pipeline_tests.support.databases import migrated
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    """The statements are tested on all databases in storage/fleet."""
+    """The statements are tested on all databases in test_sql.py."""
     database = migrated(tmp_path / "rss.sqlite")
     yield database
     database.close()

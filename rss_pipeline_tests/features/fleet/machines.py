@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant, utc_now
-from rss_pipeline.features.fleet.machines import DEFAULT, HIGH, Fleet, Member, Seen, WorkerRun
+from rss_pipeline.features.fleet.model import DEFAULT, HIGH, Fleet, Member, Seen, WorkerRun
 from rss_pipeline.storage.database import Database
 
 NOW = datetime.fromisoformat("2026-02-18T08:30:00Z")

@@ -6,7 +6,7 @@ import pytest
 
 from rss_pipeline.errors import BrokerUnavailable
 from rss_pipeline.features.fleet import broker as servers
-from rss_pipeline.settings import FleetSettings
+from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline_tests.support.services.redis_server import AUTHORITY, PASSWORD, RedisServer
 from rss_pipeline_tests.support.up import free_port
 

@@ -7,8 +7,8 @@ import pytest
 
 from rss_pipeline.features.fleet import checks
 from rss_pipeline.features.fleet.checks import what_to_add, workers_alive
-from rss_pipeline.features.fleet.machines import Seen, WorkerRun
-from rss_pipeline.features.health import asset_checks
+from rss_pipeline.features.fleet.model import Seen, WorkerRun
+from rss_pipeline.features.health import dagster as asset_checks
 from rss_pipeline.orchestration import jobs
 from rss_pipeline_tests.features.fleet.machines import MINUTE, NOW, a_run, fleet, machine, main, seen
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from rss_pipeline.features.fleet import joining, workers
-from rss_pipeline.features.fleet.joining import KEY, code_version, mark
-from rss_pipeline.features.fleet.machines import Member
+from rss_pipeline.features.fleet import membership as joining
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.membership import KEY, code_version, mark
+from rss_pipeline.features.fleet.model import Member
 from rss_pipeline.features.health.model import SKEW_FAILURE
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase

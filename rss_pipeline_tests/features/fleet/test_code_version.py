@@ -23,7 +23,7 @@ def test_the_version_changes_with_each_file_of_the_code_and_with_nothing_else(tm
 
 
 def _version(path: Path) -> str:
-    program = "from rss_pipeline.features.fleet.joining import code_version; print(code_version())"
+    program = "from rss_pipeline.features.fleet.membership import code_version; print(code_version())"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=path,

@@ -1,4 +1,4 @@
-"""Who may join a fleet: each refusal is a sentence that says what to do, and no name has two machines."""
+"""Joining a fleet: each refusal is a sentence that says what to do, and no name has two machines."""
 
 import os
 from dataclasses import replace
@@ -8,8 +8,9 @@ import pytest
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused
-from rss_pipeline.features.fleet import joining, workers
-from rss_pipeline.features.fleet.machines import Fleet, Member
+from rss_pipeline.features.fleet import membership as joining
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.model import Fleet, Member
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.features.fleet.machines import (
     MINUTE,

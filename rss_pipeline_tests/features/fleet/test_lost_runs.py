@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.features.fleet.lost_runs import is_lost, of_dead_workers
-from rss_pipeline.features.fleet.machines import Seen
+from rss_pipeline.features.fleet.model import Seen, is_lost, of_dead_workers
 from rss_pipeline_tests.features.fleet.machines import MINUTE, NOW, SECOND, a_run, fleet, machine, main, seen
 
 RUN = a_run()

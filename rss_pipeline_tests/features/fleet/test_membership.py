@@ -7,9 +7,9 @@ import pytest
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.features.fleet import workers
-from rss_pipeline.features.fleet.lost_runs import of_dead_workers
+from rss_pipeline.features.fleet import sql as workers
 from rss_pipeline.features.fleet.membership import Membership, beating
+from rss_pipeline.features.fleet.model import of_dead_workers
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.features.fleet.machines import machine, main, put_back
 from rss_pipeline_tests.support.waiting import soon

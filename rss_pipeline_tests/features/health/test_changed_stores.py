@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.health import diagnostics
+from rss_pipeline.features.health import sql as diagnostics
 from rss_pipeline.features.health.checks import CHECKS
 from rss_pipeline.features.health.doctor import examine
 from rss_pipeline.features.health.model import Look

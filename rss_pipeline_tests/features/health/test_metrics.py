@@ -6,8 +6,8 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.health.history import JobRuns
 from rss_pipeline.features.health.metrics import FEEDS_SECONDS, ROWS_SECONDS_PAID, Metrics
-from rss_pipeline.orchestration.instance.run_times import JobRuns
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.reports.metrics import FEED_STATES, OPEN_IMAGES

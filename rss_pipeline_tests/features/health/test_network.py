@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.collector.models.feed import FeedSpec
-from rss_pipeline.features.health.doctor import examine
-from rss_pipeline.features.health.network import HOSTS, HasRoute, check_network, has_route
+from rss_pipeline.features.health.doctor import HOSTS, HasRoute, check_network, examine, has_route
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.healthy_home import healthy_home
 from rss_pipeline_tests.support.pipeline import NOON

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.fleet import workers
+from rss_pipeline.features.fleet import sql as workers
 from rss_pipeline.features.health.doctor import examine
 from rss_pipeline.features.health.model import Finding
 from rss_pipeline.storage import schema
@@ -22,7 +22,7 @@ from rss_pipeline_tests.support.services.redis_server import RedisServer
 
 @pytest.fixture
 def url(running_postgres: Postgres) -> str:
-    """Of a database with the schema."""
+    """The size of a database with the schema."""
     running_postgres.execute("postgres", "DROP DATABASE IF EXISTS examined WITH (FORCE)")
     running_postgres.create("examined")
     database = PostgresDatabase(running_postgres.url("examined"), where="examined")

@@ -20,6 +20,8 @@ from rss_pipeline.features.opml.service import (
     subscribed,
 )
 from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.feeds import feed_names, folders
+from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued
 from rss_pipeline.reader.subscribe import subscribe_address
 from rss_pipeline.reader.subscribe_many import plan_subscriptions
@@ -30,8 +32,6 @@ from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.holds import heal_wrong_clock, release_listed
 from rss_pipeline.storage.refresh.new_addresses import Queue, queue_of, read_queue
 from rss_pipeline.storage.sql import compact
-from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
-from rss_pipeline.storage.subscriptions.listing import list_names
 from rss_pipeline.storage.subscriptions.subscriptions import unsubscribe
 from rss_pipeline_tests.reader.accounts.conftest import (
     Time,
@@ -130,9 +130,9 @@ def test_a_folder_without_feeds_is_made_and_comes_out_again(ann: Caller, setting
     body = opml(outline("https://a.example/1"), '<outline text="Empty"/><outline text="AC/DC"/>')
     for added in (1, 0):
         assert import_list(ann, body, settings=settings).added == added
-        names, folders = ann.read(list_names(ann.user_id), list_folders(ann.user_id))
-        assert folder_names(folders) == ["AC\u2215DC", "Empty"]
-    exported = export_subscriptions(subscribed(names), folder_names(folders), now=NOW)
+        names, in_folders = ann.ask(together(feed_names(ann.user_id), folders(ann.user_id)))
+        assert in_folders == ["AC\u2215DC", "Empty"]
+    exported = export_subscriptions(subscribed(names), in_folders, now=NOW)
     assert b'<outline text="Empty" title="Empty" />' in exported
     assert b'<outline text="AC/DC" title="AC/DC" />' in exported
 

@@ -21,7 +21,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 HOLDS = ("hosts", "feed_holds", "image_holds")
 TABLES = ("feeds", "items", "image_tasks", "leases", "expired_items", "item_aliases", "item_versions", *HOLDS)
 BOOKKEEPING = {"images_extracted_at", "arrived"}
-"""Of an item: when a run looked for its images, and the number it got as it came in."""
+"""The instant at which a run looked for an item's images, and its arrival number."""
 TASK_BOOKKEEPING = {"created_at", "updated_at"}
 
 

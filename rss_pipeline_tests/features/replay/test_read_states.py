@@ -1,10 +1,9 @@
-"""What users have read and starred, after a replay: the same, item by item."""
+"""Read states and stars after a replay: the same, item by item."""
 
 import pytest
 
 from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Page, Scope, Shown
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
 from rss_pipeline_tests.features.replay.replays import replayed
 from rss_pipeline_tests.features.replay.yesterdays_parser import poll_with_worse_parser

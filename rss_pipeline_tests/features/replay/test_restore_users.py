@@ -1,4 +1,4 @@
-"""What users have comes back with a lost database: feeds, folders, read states, stars; no more than that."""
+"""The users' part comes back with a lost database: feeds, folders, read states, stars; no more than that."""
 
 import gzip
 import json

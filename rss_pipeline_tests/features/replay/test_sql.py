@@ -1,4 +1,4 @@
-"""What a replay writes: items that are missing, once; repairs, with the old version kept; nothing else."""
+"""The rows that a replay writes: missing items, once; repairs, with the old version kept; nothing else."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -10,8 +10,13 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import Item, item_id
 from rss_pipeline.features.replay import sql as replay
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
+from rss_pipeline.storage.database import (
+    MAX_PARAMETER_BYTES,
+    Database,
+    Row,
+)
 from rss_pipeline.storage.items import items
+from rss_pipeline_tests.storage.items.test_items import put, row_of
 from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,
@@ -202,3 +207,16 @@ def test_items_whose_images_nobody_looked_for_are_found_by_their_backup(known: D
     assert replay.without_images(known, "a", fetched_at=NOW + HOUR, backup_key="another") == (
         item_id("a", "3"),
     )
+
+
+def test_a_row_with_a_large_text_is_written_again_and_kept_as_a_version(database: Database) -> None:
+    """Whatever else is written of it later meets no limit of a row that it had not before."""
+    register(database, spec("a"))
+    put(database, item("1", content_html="x" * 5_000_000))
+    database.query("UPDATE items SET images_extracted_at = NULL, backup_key = 'k'")
+    row = [row_of(database, "1")[name] for name in items.COLUMNS]
+    row[items.COLUMNS.index("title")] = "Another"
+    assert replay.repair(database, [row], feed_id="a", backup_key="k", now=NOW) == (row[0],)
+    [kept] = database.query("SELECT title, length(content_html) AS size FROM item_versions").rows
+    assert kept["title"] == "Title 1"
+    assert kept["size"] > 1_900_000

@@ -132,7 +132,7 @@ def poll_anew(pipeline: Pipeline, server: FeedServer) -> None:
 
 
 def is_clean(pipeline: Pipeline, server: FeedServer) -> None:
-    """What was due is gone and nothing else is; it stays gone, though its feeds still list it."""
+    """Items that were due are gone and nothing else is; it stays gone, though its feeds still list it."""
     for _ in range(2):
         for id in ("one", "two"):
             assert pipeline.guids(id) == sorted(NEW)

@@ -25,6 +25,7 @@ from rss_pipeline_tests.features.retention.archive import (
 )
 from rss_pipeline_tests.features.retention.stocked import pipeline, stocked
 from rss_pipeline_tests.pipeline.images.images_of_feeds import document
+from rss_pipeline_tests.pipeline.session.test_leftovers import holding, kill
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
@@ -268,3 +269,13 @@ def test_what_a_killed_clean_removed_counts_for_the_next_one(pipeline: Pipeline,
     with pytest.raises(CleanRefused, match="were removed in the last 24 hours"):
         cleaned(pipeline)
     assert len(pipeline.rows("SELECT id FROM items")) == left
+
+
+@pytest.mark.slow
+def test_a_clean_removes_what_a_killed_process_left_and_a_dry_run_does_not(pipeline: Pipeline) -> None:
+    with holding(pipeline) as (process, left):
+        kill(process)
+        dry = cleaned(pipeline, dry_run=True)
+        assert [folder.is_dir() for folder in left] == [True, True]
+        assert (dry.leftovers, cleaned(pipeline).leftovers) == (1, 1)
+        assert [folder.exists() for folder in left] == [False, False]

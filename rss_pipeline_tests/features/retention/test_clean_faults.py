@@ -38,8 +38,8 @@ from rss_pipeline_tests.features.retention.archive import (
     stock,
     visited,
 )
-from rss_pipeline_tests.features.retention.faulty_stores import Calls, FaultyDatabase, FaultyObjects, Refusing
 from rss_pipeline_tests.features.retention.stocked import pipeline, stocked
+from rss_pipeline_tests.support.faulty_stores import Calls, FaultyDatabase, FaultyObjects, Refusing
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
 from rss_pipeline_tests.support.prepared import Prepared, PreparedProcess
 from rss_pipeline_tests.support.server import FeedServer

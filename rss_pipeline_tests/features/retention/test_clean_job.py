@@ -14,8 +14,9 @@ from rss_pipeline.features.retention.dagster import CLEAN_STORE
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 from rss_pipeline_tests.features.retention.archive import NEW, put_backups, stock, visited
-from rss_pipeline_tests.features.retention.faulty_stores import Calls, FaultyObjects, Refusing
+from rss_pipeline_tests.orchestration.runs.test_red_runs import assert_first, launched, without_database
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.faulty_stores import Calls, FaultyObjects, Refusing
 from rss_pipeline_tests.support.server import FeedServer
 
 
@@ -99,3 +100,8 @@ def test_a_run_that_would_remove_what_a_wrong_clock_makes_old_is_red_until_it_is
     confirmed = {"ops": {"clean": {"config": {"yes": True}}}}
     assert job.execute_in_process(instance=stocked.instance, run_config=confirmed).success
     assert stocked.guids("one") == sorted(NEW)
+
+
+def test_a_database_that_cannot_be_opened_is_the_first_word_of_the_run(pipeline: DagsterPipeline) -> None:
+    path = without_database(pipeline)
+    assert_first(pipeline, launched(pipeline, CLEAN_STORE), f"{path}: unable to open database file")

@@ -42,7 +42,7 @@ def schedule(pipeline: DagsterPipeline, name: str) -> dg.ScheduleDefinition:
 
 
 def ticks(schedule: dg.ScheduleDefinition, since: datetime, count: int) -> list[datetime]:
-    """When Dagster's daemon would evaluate it."""
+    """The instant at which Dagster's daemon would evaluate it."""
     found = schedule_execution_time_iterator(
         since.timestamp(), schedule.cron_schedule, schedule.execution_timezone
     )

@@ -23,7 +23,7 @@ from rss_pipeline_tests.support.pipeline import NOON
 FEEDS = 20
 IMAGES = 3
 MEMORY_BYTES = 40_000_000
-"""What a clean may add to the process, however much there is to remove."""
+"""The memory that a clean may add to the process, however much there is to remove."""
 
 
 @pytest.mark.parametrize(

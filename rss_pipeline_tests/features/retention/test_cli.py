@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline_tests.features.retention.archive import let_visited, stock
-from rss_pipeline_tests.features.retention.faulty_stores import Refusing
+from rss_pipeline_tests.support.faulty_stores import Refusing
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import FeedServer
 

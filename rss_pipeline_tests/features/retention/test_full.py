@@ -20,7 +20,7 @@ from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline_tests.features.retention.archive import NEW, OLD, age, cleaned, is_sound, stock
-from rss_pipeline_tests.features.topics.stored import set_topics, topic
+from rss_pipeline_tests.pipeline.images.test_places import FullForKeys, collect, installation, keys
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -121,7 +121,9 @@ def test_a_full_database_can_be_cleaned_and_forgets_a_feed_and_no_poll_brings_an
     third = server.route("127.0.0.9", "/feed", Answer(body=rss(*(f"{n}" * 200 for n in range(40)))))
     place.register(third, "three")
     place.poll(all_feeds=True)
-    set_topics(place.database, topic("t", "three"))
+    # As a sync does with a topic of feeds.yaml.
+    place.database.query("INSERT INTO topics (id, definition, stale_at) VALUES ('t', '{}', '2026')")
+    place.database.query("INSERT INTO topic_members (topic_id, feed_id) VALUES ('t', 'three')")
     database = place.database if not place.settings.pays_by_row else SaysFull(place.database)
     with full(place, request):
         assert refuses(database)
@@ -213,3 +215,15 @@ def test_a_postgres_on_a_disk_without_a_free_page_can_be_cleaned_and_forgets_a_f
         assert place.guids("two") == sorted([*NEW, "newest"])
         assert place.guids("three") == sorted([*old[20:], *NEW, "newest"]), "nothing is back"
         place.close()
+
+
+def test_images_that_cannot_move_in_a_full_database_stay_readable(tmp_path: Path, server: FeedServer) -> None:
+    pipeline = installation(tmp_path, server, objects_public_url=server.url("127.0.0.50", "").rstrip("/"))
+    collect(pipeline, server, "a", "b")
+    pipeline.database.query("UPDATE feeds SET needs_access = 1")
+    cleaned(pipeline, database=FullForKeys(pipeline.database))
+    assert [row["r2_key"].split("/")[0] for row in keys(pipeline)] == ["images", "images"]
+    assert all(pipeline.objects.get(row["r2_key"]) for row in keys(pipeline))
+    cleaned(pipeline)
+    assert {row["r2_key"].split("/")[0] for row in keys(pipeline)} == {"private-images"}
+    pipeline.close()

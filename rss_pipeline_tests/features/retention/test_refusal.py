@@ -1,4 +1,4 @@
-"""When a clean removes nothing until a person confirms it. The cleans are in test_wrong_clock.py."""
+"""Cleans that remove nothing until a person confirms it. The cleans are in test_wrong_clock.py."""
 
 from dataclasses import replace
 from datetime import date, datetime, timedelta

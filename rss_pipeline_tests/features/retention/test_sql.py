@@ -21,7 +21,14 @@ from rss_pipeline.storage.backups.expiry import BackupAges, Expire, Renew, due_b
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.subscriptions.chosen import Filter
+from rss_pipeline.storage.subscriptions.states import star_items
+from rss_pipeline_tests.storage.subscriptions.conftest import two
+from rss_pipeline_tests.storage.subscriptions.readers import arrive, chosen, guids
+from rss_pipeline_tests.storage.subscriptions.readers import subscribe as subscribed
 from rss_pipeline_tests.storage.values import NOW, change, item, register, spec, visit
+
+__all__ = ["two"]
 
 DAY = timedelta(days=1)
 
@@ -329,3 +336,21 @@ def test_needed_backups_names_every_feed_and_its_newest_item_s_backup(
     assert expiry.needed_backups(database) == {
         "a": f"backups/a/{instant(NOW)}.xml", "b": None, "c": None
     }  # fmt: skip
+
+
+def test_an_item_that_somebody_starred_is_not_retired(two: Database) -> None:
+    subscribed(two, "ann", "a")
+    arrive(two, "a", "1", "2")
+    two.batch(star_items("ann", chosen(two, "a", ["1"]), at=NOW))
+    change(two, "UPDATE items SET arrived = arrived - 31536000000000")
+    change(two, "UPDATE item_states SET arrived = arrived - 31536000000000")
+    due = {
+        guid
+        for slice in retention.due_slices(two, NOW + timedelta(days=400), keep_days=1)
+        for id in slice.items
+        for guid in [row["guid"] for row in two.query("SELECT guid FROM items WHERE id = ?", [id]).rows]
+    }
+    assert due == {"2"}
+    ids = [row["id"] for row in two.query("SELECT id FROM items").rows]
+    assert len(retention.retire(two, ids, [])) == 1, "starred after the list of due items was read"
+    assert guids(two, "ann", Filter()) == ["1"]

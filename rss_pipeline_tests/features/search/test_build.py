@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.replay import sql as replay
-from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.features.search import build, index_file, sql, writing
 from rss_pipeline.features.search.build import Done, bring_up_to_date, is_behind
 from rss_pipeline.features.search.index_file import SLOTS, SearchUnavailable, open_to_read, open_to_write
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import items
 from rss_pipeline_tests.features.search.conftest import Library, new_library
-from rss_pipeline_tests.storage.values import NOW, change, item
+from rss_pipeline_tests.storage.values import NOW, change, item, retire
 from rss_pipeline_tests.support.databases import migrated
 
 
 def repair(library: Library, feed: str, guid: str, content: str, *, minutes: int = 1) -> None:
     """Rewrite an item, as `replay --repair` does."""
+    replay = pytest.importorskip("rss_pipeline.features.replay.sql")
     [row] = library.database.query("SELECT backup_key FROM items WHERE guid = ?", [guid]).rows
     known = items.known_rows(items.item_rows(feed, [item(guid, content_html=content)], fetched_at=NOW))
     at = NOW + timedelta(minutes=minutes)
@@ -117,7 +116,7 @@ def test_what_retention_removed_is_not_shown_and_leaves_the_index(library: Libra
         library.arrive("news", guid, "word")
     library.index()
     [row] = library.database.query("SELECT id FROM items WHERE guid = '2'").rows
-    assert retention.retire(library.database, [row["id"]], []) == (row["id"],)
+    retire(library.database, row["id"])
     assert library.found("word") == ["3", "1"]
     assert documents_of(library) == 3
     assert bring_up_to_date(library.file, library.database, now=NOW + timedelta(days=2)).dropped == 1
@@ -150,6 +149,7 @@ def test_a_forgotten_feed_leaves_the_index(library: Library) -> None:
 
 
 def test_items_that_a_replay_brings_in_are_found(library: Library) -> None:
+    replay = pytest.importorskip("rss_pipeline.features.replay.sql")
     library.arrive("news", "1", "word")
     library.index()
     chunks = list(

@@ -27,7 +27,7 @@ MINE, OTHERS = ("a", "b", "c"), "other"
 
 @dataclass(frozen=True)
 class Stored:
-    """What is stored of an item."""
+    """The stored parts of an item."""
 
     feed: str
     published: datetime

@@ -8,13 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import FeedHeader, Item, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.features.streams import sql as streams
-from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
-from rss_pipeline.features.topics import topics
-from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.features.streams import states
+from rss_pipeline.features.streams.model import FieldSelector, StreamsOfDocument, StreamSpec, streams_to_json
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.storage.values import NOW, claim_one, closing, inserts, response
 
@@ -25,14 +26,27 @@ def by(author: str) -> FieldSelector:
     return FieldSelector(author=(author,))
 
 
-def stream_specs(**selectors: FieldSelector | str) -> tuple[StreamSpec, ...]:
-    return tuple(StreamSpec(name=name, selector=selector) for name, selector in selectors.items())
+def keys(*streams: StreamSpec) -> dict[str, str]:
+    """The keys of a feed with these streams."""
+    text = streams_to_json(streams)
+    return {} if text is None else {"streams": text}
+
+
+def stream_keys(**selectors: FieldSelector | str) -> dict[str, str]:
+    """The keys of a feed with streams of these names."""
+    return keys(*(StreamSpec(name=name, selector=selector) for name, selector in selectors.items()))
 
 
 def parsed(
-    some: Sequence[Item], members: Mapping[str, Iterable[str]], *, at: datetime = NOW, **fields: Any
+    some: Sequence[Item],
+    members: Mapping[str, Iterable[str]],
+    *,
+    at: datetime = NOW,
+    cut_off: bool = False,
+    **found: Any,
 ) -> Parsed:
     """A document of the feed `a` with these items; `members` are guids by the name of the stream."""
+    ids = {name: tuple(item_id("a", guid) for guid in guids) for name, guids in members.items()}
     return Parsed(
         document=Document(response=response(at=at), path=Path("body"), body_bytes=9, content_hash="hash"),
         path=Path("rows"),
@@ -41,12 +55,8 @@ def parsed(
         duplicate_guids=0,
         dropped_items=0,
         bad_dates=(),
-        **{
-            "stream_members": {
-                name: tuple(item_id("a", guid) for guid in guids) for name, guids in members.items()
-            },
-            **fields,
-        },
+        cut_off=cut_off,
+        parts={"streams": StreamsOfDocument(members=ids, **found)},
     )
 
 
@@ -80,13 +90,13 @@ def rows(database: Database) -> dict[str, list[str]]:
     return found
 
 
-def state(database: Database, name: str = "jane") -> streams.StreamState:
-    return {each.name: each for each in streams.stream_states(database, "a")}[name]
+def state(database: Database, name: str = "jane") -> states.StreamState:
+    return {each.name: each for each in states.stream_states(database, "a")}[name]
 
 
 def with_topic(database: Database, *of: str) -> None:
-    topic = TopicSpec(id="t", of=tuple(map(Member.of, of)))
-    topics.apply(database, topics.topic_changes([topic], database.batch([topics.STORED_TOPICS])[0].rows))
+    stored = pytest.importorskip("rss_pipeline_tests.features.topics.stored")
+    stored.set_topics(database, stored.topic("t", *of))
     published(database)
 
 

@@ -3,8 +3,7 @@
 import pytest
 from lxml import etree
 
-from rss_pipeline.features.streams.check import xpath_mistake
-from rss_pipeline.features.streams.prefixes import ATOM, PREFIXES, RSS1, without_prefixes
+from rss_pipeline.features.streams.expression import ATOM, PREFIXES, RSS1, without_prefixes, xpath_mistake
 
 
 @pytest.mark.parametrize(

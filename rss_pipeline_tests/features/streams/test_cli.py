@@ -1,6 +1,7 @@
 """The command `streams`: what a feed can be split by, what its streams select, and YAML to paste."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.features.streams.refresh import refresh
+from rss_pipeline.features.streams.service import refresh
+from rss_pipeline_tests.cli.test_terminal import CONTROLS, HOSTILE
+from rss_pipeline_tests.cli.test_without_dagster import collect, without_dagster
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -119,6 +123,7 @@ def test_an_xpath_is_judged_by_documents_and_by_a_replay(invoke: Any, shared: Pi
     assert json.loads(invoke("streams", "idol", "--json").stdout)["streams"][0]["items"] is None
     shared.poll(all_feeds=True)
     assert "run `rss-pipeline replay idol` to judge stored items" in invoke("streams", "idol").stdout
+    pytest.importorskip("rss_pipeline.features.replay")
     assert invoke("replay", "idol").exit_code == 0
     found = json.loads(invoke("streams", "idol", "--json").stdout)
     assert (found["streams"][0]["items"], found["unmatched"]) == (3, 9)
@@ -223,3 +228,26 @@ def test_items_and_exports_of_a_stream_have_its_items_only(invoke: Any, shared: 
     result = invoke("items", "idol/nothing")
     assert result.exit_code == 1
     assert "no stream 'nothing'; it has empty, other, some" in result.stderr
+
+
+def test_it_prints_no_control_character_or_line_of_a_publisher(
+    invoke: Any, pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "2000")
+    authors = [{"name": HOSTILE}, {"name": f"{HOSTILE} too"}]
+    item = {"id": HOSTILE, "title": HOSTILE, "content_html": HOSTILE, "authors": authors, "tags": [HOSTILE]}
+    document = {"version": "https://jsonfeed.org/version/1.1", "title": HOSTILE, "items": [item]}
+    url = server.route("127.0.0.2", "/feed", Answer(body=json.dumps(document).encode()))
+    pipeline.register(url, "stored")
+    pipeline.poll()
+    for more in ([], ["--json"]):
+        output = invoke("streams", "stored", *more).output
+        assert output.strip()
+        assert CONTROLS.findall(output) == []
+        assert not re.search(r"^\s{0,4}FORGED", output, re.MULTILINE), output
+
+
+def test_it_loads_no_dagster(dagster_pipeline: DagsterPipeline, server: FeedServer) -> None:
+    collect(dagster_pipeline, server)
+    [said] = without_dagster(dagster_pipeline, [("streams", "news")])
+    assert (said.code, "no streams" in said.text) == (0, True), said.text

@@ -12,8 +12,7 @@ import pytest
 
 from rss_pipeline.collector.models.item import ItemTree
 from rss_pipeline.collector.parse.document import parse_feed
-from rss_pipeline.features.streams.forked import selected_items
-from rss_pipeline.features.streams.xpath import SelectableItems
+from rss_pipeline.features.streams.xpath import SelectableItems, selected_items
 from rss_pipeline_tests.collector.parse.documents import NOW, URL, rss
 from rss_pipeline_tests.support.waiting import soon
 

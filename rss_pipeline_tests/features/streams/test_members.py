@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.features.streams.refresh import refresh
-from rss_pipeline.features.streams.sql import StreamState, stream_states
+from rss_pipeline.features.streams.service import refresh
+from rss_pipeline.features.streams.states import StreamState, stream_states
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Result, Statement
-from rss_pipeline_tests.features.replay.replays import all_rows, drop_database, replayed, restored
 from rss_pipeline_tests.pipeline.visits.test_identify import document, retire
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
@@ -74,6 +73,24 @@ def test_items_that_are_stored_under_another_guid_are_members_by_that(
     assert len(pipeline.items("feed")) == 2
 
 
+def test_items_stay_members_when_their_publisher_rewrites_their_guids(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    def served(guids: str, *numbers: int) -> bytes:
+        listed = "".join(
+            f"<item><guid isPermaLink='false'>{guids}-{n}</guid><link>http://e.example/{n}</link>"
+            f"<title>Title {n}</title><pubDate>{n:02} Jan 2026 08:00:00 GMT</pubDate></item>"
+            for n in numbers
+        )
+        return f"<rss version='2.0'><channel><title>T</title>{listed}</channel></rss>".encode()
+
+    path = "//item[contains(title, '2')]"
+    feed = Feed(pipeline, server, served("old", 1, 2, 3, 4), ones=titled("*1*"), path=path)
+    feed.publish(served("new", 10, 4, 3, 2, 1))
+    assert feed.members() == {"ones": ["Title 1", "Title 10"], "path": ["Title 2"]}
+    assert pipeline.guids("feed") == ["new-10", "old-1", "old-2", "old-3", "old-4"]
+
+
 def test_retired_items_and_those_beyond_the_day_are_no_members(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -98,6 +115,14 @@ def test_a_document_without_changes_writes_nothing_of_streams(pipeline: Pipeline
     feed.publish(rss("1", "2", "3"), database=watched)
     assert {"put items into streams", "note streams"} <= set(names)
     assert feed.members()["path"] == ["Title of 1", "Title of 2", "Title of 3"]
+
+
+def test_a_feed_without_streams_costs_no_statement(pipeline: Pipeline, server: FeedServer) -> None:
+    feed = Feed(pipeline, server, rss("1"))
+    names: list[str] = []
+    feed.publish(rss("1", "2"), database=lambda: Watching(connect(pipeline.settings), names))
+    assert "insert items" in names
+    assert not {name for name in names if "stream" in name}
 
 
 @pytest.mark.slow
@@ -127,6 +152,10 @@ def test_a_poll_that_is_killed_at_any_call_is_completed_by_the_next(
     assert len(calls) > 5
 
 
+def replays() -> Any:
+    return pytest.importorskip("rss_pipeline_tests.features.replay.replays")
+
+
 class TestReplay:
     def test_stored_items_are_judged_by_a_new_xpath(self, pipeline: Pipeline, server: FeedServer) -> None:
         feed = Feed(pipeline, server, rss("1", "2"))
@@ -137,11 +166,11 @@ class TestReplay:
             {},
             "selector changed; run `rss-pipeline replay feed` to judge stored items",
         )
-        before = all_rows(pipeline)
-        replayed(pipeline, dry_run=True)
-        assert (all_rows(pipeline), feed.members()) == (before, {})
+        before = replays().all_rows(pipeline)
+        replays().replayed(pipeline, dry_run=True)
+        assert (replays().all_rows(pipeline), feed.members()) == (before, {})
         assert feed.state("path").note is not None
-        replayed(pipeline)
+        replays().replayed(pipeline)
         assert feed.members() == {"path": ["Title of 1", "Title of 3"]}
         assert feed.state("path").note is None
         assert feed.state("path").matched_at is not None
@@ -157,7 +186,7 @@ class TestReplay:
         assert wanted == {"one": titles, "path": titles}
         for repair in (False, True):
             pipeline.database.query("DELETE FROM item_streams")
-            replayed(pipeline, repair=repair)
+            replays().replayed(pipeline, repair=repair)
             assert feed.members() == wanted
 
     @pytest.mark.slow
@@ -166,12 +195,12 @@ class TestReplay:
     ) -> None:
         feed = Feed(pipeline, server, rss(*map(str, range(2_000))))
         feed.select(path=SLOW, title="//item[title='Title of 7']")
-        replayed(pipeline)
+        replays().replayed(pipeline)
         assert feed.state("path").note is not None
         assert "took longer than 2 s" in (feed.state("path").warning or "")
         feed.select(path="//item[title='Title of 8']", title="//item[title='Title of 7']")
         assert feed.state("path").warning is None
-        replayed(pipeline)
+        replays().replayed(pipeline)
         assert feed.members() == {"path": ["Title of 8"], "title": ["Title of 7"]}
         assert [feed.state(name).note for name in ("path", "title")] == [None, None]
 
@@ -187,7 +216,7 @@ class TestReplay:
 
         real = pipeline.database
         pipeline.database = Watching(real, [], before="insert replayed items", act=change)
-        replayed(pipeline)
+        replays().replayed(pipeline)
         pipeline.database = real
         refresh(real)
         assert feed.members() == {"one": ["Title of 2"], "two": ["Title of 2"]}
@@ -197,8 +226,8 @@ class TestReplay:
         feed.publish(rss("2", "3"))
         wanted = feed.members()
         assert wanted == {"one": ["Title of 1"], "path": ["Title of 2"]}
-        drop_database(pipeline)
-        restored(pipeline)
+        replays().drop_database(pipeline)
+        replays().restored(pipeline)
         assert feed.members() == wanted
         assert feed.state("path").note is None
         refresh(pipeline.database)

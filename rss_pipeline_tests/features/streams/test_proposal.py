@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.collector.registry.load import parse_registry
-from rss_pipeline.features.streams.fields import FieldMatcher
-from rss_pipeline.features.streams.model import StreamSpec
-from rss_pipeline.features.streams.proposal import MOST, Counted, Tally, as_yaml, proposed_streams
+from rss_pipeline.features.streams.model import FieldMatcher, StreamSpec, streams_of
+from rss_pipeline.features.streams.survey import MOST, Counted, Tally, as_yaml, proposed_streams
 
 FEED = "feeds:\n  - url: https://a.example/feed\n    id: a\n"
 
@@ -26,7 +25,7 @@ def names(*authors: str, taken: tuple[str, ...] = ()) -> list[str]:
 def pasted(block: str) -> tuple[StreamSpec, ...]:
     """The streams of feeds.yaml with this block below its feed; the terminal may have changed it."""
     lines = "\n".join(one_line(line) for line in block.split("\n"))
-    return parse_registry(f"{FEED}{lines}\n", path=Path("feeds.yaml"), environ={}).feeds[0].streams
+    return streams_of(parse_registry(f"{FEED}{lines}\n", path=Path("feeds.yaml"), environ={}).feeds[0])
 
 
 def test_names_are_the_letters_of_the_authors_and_unique() -> None:

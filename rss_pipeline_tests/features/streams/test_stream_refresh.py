@@ -6,21 +6,17 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.features.streams import sql as streams
+from rss_pipeline.features.streams import sql, states
 from rss_pipeline.features.streams.model import FieldSelector
-from rss_pipeline.features.streams.refresh import Refreshed, refresh
+from rss_pipeline.features.streams.service import Refreshed, refresh
 from rss_pipeline.storage.database import Database, Result, Statement
-from rss_pipeline.storage.items import members, unjudged
 from rss_pipeline_tests.features.streams.stream_documents import (
     JANE,
     by,
-    is_stale,
-    published,
     rows,
     state,
     store,
-    stream_specs,
-    with_topic,
+    stream_keys,
 )
 from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, change, claim_one, item, register, spec, visit
 
@@ -46,7 +42,7 @@ class TestRefresh:
         return database
 
     def register(self, database: Database, **selectors: FieldSelector | str) -> None:
-        register(database, spec("a", streams=stream_specs(**selectors)), spec("b"), now=NOW + DAY)
+        register(database, spec("a", feature_keys=stream_keys(**selectors)), spec("b"), now=NOW + DAY)
 
     def test_a_new_stream_has_all_stored_items_that_match(self, known: Database) -> None:
         self.register(known, jane=JANE, bob=by("bob"), news=FieldSelector(category=("new*",)), nobody=by("x"))
@@ -62,13 +58,13 @@ class TestRefresh:
         self.register(known, one=JANE, other=by("bob"))
         refresh(known)
         self.register(known, one=by("bob"), other=by("bob"))
-        assert [each.is_judged for each in streams.stream_states(known)] == [False, True]
+        assert [each.is_judged for each in states.stream_states(known)] == [False, True]
         assert refresh(known) == Refreshed(keys=("a/one",), items=5)
         assert rows(known) == {"one": ["3", "4"], "other": ["3", "4"]}
 
     def test_only_these_feeds_if_some_are_named(self, known: Database) -> None:
-        jane = stream_specs(jane=JANE)
-        register(known, spec("a", streams=jane), spec("b", streams=jane))
+        jane = stream_keys(jane=JANE)
+        register(known, spec("a", feature_keys=jane), spec("b", feature_keys=jane))
         assert refresh(known, ["b", "no-such-feed"]) == Refreshed(keys=("b/jane",), items=1)
         assert refresh(known, []) == Refreshed()
         assert refresh(known) == Refreshed(keys=("a/jane",), items=5)
@@ -118,35 +114,22 @@ class TestRefresh:
         assert rows(known) == {"one": ["3", "4"]}
         assert state(known, "one").note is None
 
-    def test_a_topic_is_stale_only_if_members_changed(self, known: Database) -> None:
-        self.register(known, jane=JANE)
-        refresh(known)
-        with_topic(known, "a/jane")
-        self.register(known, jane=by("JANE"))
-        published(known)
-        refresh(known)
-        assert not is_stale(known)
-        self.register(known, jane=by("bob"))
-        published(known)
-        refresh(known)
-        assert is_stale(known)
-
     def test_a_first_document_judges_all_there_is(self, database: Database) -> None:
-        register(database, spec("a", streams=stream_specs(jane=JANE, path="//item", slow="//x")))
-        store(database, [item("1")], {"jane": ["1"], "path": []}, stream_errors={"slow": "slow"})
-        assert [each.is_judged for each in streams.stream_states(database)] == [True, True, False]
+        register(database, spec("a", feature_keys=stream_keys(jane=JANE, path="//item", slow="//x")))
+        store(database, [item("1")], {"jane": ["1"], "path": []}, errors={"slow": "slow"})
+        assert [each.is_judged for each in states.stream_states(database)] == [True, True, False]
         assert refresh(database) == Refreshed()
 
     def test_many_items_are_judged_in_pages(self, known: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(unjudged, "_PAGE_ITEMS", 2)
-        monkeypatch.setattr(members, "_PIECE_BYTES", 50)
+        monkeypatch.setattr(sql, "_PAGE_ITEMS", 2)
+        monkeypatch.setattr(sql, "_PIECE_BYTES", 50)
         change(known, "UPDATE items SET title = ? WHERE guid = '2'", "x" * 1_200_000)
         self.register(known, jane=JANE)
         assert refresh(known) == Refreshed(keys=("a/jane",), items=5)
         assert rows(known) == {"jane": ["1", "2", "3"]}
 
     def test_killed_anywhere_it_is_done_again(self, known: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(unjudged, "_PAGE_ITEMS", 2)
+        monkeypatch.setattr(sql, "_PAGE_ITEMS", 2)
         self.register(known, jane=by("x*"), gone=JANE)
         refresh(known)
         self.register(known, jane=JANE)
@@ -166,7 +149,7 @@ class TestRefresh:
     def test_a_refresh_by_a_selector_that_changes_under_it_writes_nothing_more(
         self, known: Database, monkeypatch: pytest.MonkeyPatch, is_done_by_another: bool
     ) -> None:
-        monkeypatch.setattr(unjudged, "_PAGE_ITEMS", 1)
+        monkeypatch.setattr(sql, "_PAGE_ITEMS", 1)
         self.register(known, one=JANE)
 
         def change_it() -> None:

@@ -267,7 +267,7 @@ def test_what_is_selected_outside_of_items_selects_none() -> None:
 
 @pytest.mark.slow
 def test_items_that_are_dropped_or_come_again_belong_to_no_stream() -> None:
-    """Of two items with a guid the first is stored: the second's author would be told of the wrong one."""
+    """The first of two items with one guid is stored: the second one's author belongs to the other."""
     feed = read(
         rss(
             "<item><guid>1</guid><dc:creator>A</dc:creator></item><item><guid>1</guid><dc:creator>B</dc:creator></item>"

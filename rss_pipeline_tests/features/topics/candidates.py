@@ -7,9 +7,10 @@ from uuid import UUID
 
 from lxml import etree
 
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.features.topics.documents import Documents, build
-from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.features.topics.values import Candidate, PublicUrls, SourceFeed
 from rss_pipeline_tests.features.topics.json_feed_rules import violations
 

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.topics.candidates import read_chosen, with_texts
 from rss_pipeline.features.topics.choice import Chosen, choose
-from rss_pipeline.features.topics.model import Member, TopicSpec
+from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.features.topics.values import Candidate, SourceFeed
 from rss_pipeline.storage.database import Database, Result, Row, Statement, Value
-from rss_pipeline_tests.features.topics.stored import FIRST, add_feeds, add_items, item, topic
+from rss_pipeline_tests.features.topics.stored import topic
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 
 START = datetime.fromisoformat(FIRST)
 
@@ -47,7 +49,7 @@ class Counting:
 
 
 def read(database: Database, spec: TopicSpec) -> list[Chosen]:
-    """What a topic shows, with its texts."""
+    """The items of a topic, with their texts."""
     return list(with_texts(database, spec, read_chosen(database, spec)))
 
 
@@ -161,7 +163,7 @@ def test_of_many_items_few_are_read(pipeline: Pipeline) -> None:
 
 
 def test_an_index_leads_to_the_newest_items(pipeline: Pipeline) -> None:
-    from rss_pipeline.storage.items.members import Wanted, places
+    from rss_pipeline.features.topics.candidates import Wanted, places
 
     wanted = [Wanted(index=n, member=Member.of(of)) for n, of in enumerate(("a", "a/s"))]
     for statement, index in zip(places(wanted, 10), ("items_age", "PRIMARY KEY"), strict=True):

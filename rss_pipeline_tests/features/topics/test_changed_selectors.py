@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rss_pipeline.features.streams.sql import StreamState, stream_states
+from rss_pipeline.features.streams.states import StreamState, stream_states
 from rss_pipeline.features.topics.publish import Stores, publish
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

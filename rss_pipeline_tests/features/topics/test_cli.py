@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
-from rss_pipeline_tests.features.topics.stored import add_feeds, add_items, item, set_topics, topic
+from rss_pipeline_tests.features.topics.stored import set_topics, topic
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 
 @pytest.fixture

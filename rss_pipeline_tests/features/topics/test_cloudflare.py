@@ -9,15 +9,16 @@ from uuid import UUID
 import pytest
 
 from rss_pipeline.features.health.stores import check_topics_store
-from rss_pipeline.features.topics.publications import set_installation
 from rss_pipeline.features.topics.publish import Stores, publish
+from rss_pipeline.features.topics.sql import set_installation
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.backends.s3.backend import R2Backend
-from rss_pipeline_tests.features.topics.stored import add_feeds, add_items, item, set_topics, topic
+from rss_pipeline_tests.features.topics.stored import set_topics, topic
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 from rss_pipeline_tests.support.services.faults import FaultProxy
+from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 FEEDS = [f"f{number}" for number in range(20)]
 KEYS = ("topics/index.json", "topics/index.opml", "topics/t.atom", "topics/t.json")

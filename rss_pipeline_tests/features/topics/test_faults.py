@@ -15,12 +15,13 @@ from rss_pipeline.errors import (
     ObjectStoreUnavailable,
     StorageRejected,
 )
-from rss_pipeline.features.topics import publications
-from rss_pipeline.features.topics.publications import due
+from rss_pipeline.features.topics import sql
 from rss_pipeline.features.topics.publish import Publication, Stores, Target, publish
+from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.backends.folder.backend import FolderStore
-from rss_pipeline_tests.features.topics.stored import add_feeds, add_items, item, set_topics, topic
+from rss_pipeline_tests.features.topics.stored import set_topics, topic
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 
 def stores(pipeline: Pipeline, objects: FolderStore | None = None) -> Stores:
@@ -87,8 +88,8 @@ def test_killed_before_any_write_it_leaves_whole_documents_and_the_next_one_comp
         assert all(body in (old.get(key), new[key]) for key, body in documents(killed).items())
         assert due(killed.database, now=killed.clock())
         lapse(killed)
-        publications_made = publish(stores(killed), clock=killed.clock)
-        assert not [each for each in publications_made if each.error]
+        publications = publish(stores(killed), clock=killed.clock)
+        assert not [each for each in publications if each.error]
         assert documents(killed) == new, number
         assert due(killed.database, now=killed.clock()) == []
         killed.close()
@@ -161,7 +162,7 @@ def test_news_that_come_while_a_topic_is_published_are_published_next(pipeline: 
 
 def test_a_topic_that_another_process_publishes_is_left_to_it(pipeline: Pipeline) -> None:
     stored(pipeline, topic("t", "a"), topic("u", "b"))
-    taken = publications.take(pipeline.database, "t")
+    taken = sql.take(pipeline.database, "t")
     assert taken is not None
     assert due(pipeline.database, now=pipeline.clock()) == ["index", "u"]
     [by_hand] = publish(stores(pipeline), clock=pipeline.clock, only=["t"])
@@ -196,8 +197,8 @@ def test_a_publication_that_outlived_its_lease_is_repeated_with_both_puts(pipeli
 
 def test_a_lease_is_over_after_two_minutes_of_the_databases_clock(place: Pipeline) -> None:
     set_topics(place.database, topic("t", "a"))
-    assert publications.take(place.database, "t") is not None
-    assert publications.take(place.database, "t") is None
+    assert sql.take(place.database, "t") is not None
+    assert sql.take(place.database, "t") is None
     [row] = place.rows(
         "SELECT strftime('%s', lease_until) - strftime('%s', 'now') AS seconds FROM topics WHERE id = 't'"
     )

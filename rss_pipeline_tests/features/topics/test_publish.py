@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rss_pipeline.features.topics import publications
+from rss_pipeline.features.topics import sql
 from rss_pipeline.features.topics.html_cache import HtmlCache
-from rss_pipeline.features.topics.publications import due
 from rss_pipeline.features.topics.publish import Publication, Stores, Target, publish
+from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Row
 from rss_pipeline_tests.features.topics.candidates import candidate
-from rss_pipeline_tests.features.topics.stored import add_feeds, add_items, item, set_topics, topic
+from rss_pipeline_tests.features.topics.stored import set_topics, topic
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 
 class Served(FolderStore):
@@ -244,7 +245,7 @@ def test_a_new_database_continues_with_the_ids_of_the_published_topics(
     set_topics(other.database, topic("t", "a"))
     published(other)
     assert body(other, "t.json")["_rss_pipeline"]["id"] != before
-    assert publications.set_installation(other.database, UUID(int=1)) != UUID(int=1)
+    assert sql.set_installation(other.database, UUID(int=1)) != UUID(int=1)
     other.close()
 
 

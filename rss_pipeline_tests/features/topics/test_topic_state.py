@@ -10,7 +10,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.features.topics.publish import Stores, publish
-from rss_pipeline.features.topics.states import LATE, TopicState, topic_states
+from rss_pipeline.features.topics.sql import LATE, TopicState, topic_states
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -4,12 +4,14 @@ from datetime import timedelta
 
 import pytest
 
+from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
-from rss_pipeline.features.topics import topics
-from rss_pipeline.features.topics.model import Member, TopicSpec
-from rss_pipeline.features.topics.stale import mark_stale
+from rss_pipeline.features.topics import sql
+from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.stale import mark_stale
+from rss_pipeline_tests.features.streams.stream_documents import keys
 from rss_pipeline_tests.storage.values import register, spec
 
 
@@ -17,10 +19,10 @@ def topic(id: str, *of: str, **keys: object) -> TopicSpec:
     return TopicSpec(id=id, of=tuple(map(Member.of, of)), **keys)  # type: ignore[arg-type]
 
 
-def sync(database: Database, *specs: TopicSpec) -> topics.TopicChanges:
-    stored = database.batch([topics.STORED_TOPICS])[0].rows
-    changes = topics.topic_changes(specs, stored)
-    topics.apply(database, changes)
+def sync(database: Database, *specs: TopicSpec) -> sql.TopicChanges:
+    stored = database.batch([sql.STORED_TOPICS])[0].rows
+    changes = sql.topic_changes(specs, stored)
+    sql.write_topics(database, changes)
     return changes
 
 
@@ -78,22 +80,22 @@ def test_a_topic_that_left_is_published_once_more_and_comes_back(database: Datab
 def test_news_of_a_feed_count_in_its_topics_alone(database: Database) -> None:
     sync(database, topic("t", "a", "b"), topic("u", "b/one"), topic("v", "c"))
     published(database)
-    database.batch([mark_stale(compact(["a", "b"])), mark_stale(compact(["a"]))])
+    database.batch([*mark_stale(compact(["a", "b"])), *mark_stale(compact(["a"]))])
     assert stale(database) == {"t": 2, "u": 1, "v": 0}
 
 
 def test_a_feed_whose_entry_changed_is_shown_anew(database: Database) -> None:
     """Its title, its address and its streams are part of a topic."""
     one = StreamSpec(name="one", selector=FieldSelector(author=("Jane",)))
-    register(database, spec("a"), spec("b", streams=(one,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(one)))
     sync(database, topic("t", "a"), topic("u", "b/one"))
     published(database)
-    register(database, spec("a"), spec("b", streams=(one,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(one)))
     assert stale(database) == {"t": 0, "u": 0}
     other = StreamSpec(name="one", selector="//item[enclosure]")
-    register(database, spec("a"), spec("b", streams=(other,)))
+    register(database, spec("a"), spec("b", feature_keys=keys(other)))
     assert stale(database) == {"t": 0, "u": 1}
-    register(database, spec("a", title="New"), spec("b", streams=(other,)))
+    register(database, spec("a", title="New"), spec("b", feature_keys=keys(other)))
     assert stale(database) == {"t": 1, "u": 1}
 
 

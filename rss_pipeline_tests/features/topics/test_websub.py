@@ -5,10 +5,11 @@ from ipaddress import ip_network
 
 import pytest
 
-from rss_pipeline_tests.features.topics.stored import add_items, item, set_topics, topic
+from rss_pipeline_tests.features.topics.stored import set_topics, topic
 from rss_pipeline_tests.features.topics.test_publish import Served, day, published, stored
 from rss_pipeline_tests.storage.raw import RawServer, answer
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.stored import add_items, item
 
 FORM = (
     b"hub.mode=publish&hub.url=https%3A%2F%2Ftopics.example%2Ftopics%2Ft.json"

@@ -1,4 +1,4 @@
-"""What sensors and schedules logged does not grow for ever, and a purge takes nobody else's files."""
+"""Logs of sensors and schedules do not grow for ever, and a purge takes nobody else's files."""
 
 import os
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ PART = 20
 
 
 def _cpu_seconds(visit: Callable[[], None], *, times: int) -> float:
-    """Of one call, on average; the first one is not counted, for it imports and opens."""
+    """The mean of one call; the first one, which imports and opens, is not counted."""
     visit()
     began = time.process_time()
     for _ in range(times):

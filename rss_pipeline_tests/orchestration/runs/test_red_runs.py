@@ -56,7 +56,7 @@ def without_database(pipeline: DagsterPipeline) -> Path:
     return path
 
 
-@pytest.mark.parametrize("job", ["poll_feeds", "clean_store"])
+@pytest.mark.parametrize("job", ["poll_feeds", "purge_history"])
 def test_a_database_that_cannot_be_opened(pipeline: DagsterPipeline, job: str) -> None:
     path = without_database(pipeline)
     assert_first(pipeline, launched(pipeline, job), f"{path}: unable to open database file")
@@ -117,7 +117,7 @@ def test_a_health_check_that_cannot_ask(pipeline: DagsterPipeline) -> None:
 
 
 def test_a_mistake_of_ours(pipeline: DagsterPipeline) -> None:
-    run_id = launched(pipeline, "clean_store", cleaning=dg.ResourceDefinition.hardcoded_resource(None))
+    run_id = launched(pipeline, "purge_history", session=dg.ResourceDefinition.hardcoded_resource(None))
     assert_first(pipeline, run_id, "AttributeError: 'NoneType' object has no attribute")
 
 

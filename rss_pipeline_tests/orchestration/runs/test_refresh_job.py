@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.collector.models.clock import milliseconds, utc_now
 from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.serving.refresher import (
@@ -28,7 +28,6 @@ from rss_pipeline.reader.refresh import Queued, RefreshAnswer, Task, VisitRunnin
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.refresh.open_requests import Waiting
-from rss_pipeline.storage.refresh.refresh_requests import milliseconds
 from rss_pipeline_tests.reader.requests import read_task, request_refresh, request_search
 from rss_pipeline_tests.support import waiting
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline

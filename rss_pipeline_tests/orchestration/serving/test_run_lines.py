@@ -65,9 +65,9 @@ def test_a_red_run_has_one_line_with_its_cause(pipeline: DagsterPipeline, server
 
 def test_a_run_that_was_killed_has_a_line(pipeline: DagsterPipeline) -> None:
     lines = fresh(pipeline)
-    run = pipeline.instance.create_run_for_job(pipeline.definitions().resolve_job_def("clean_store"))
+    run = pipeline.instance.create_run_for_job(pipeline.definitions().resolve_job_def("purge_history"))
     pipeline.instance.report_run_failed(run, "its process no longer exists")
-    assert texts(lines) == ["clean_store failed: its process no longer exists"]
+    assert texts(lines) == ["purge_history failed: its process no longer exists"]
 
 
 class Unreadable:

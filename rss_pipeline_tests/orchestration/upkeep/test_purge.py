@@ -15,7 +15,7 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from sqlalchemy.exc import SQLAlchemyError
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.instance.history_tables import nothing_to_purge
+from rss_pipeline.orchestration.instance.nothing_to_purge import nothing_to_purge
 from rss_pipeline.orchestration.instance.run_history import History
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history

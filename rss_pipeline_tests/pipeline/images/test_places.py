@@ -15,7 +15,6 @@ from rss_pipeline.features.health.model import Finding
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.images.places import Moved, move, move_private, to_move
 from rss_pipeline.storage.objects import public_url
-from rss_pipeline_tests.features.retention.archive import cleaned
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -169,6 +168,22 @@ def test_what_strangers_can_read_is_tried_and_a_feed_that_becomes_private_takes_
     pipeline.close()
 
 
+@pytest.mark.parametrize("entry", [{"headers": {"X": "y"}}, {"allow_private": True}])
+def test_a_feed_that_becomes_private_has_no_image_in_the_public_place_after_the_next_sync(
+    tmp_path: Path, server: FeedServer, entry: dict[str, Any]
+) -> None:
+    pipeline = installation(tmp_path, server, objects_public_url=server.url("127.0.0.50", "").rstrip("/"))
+    collect(pipeline, server, "a", "b")
+    assert len(list(pipeline.objects.list("images/"))) == 2
+    next(feed for feed in pipeline.feeds if feed["id"] == "open").update(entry)
+    pipeline.write_registry()
+    pipeline.sync()
+    assert list(pipeline.objects.list("images/")) == []
+    assert {row["r2_key"].split("/")[0] for row in keys(pipeline)} == {"private-images"}
+    assert all(pipeline.objects.get(row["r2_key"]) for row in keys(pipeline))
+    pipeline.close()
+
+
 class FullForKeys:
     """A database without room for the longer keys of moved images."""
 
@@ -193,8 +208,6 @@ def test_in_a_full_database_images_that_are_to_move_stay_readable_and_move_once_
     with pytest.raises(DatabaseFull):
         move(full, pipeline.objects)
     assert (keys(pipeline), {info.key for info in pipeline.objects.list("")}) == (before, objects)
-    cleaned(pipeline, database=full)
-    assert all(pipeline.objects.get(row["r2_key"]) for row in keys(pipeline))
     assert move(pipeline.database, pipeline.objects) == Moved(private=2)
     assert {row["r2_key"].split("/")[0] for row in keys(pipeline)} == {"private-images"}
     # As after a move that was killed before it removed what it had copied.

@@ -36,10 +36,10 @@ def test_the_file_keeps_its_permissions_and_a_link_to_it_stays_a_link(tmp_path: 
     assert os.listdir(real.parent) == ["mine.yaml"], "no temporary file is left"
 
 
-def test_streams_and_topics_stay_when_a_feed_is_added(tmp_path: Path) -> None:
+def test_what_is_around_the_list_and_inside_an_entry_stays_when_a_feed_is_added(tmp_path: Path) -> None:
     path = tmp_path / "feeds.yaml"
-    head = "feeds:\n  - url: https://a.example/\n    id: a\n    streams:\n      one: {author: Jane}  # mine\n"
-    tail = "topics:\n  t:\n    of: [a/one]\n"
+    head = "feeds:\n  - url: https://a.example/\n    id: a\n    headers:\n      Accept: x  # mine\n"
+    tail = "defaults:\n  keep: 90d\n"
     path.write_text(head + tail, "utf-8")
     assert write(path) == ["https://new.example/feed"]
     assert path.read_text("utf-8") == f"{head}  {WRITTEN.replace('  id', '    id')}{tail}"

@@ -10,6 +10,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.features import FEATURES
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.visits.visit import Refused, Stored
 from rss_pipeline.storage.backends.s3.backend import R2Backend
@@ -83,45 +84,6 @@ def test_the_folder_of_feeds_yaml_is_stored_and_follows_it(pipeline: Pipeline) -
     pipeline.write_registry()
     pipeline.sync()
     assert pipeline.feed(id)["folder"] is None
-
-
-def test_streams_and_topics_of_feeds_yaml_are_stored_and_follow_it(pipeline: Pipeline) -> None:
-    one = {"one": {"author": "Jane"}}
-    pipeline.register("http://example.com/feed", "feed", streams=one, allow_private=False)
-    pipeline.topics = {"t": {"of": ["feed/one"], "title": "T"}}
-    pipeline.write_registry()
-    synced = pipeline.sync()
-    assert [topic.id for topic in synced.topic_changes.written] == ["t"]
-    assert "1 topics: 1 new or changed, 0 no longer listed" in str(synced)
-    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]'
-    assert pipeline.rows("SELECT * FROM topic_members") == [{"topic_id": "t", "feed_id": "feed"}]
-    again = pipeline.sync()
-    assert again.changes.is_empty
-    assert again.topic_changes.is_empty
-
-    pipeline.topics["t"]["of"] = ["feed/two"]
-    pipeline.write_registry()
-    with pytest.raises(RegistryError, match='the feed "feed" has no stream "two"'):
-        pipeline.sync()
-    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]', "nothing changed"
-    assert pipeline.rows("SELECT removed FROM topics") == [{"removed": 0}]
-
-    pipeline.topics = {}
-    del pipeline.feeds[0]["streams"]
-    pipeline.write_registry()
-    assert pipeline.sync().topic_changes.removed == ("t",)
-    assert pipeline.feed("feed")["streams"] is None
-
-
-def test_a_sync_reads_feeds_and_topics_in_one_request(pipeline: Pipeline) -> None:
-    pipeline.register("http://example.com/feed", "feed", allow_private=False)
-    pipeline.topics = {"t": {"of": ["feed"]}}
-    pipeline.write_registry()
-    pipeline.sync()
-    database = Watched(pipeline.database)
-    assert sync_registry(database, pipeline.settings, now=pipeline.clock()).changes.is_empty
-    assert database.batches[0] == ["read registry", "read topics", "read settings that end failures"]
-    assert "read topics" not in str(database.batches[1:])
 
 
 @pytest.mark.slow
@@ -268,7 +230,7 @@ def test_a_file_that_lists_no_feed_removes_none(pipeline: Pipeline) -> None:
 def test_a_publishers_hold_is_kept_for_a_feed_that_is_taken_out_and_added_again(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    """Of the feed (503) as of its host (429)."""
+    """The limit of the feed (503) and of its host (429)."""
     answers = {"feed": (HOST, 503), "host": ("127.0.0.3", 429)}
     for id, (host, status) in answers.items():
         busy = Answer(status=status, headers={"Retry-After": "7200"})
@@ -478,3 +440,13 @@ def test_twelve_hundred_feeds_sync_and_sync_again(pipeline: Pipeline) -> None:
     pipeline.sync()
     assert len(pipeline.rows("SELECT id FROM feeds WHERE registered = 1")) == 1200
     assert pipeline.sync().changes.is_empty
+
+
+def test_a_sync_reads_feeds_and_what_features_store_in_one_request(pipeline: Pipeline) -> None:
+    pipeline.register("http://example.com/feed", "feed", allow_private=False)
+    pipeline.sync()
+    database = Watched(pipeline.database)
+    assert sync_registry(database, pipeline.settings, now=pipeline.clock()).is_without_changes
+    of_features = [each.registry_key.stored.load().name for each in FEATURES if each.registry_key is not None]
+    assert database.batches[0] == ["read registry", "read settings that end failures", *of_features]
+    assert not {name for batch in database.batches[1:] for name in batch} & set(of_features)

@@ -1,9 +1,8 @@
-"""What is read of this machine: interfaces, and the ports of programs of Dagster and of this project."""
+"""Facts of this machine: interfaces, and the ports of programs of Dagster and of this project."""
 
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import NamedTuple
@@ -18,9 +17,8 @@ from rss_pipeline.pipeline.session.this_machine import (
     own_servers,
     this_machine,
 )
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1.backend import D1Backend
-from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.s3.backend import R2Backend
 from rss_pipeline.web.authority import Authority
 
@@ -152,20 +150,3 @@ def test_the_servers_that_settings_name() -> None:
         ("nas.lan", 9000),
     ]
     assert [server.port for server in own_servers(SETTINGS)] == [3000, 3001]
-
-
-def test_the_servers_of_a_fleet_are_known_and_their_usual_ports() -> None:
-    fleet = FleetSettings(
-        broker_url="rediss://:x@redis.lan/0",
-        dagster_url="postgresql+psycopg2://d:x@other.lan:6432/dagster",
-        worker_name="one",
-    )
-    settings = replace(
-        SETTINGS, database_server=PostgresBackend(url="postgresql://rss:x@db.lan/rss"), fleet=fleet
-    )
-    found = [(server.host, server.port) for server in own_servers(settings)]
-    assert found[2:] == [("db.lan", 5432), ("redis.lan", 6379), ("other.lan", 6432)]
-    by_socket = replace(
-        settings, database_server=PostgresBackend(url="postgresql:///rss?host=/run/pg"), fleet=None
-    )
-    assert len(list(own_servers(by_socket))) == 2

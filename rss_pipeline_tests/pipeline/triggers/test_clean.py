@@ -1,4 +1,4 @@
-"""When a clean starts: the decisions, case by case."""
+"""The start of a clean, case by case."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""When a poll starts: the decision, case by case."""
+"""The start of a poll, case by case."""
 
 from datetime import UTC, datetime, time, timedelta
 

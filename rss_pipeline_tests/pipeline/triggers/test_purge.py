@@ -1,4 +1,4 @@
-"""When run history is purged: once a day, also by a machine that sleeps at night."""
+"""The start of a purge: once a day, also by a machine that sleeps at night."""
 
 from datetime import UTC, datetime, time, timedelta
 

@@ -65,7 +65,7 @@ def unvisited(pipeline: Pipeline) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the server saw."""
+    """The requests at the server."""
 
     hosts: int
     requests: int

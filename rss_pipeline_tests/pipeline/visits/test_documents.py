@@ -17,7 +17,6 @@ from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.reports.overview import overview
-from rss_pipeline_tests.features.replay.replays import drop_database, replayed, restored
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -186,23 +185,6 @@ def test_a_cut_document_says_nothing_of_a_gap_nor_of_obsolete_tombstones(
     ]
 
 
-def test_a_restore_gives_a_cut_document_no_validators(pipeline: Pipeline, server: FeedServer) -> None:
-    id = pipeline.register(serve(server, rss("a"), '"1"'), "feed")
-    pipeline.poll()
-    serve(server, cut(rss("b", "a"), items=1), '"2"')
-    pipeline.poll(all_feeds=True)
-    before = pipeline.feed(id)
-    drop_database(pipeline)
-    restored(pipeline)
-    feed = pipeline.feed(id)
-    assert pipeline.guids(id) == ["a", "b"]
-    for column in ("last_etag", "validators_url", "content_hash", "cut_hash", "warning", "warning_kinds"):
-        assert feed[column] == before[column], column
-    serve(server, rss("c", "b", "a"), '"2"')
-    pipeline.poll(all_feeds=True)
-    assert pipeline.guids(id) == ["a", "b", "c"]
-
-
 class _At:
     """A Progress that does something as a step begins, once."""
 
@@ -305,22 +287,6 @@ def test_a_sound_document_that_was_condemned_comes_in_with_the_next_version(
     assert pipeline.guids(id) == ["a"]
     assert len(pipeline.backups(id)) == 1, "its bytes were backed up when they came first"
     assert pipeline.feed(id)["last_etag"] == '"1"'
-
-
-def test_a_condemned_document_is_read_again_after_a_replay_could_read_it(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    id = pipeline.register(serve(server, rss("a"), '"1"'), "feed")
-    pipeline.poll()
-    condemned(pipeline, id)
-    replayed(pipeline, id, dry_run=True)
-    assert pipeline.feed(id)["failed_hash"] is not None
-    replayed(pipeline, id)
-    assert pipeline.guids(id) == ["a"]
-    assert pipeline.feed(id)["failed_hash"] is None
-    rounds = pipeline.poll(all_feeds=True)
-    assert ends(rounds, lambda visit: type(visit.outcome)) == [Stored]
-    assert pipeline.feed(id)["consecutive_failures"] == 0
 
 
 def condemned(pipeline: Pipeline, id: str) -> None:
@@ -449,9 +415,6 @@ def test_a_long_header_keeps_no_feed_out(
         # One that is kept is sent back; of 5,000 characters, with the request it would be refused.
         kept = headers["ETag"] if len(headers["ETag"]) < 4_000 else None
         assert place.feed(id)["last_etag"] == kept
-    place.database.query("DELETE FROM items")
-    assert [replay.unread for replay in replayed(place)] == [[]]
-    assert place.guids(id) == ["a"]
 
 
 def test_a_long_redirect_keeps_no_feed_out(place: Pipeline, server: FeedServer) -> None:
@@ -459,9 +422,6 @@ def test_a_long_redirect_keeps_no_feed_out(place: Pipeline, server: FeedServer) 
     server.route(HOST, target, Answer(body=rss("a"), etag='"1"'))
     id = place.register(server.route(HOST, "/feed", Answer(status=302, headers={"Location": target})), "feed")
     place.poll()
-    assert place.guids(id) == ["a"]
-    place.database.query("DELETE FROM items")
-    assert [replay.unread for replay in replayed(place)] == [[]]
     assert place.guids(id) == ["a"]
 
 

@@ -5,14 +5,11 @@ import json
 import re
 from collections.abc import Sequence
 
-import pytest
-
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backups.backups import METADATA_NAME
 from rss_pipeline.storage.database import Database, Result, Statement, Value
-from rss_pipeline_tests.features.replay.replays import drop_database, replayed, restored
+from rss_pipeline_tests.storage import values
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
@@ -73,7 +70,7 @@ def retire(pipeline: Pipeline, guid: str) -> None:
     """Let this item be retired now, by the pipeline's clock."""
     id = item_id("feed", guid)
     pipeline.database.query("DELETE FROM image_tasks WHERE item_id = ?", [id])
-    assert retention.retire(pipeline.database, [id], [], db_now=pipeline.clock()) == (id,)
+    values.retire(pipeline.database, id, at=pipeline.clock())
 
 
 def as_by_an_earlier_version(pipeline: Pipeline, unknown: str = "shared_links", source: str = "link") -> str:
@@ -149,37 +146,6 @@ def test_an_edited_title_is_no_new_item_while_its_link_is_not_shared(
     assert feed.then(("a, corrected", FIRST)) == {"a": PAGE}
 
 
-@pytest.mark.parametrize("by", ["visit", "replay"])
-def test_what_an_earlier_version_stored_of_a_link_stays_and_the_others_come(
-    by: str, place: Pipeline, server: FeedServer
-) -> None:
-    feed = Serves(place, server, document(*NEWS))
-    first = as_by_an_earlier_version(place)
-    assert feed.stored() == {first: PAGE}
-    [before] = place.items("feed")
-    if by == "visit":
-        feed.then(*NEWS[::-1])
-    else:
-        [dry] = replayed(place, dry_run=True)
-        [done] = replayed(place)
-        assert dry.counts["items_new"] == done.counts["items_new"] == 19
-        assert done.counts["items_differ"] == done.counts["items_gone"] == 0
-    assert feed.stored() == {title: md5(title + date) for title, date in NEWS} | {first: PAGE}
-    assert [row for row in place.items("feed") if row["guid"] == PAGE] == [before]
-    [again] = replayed(place, repair=True)
-    assert (again.counts["items_new"], again.counts["items_gone"]) == (0, 0)
-    assert len(place.tasks()) == 20, "those of the new items, and the one that the repair found"
-
-
-def test_a_restore_gives_back_the_guids_of_an_earlier_version(pipeline: Pipeline, server: FeedServer) -> None:
-    feed = Serves(pipeline, server, document(*NEWS))
-    as_by_an_earlier_version(pipeline)
-    before = feed.then(("News 21", "21 Jan 2026"), *NEWS)
-    drop_database(pipeline)
-    restored(pipeline)
-    assert feed.stored() == before
-
-
 def of_rdf(*items: tuple[str, str | None], link: str = PAGE) -> bytes:
     """RSS 1.0 with these items, whose rdf:about is their link."""
     body = document(*items, link=link).decode()
@@ -188,38 +154,6 @@ def of_rdf(*items: tuple[str, str | None], link: str = PAGE) -> bytes:
     )
     body = body.replace("<rss version='2.0'>", f"<rdf:RDF {RDF}>").replace("</rss>", "</rdf:RDF>")
     return body.replace("pubDate", "dc:date").encode()
-
-
-def test_what_was_stored_by_an_rdf_about_that_is_a_link_stays_and_the_others_come(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    feed = Serves(pipeline, server, of_rdf(*NEWS))
-    assert feed.stored() == {title: md5(title + date) for title, date in NEWS}
-    first = as_by_an_earlier_version(pipeline, "shared_abouts", "guid")
-    [before] = pipeline.items("feed")
-    [dry] = replayed(pipeline, dry_run=True)
-    assert (dry.items_new, dry.items_gone) == (19, 0)
-    found = feed.then_body(of_rdf(("News 21", "21 Jan 2026"), *NEWS[::-1]))
-    assert len(found) == 21
-    assert found[first] == PAGE
-    assert [row for row in pipeline.items("feed") if row["guid"] == PAGE] == [before]
-    assert feed.then_body(of_rdf(*[each for each in NEWS if each[0] == first])) == found, "alone"
-    assert feed.then_body(of_rdf(NEWS[3])) == found, "another one alone"
-    assert feed.then_body(of_rdf(*NEWS, ("News 21", "21 Jan 2026"))) == found
-    [again] = replayed(pipeline)
-    assert (again.items_new, again.items_gone) == (0, 0)
-    drop_database(pipeline)
-    restored(pipeline)
-    assert feed.stored() == found
-
-
-def test_items_that_each_have_their_own_rdf_about_keep_it(pipeline: Pipeline, server: FeedServer) -> None:
-    one, two = of_rdf(("a", FIRST), link=f"{PAGE}/1"), of_rdf(("b", FIRST), link=f"{PAGE}/2")
-    feed = Serves(pipeline, server, one)
-    assert feed.then_body(two) == {"a": f"{PAGE}/1", "b": f"{PAGE}/2"}
-    assert feed.then_body(one) == {"a": f"{PAGE}/1", "b": f"{PAGE}/2"}
-    assert {row["guid_source"] for row in pipeline.items("feed")} == {"guid"}
-    assert [each.items_differ for each in replayed(pipeline, repair=True)] == [0]
 
 
 def test_a_title_that_was_stored_as_published_is_recognized_as_plain_text(
@@ -244,33 +178,6 @@ def test_an_item_that_was_stored_by_the_date_of_its_update_is_recognized(
     pipeline.database.query("UPDATE items SET pub_date = '2026-02-02T00:00:00Z', pub_date_raw = '2026-02-02'")
     two = document(("a", None), ("b", FIRST)).replace(b"<description>", f"{dated}<description>".encode(), 1)
     assert feed.then_body(two.replace(b"<rss", terms)) == {"a": PAGE, "b": md5("b" + FIRST)}
-
-
-def test_a_backup_with_another_reading_of_a_title_is_repaired_and_doubles_nothing(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    feed = Serves(pipeline, server, document(("b", FIRST), ("não", FIRST)))
-    as_by_an_earlier_version(pipeline)
-    pipeline.database.query("UPDATE items SET title = 'năo'")
-    replayed(pipeline, repair=True)
-    assert feed.stored() == {"não": PAGE, "b": md5("b" + FIRST)}
-
-
-def test_a_retired_item_does_not_come_back_under_its_other_identity(
-    place: Pipeline, server: FeedServer
-) -> None:
-    feed = Serves(place, server, document(("a", FIRST)))
-    feed.then(("b", SECOND), ("a", FIRST))
-    retire(place, PAGE)
-    assert list(feed.then(("b", SECOND), ("a", FIRST))) == ["b"]
-    retire(place, md5("b" + SECOND))
-    assert feed.then(("b", SECOND)) == {}, "alone it would have its link"
-    assert feed.then(("b", SECOND), ("a", FIRST)) == {}
-    replayed(place)
-    assert feed.stored() == {}
-    place.clock.turn(days=3)
-    assert feed.then(("c", "4 Mar 2026"), ("b", SECOND), ("a", FIRST)) == {"c": md5("c4 Mar 2026")}
-    assert place.feed("feed")["warning"] is None
 
 
 def test_items_without_a_date_wait_with_a_warning_where_one_of_their_link_was_retired(

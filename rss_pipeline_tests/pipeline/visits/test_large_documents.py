@@ -7,9 +7,7 @@ import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline_tests.features.replay.replays import drop_database, restored
 from rss_pipeline_tests.support.pipeline import Pipeline, ends
-from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 HOST = "127.0.0.2"
@@ -68,34 +66,6 @@ def test_a_feed_above_its_own_size_fails_with_both_numbers_and_harms_no_neighbou
     assert failed.kind == "too_large"
     assert failed.message.startswith(f"The body has {len(episodes(9_000)):,} bytes; at most 5,000 are read.")
     assert (pipeline.guids(large), pipeline.guids(other)) == ([], ["0"])
-
-
-@EVERYWHERE
-def test_a_text_of_three_megabytes_is_kept_as_far_as_the_database_has_room(
-    place: Pipeline, server: FeedServer
-) -> None:
-    id = place.register(server.route(HOST, "/feed", Answer(body=episodes(100, 3_000_000, 100))), "large")
-    long = of_guids("small", noise(3_000), noise(3_000_000))
-    guids = place.register(server.route(HOST, "/guids", Answer(body=long)), "guids")
-    place.poll()
-    assert len(place.guids(guids)) == 3, "an index of Postgres has 2,704 bytes for a guid, a row 2 MB"
-
-    def check() -> None:
-        small, text, last = (item["content_html"] for item in sorted(place.items(id), key=_guid))
-        assert small == last == WORDS
-        whole = WORDS * (3_000_000 // len(WORDS))
-        if not place.settings.pays_by_row:
-            assert text == whole
-        else:
-            assert whole.startswith(text)
-            assert 1_990_000 < len(text) < 2_000_000
-
-    check()
-    place.poll(all_feeds=True)
-    drop_database(place)
-    result = restored(place)
-    assert (result.items_new, result.items_cut) == (6, 0 if not place.settings.pays_by_row else 1)
-    check()
 
 
 def test_an_item_that_was_stored_by_its_long_guid_does_not_come_again(

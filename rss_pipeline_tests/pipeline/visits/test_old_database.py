@@ -175,7 +175,7 @@ def test_an_image_that_failed_under_the_old_code_has_its_second_attempt_when_it_
 
 
 def archived(old: Installation, *, at: datetime) -> int:
-    """How many images a run at that moment archives."""
+    """The number of images that a run at that moment archives."""
     old.now = at
     with old.session() as session:
         return download_images(

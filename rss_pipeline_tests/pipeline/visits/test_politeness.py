@@ -1,4 +1,4 @@
-"""When a feed is asked again, through whole polls: what only the database and the claim make true.
+"""The next visit of a feed, through whole polls: what only the database and the claim make true.
 
 The rules as such are tests of collector.schedule; all of them at once are politeness/test_fortnight.py's.
 """

@@ -1,4 +1,4 @@
-"""What a poll stores and schedules, and what a refresh by hand does of the same.
+"""The rows and schedules of a poll, and of a refresh by hand.
 
 Crashes, faults of the stores and the registry have files of their own, events the room orchestration.
 """

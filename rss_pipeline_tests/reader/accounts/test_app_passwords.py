@@ -38,7 +38,7 @@ def test_a_secret_is_shown_once_and_stored_nowhere(ada: Caller, database: Databa
     rows = database.query("SELECT * FROM app_passwords", name="read app passwords").rows
     assert new.secret not in str(rows)
     assert new.secret.replace("-", "") not in str(rows)
-    [listed] = app_passwords.listed(ada)
+    [listed] = ada.ask(app_passwords.listed(ada.user_id))
     assert (listed.id, listed.name, listed.last_used_at) == (new.id, "Ada's phone", None)
     assert new.secret not in repr(listed)
 
@@ -58,7 +58,7 @@ def test_a_secret_is_one_user_s(ada: Caller, database: Database, time: Time) -> 
     for name in ("ben", "", "nobody", "ada\0", "%"):
         assert app(ada, secret, name=name) == LoginRefused()
     assert not app_passwords.revoke(ada, bens.id)
-    assert [each.id for each in app_passwords.listed(ben)] == [bens.id]
+    assert [each.id for each in ben.ask(app_passwords.listed(ben.user_id))] == [bens.id]
     assert isinstance(app(ben, bens.secret, name="ben"), LoggedIn)
 
 
@@ -82,7 +82,7 @@ def test_the_last_use_is_shown(ada: Caller, time: Time) -> None:
     secret = app_passwords.create(ada, "phone").secret
 
     def last_use() -> str:
-        [listed] = app_passwords.listed(ada)
+        [listed] = ada.ask(app_passwords.listed(ada.user_id))
         return str(listed.last_used_at)
 
     phone = phone_of(ada, secret)

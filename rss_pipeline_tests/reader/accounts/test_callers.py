@@ -1,4 +1,4 @@
-"""What a request does, it does only while its session is alive, and in the same batch."""
+"""Each act of a request happens only while its session is alive, and in the same batch."""
 
 import contextlib
 import secrets

@@ -12,7 +12,7 @@ from rss_pipeline.reader.accounts.preferences import (
     Preferences,
     SomePreferences,
     change_preferences,
-    read_preferences,
+    own_preferences,
     stored_preferences,
     write_preferences,
 )
@@ -24,16 +24,16 @@ from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 
 def test_preferences_are_as_they_were_written_and_each_user_s_own(database: Database, time: Time) -> None:
     ada, ben = (signed_in(database, name, clock=time) for name in ("ada", "ben"))
-    assert read_preferences(ada) == Preferences()
+    assert ada.ask(own_preferences(ada.user_id)) == Preferences()
     assert not Preferences().show_failing_feed
     wanted = Preferences(theme="dark", entries_per_page=10, show_failing_feed=True)
     write_preferences(ada, wanted)
-    assert read_preferences(ada) == wanted
-    assert read_preferences(ben) == Preferences()
+    assert ada.ask(own_preferences(ada.user_id)) == wanted
+    assert ben.ask(own_preferences(ben.user_id)) == Preferences()
     [row] = ada.read(users.preferences(ada.user_id))[0].rows
     assert int(row["state_version"]) == 1
     log_out(database, ada.key.session_id)
-    for refused in (lambda: read_preferences(ada), lambda: write_preferences(ada, wanted)):
+    for refused in (lambda: ada.ask(own_preferences(ada.user_id)), lambda: write_preferences(ada, wanted)):
         with pytest.raises(NoSession):
             refused()
 
@@ -47,7 +47,7 @@ def test_what_is_not_given_stays_also_what_is_beside_the_preferences(database: D
     )
     assert beside(ada) == [7, 8]
     write_preferences(ada, Preferences())
-    assert read_preferences(ada) == Preferences()
+    assert ada.ask(own_preferences(ada.user_id)) == Preferences()
     assert beside(ada) == [7, 8]
 
 

@@ -51,7 +51,7 @@ def refusal(status: int, kind: str, message: str = "the reason") -> bytes:
 
 
 def trouble(answers: Answers, *, is_full: bool = False) -> str:
-    """What an insert ends with; it is sent exactly once."""
+    """The last statement of an insert; it is sent exactly once."""
     with answering(answers) as (database, server), pytest.raises(DatabaseUnavailable) as caught:
         database.query(INSERT, ["1"])
     assert isinstance(caught.value, DatabaseFull) == is_full

@@ -1,4 +1,4 @@
-"""What every `Database` promises (storage/database.py): SQLite's dialect with D1's limits and D1's numbers.
+"""The promises of every `Database` (storage/database.py): SQLite's dialect with D1's limits and D1's numbers.
 
 Nothing here knows which implementation it talks to. Some promises are of SQLite and D1 alone: Postgres has
 types, and fewer limits, and as all statements run on SQLite, too, none goes beyond those.

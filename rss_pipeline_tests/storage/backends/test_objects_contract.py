@@ -1,4 +1,4 @@
-"""What every `ObjectStore` promises (storage/objects.py). Nothing here knows which implementation it is."""
+"""The promises of every `ObjectStore` (storage/objects.py). Nothing here knows which implementation it is."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime

@@ -226,7 +226,7 @@ def test_where_nothing_can_be_claimed_it_is_asked_once_and_no_lease_is_left(
 def test_feeds_that_are_named_are_looked_up_by_their_ids(
     running_postgres: Postgres, migrated_postgres: PostgresDatabase, *, suspects: bool
 ) -> None:
-    """Of a million feeds that are due, a claim of one reads one."""
+    """A claim of one of a million feeds that are due reads one."""
     register(migrated_postgres, *(spec(f"f{n:04}") for n in range(3_000)))
     running_postgres.execute("shared", "VACUUM ANALYZE feeds")
     if suspects:
@@ -241,7 +241,7 @@ def test_feeds_that_are_named_are_looked_up_by_their_ids(
 
 
 def _rows_read(database: PostgresDatabase) -> int:
-    """Of feeds, by this connection and those that have told; it is asked to tell first."""
+    """Rows of feeds that this connection and its listeners have read; it is told before."""
     database.query("SELECT pg_stat_force_next_flush()")
     [row] = database.query(
         "SELECT seq_tup_read + idx_tup_fetch AS n FROM pg_stat_user_tables WHERE relname = 'feeds'"

@@ -65,7 +65,7 @@ OPERATIONS: dict[str, Callable[[ObjectStore], object]] = {
 
 
 def troubles(objects: ObjectStore, server: RawServer) -> Iterator[str]:
-    """What each operation ends with; none asks twice."""
+    """The last call of each operation; none is sent twice."""
     for name, operation in OPERATIONS.items():
         asked = len(server.requests)
         with pytest.raises(ObjectStoreUnavailable) as caught:

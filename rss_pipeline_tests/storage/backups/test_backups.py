@@ -162,7 +162,7 @@ KNOWN = {
     "hint": None,
     "content_hash": "abc",
 }
-"""What backups said before they recorded the item key."""
+"""The metadata of backups before they recorded the item key."""
 
 
 def _described(objects: ObjectStore, metadata: dict[str, str]) -> backups.Backup:

@@ -86,7 +86,7 @@ def test_threads_that_claim_at_once_share_neither_feed_nor_host(database: Databa
 
 @pytest.mark.soak
 def test_a_claim_among_a_hundred_thousand_feeds_is_quick(sqlite: SqliteDatabase) -> None:
-    """Where 500 of them are due, where all are, and where all are due and on five hosts."""
+    """Cases in which 500 of them are due, where all are, and where all are due and on five hosts."""
     fill(sqlite, 100_000, due=500)
     check_claim_is_quick(sqlite, claimed=500, most=0.4)
     change(

@@ -1,4 +1,4 @@
-"""What closing a visit writes of a feed's address, and how it finds that items were probably missed."""
+"""The address that closing a visit writes, and how it finds that items were probably missed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,14 +9,12 @@ import pytest
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHistory, NextVisit
-from rss_pipeline.collector.models.item import FeedHeader, Item
+from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import IfGap, NotModified
 from rss_pipeline.collector.models.warning import FeedWarning
-from rss_pipeline.features.topics import topics
-from rss_pipeline.features.topics.model import Member, TopicSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
-from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
+from rss_pipeline.storage.feeds.closing_parts import SENTENCE
 from rss_pipeline.storage.feeds.closings import add_warning
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline_tests.storage.values import (
@@ -272,26 +270,3 @@ def test_every_visit_that_goes_well_says_when_the_next_one_is_meant_to_be(known:
     assert end_failed(known, feed, token, MOVED)
     assert feed_row(known)["planned_at"] == instant(later().at)
     assert feeds.feeds_by_id(known, ["a"])["a"].schedule.planned_at == from_instant(instant(later().at))
-
-
-def test_topics_are_marked_for_a_first_document_and_for_another_title_or_link(database: Database) -> None:
-    """Of a first document they show fewer items, so its end changes them although its title is known."""
-    register(database, spec("a", title="Mine"))
-    made = topics.topic_changes([TopicSpec(id="t", of=(Member("a"),))], [])
-    topics.apply(database, made)
-
-    def marks(title: str | None, link: str | None, *, token: str | None = None) -> bool:
-        database.query("UPDATE topics SET stale = 0")
-        feed, own = claim_one(database)
-        header = FeedHeader(format="rss20", title=title, link=link, charset="utf-8", charset_rule="utf-8")
-        for statement in mark_header(feed, token or own, header):
-            database.batch([statement])
-        database.batch([closing(feed, own, [], title=title, link=link)])
-        return bool(database.query("SELECT stale FROM topics").rows[0]["stale"])
-
-    assert marks(None, None), "the first document"
-    assert not marks("The publisher's title", None)
-    assert marks(None, "https://a.example/")
-    assert not marks(None, "https://a.example/")
-    assert marks(None, "https://a.example/blog")
-    assert not marks(None, "https://a.example/", token="lost")

@@ -16,7 +16,6 @@ from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.models.registry import EXAMPLE_URLS
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError, StorageRejected
-from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.feeds import feeds, forget
 from rss_pipeline.storage.feeds.holds import keep_holds
@@ -278,24 +277,6 @@ def test_a_value_that_no_store_takes_is_refused(database: Database) -> None:
         with pytest.raises(StorageRejected):
             register(database, spec("a", title=title))
     assert registry_rows(database) == []
-
-
-def test_the_streams_of_feeds_yaml_travel_with_the_claim(database: Database) -> None:
-    streams = (
-        StreamSpec(name="haruna", selector=FieldSelector(author=("小嶋 陽菜",))),
-        StreamSpec(
-            name="staff",
-            selector=FieldSelector(category=("x", "y"), negated=FieldSelector(title=("*お知らせ*",))),
-        ),
-        StreamSpec(name="sound", selector="//item[enclosure]"),
-    )
-    register(database, spec("a", streams=streams), spec("b"))
-    assert register(database, spec("a", streams=streams), spec("b")).is_empty
-    assert {feed.id: feed.streams for feed in claim(database).feeds} == {"a": streams, "b": ()}
-    assert feed_row(database, "b")["streams"] is None
-    changes = register(database, spec("a", streams=streams[:1]), spec("b"))
-    assert [one.id for one in changes.updated] == ["a"]
-    assert feeds.feeds_by_id(database, ["a"])["a"].streams == streams[:1]
 
 
 def test_the_first_stored_document_is_known_by_its_time(database: Database) -> None:

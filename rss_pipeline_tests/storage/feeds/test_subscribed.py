@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.errors import ForgetRefused
-from rss_pipeline.features.streams.model import FieldSelector, StreamSpec
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds, forget, registered, unlisted, unused
 from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows
@@ -20,7 +19,7 @@ from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline.storage.subscriptions import subscriptions as subscribing
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.states import mark_items, note_reading, star_items
-from rss_pipeline.storage.subscriptions.subscriptions import Edit, Wanted, edit
+from rss_pipeline.storage.subscriptions.subscriptions import Wanted, edit
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -136,7 +135,7 @@ def test_the_reason_of_the_next_visit_follows_a_changed_wish(database: Database)
     user(database, "ada")
 
     def wish(interval: int | None) -> tuple[object, object]:
-        database.batch(edit("ada", "a", Edit(wished_interval=interval), at=NOW))
+        database.batch(edit("ada", "a", {"wished_interval": interval}, at=NOW))
         row = feed_row(database)
         return row["next_fetch_at"], row["schedule_reason"]
 
@@ -177,7 +176,6 @@ def test_a_feed_that_leaves_feeds_yaml_goes_on_for_its_subscribers_without_its_o
     database: Database,
 ) -> None:
     user(database, "ada")
-    stream = StreamSpec(name="one", selector=FieldSelector(author=("Jane",)))
     mine = spec(
         "a",
         title="Mine",
@@ -186,7 +184,6 @@ def test_a_feed_that_leaves_feeds_yaml_goes_on_for_its_subscribers_without_its_o
         key="link",
         keep_days=9,
         enabled=False,
-        streams=(stream,),
     )
     register(database, mine, spec("b"))
     subscribe(database, "ada", "a")
@@ -199,9 +196,8 @@ def test_a_feed_that_leaves_feeds_yaml_goes_on_for_its_subscribers_without_its_o
         1,
         instant(LATER),
     )
-    assert [row[name] for name in ("interval", "registered_title", "folder", "streams")] == [None] * 4
+    assert [row[name] for name in ("interval", "registered_title", "folder")] == [None] * 3
     assert (row["item_key"], row["keep_days"], row["unused_since"]) == ("link", 9, None)
-    assert database.query("SELECT registered_hash FROM streams").rows == [{"registered_hash": None}]
     assert feed_row(database, "b")["registered"] == 0
     assert registry_changes([], registry_rows(database), path="").is_empty
     whole = overview(database, now=NOW)
@@ -236,8 +232,13 @@ def test_a_subscription_that_came_with_the_list_goes_with_it_unless_somebody_has
     for id in listed.values():
         visit(database, [item("1")], id=id)
     arrived = {row["feed_id"]: int(row["arrived"]) for row in database.query("SELECT * FROM items").rows}
-    changes = {"titled": Edit(title="x"), "moved": Edit(folder="Mine"), "wished": Edit(wished_interval=3600)}
-    changes |= {"without a folder": Edit(folder=None), "read": Edit(position=7)}
+    changes: dict[str, dict[str, object]] = {
+        "titled": {"title": "x"},
+        "moved": {"folder": "Mine"},
+        "wished": {"wished_interval": 3600},
+        "without a folder": {"folder": None},
+        "read": {"position": 7},
+    }
     for name, change in changes.items():
         database.batch(edit("ada", listed[name], change, at=NOW))
     for name, marks in (("starred", star_items), ("read", note_reading)):

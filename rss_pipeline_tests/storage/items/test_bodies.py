@@ -6,7 +6,7 @@ from rss_pipeline.collector.models.item import ImageSize, item_id
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.sql import compact
-from rss_pipeline_tests.features.topics.stored import FIRST, add_feeds, add_items, item
+from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 
 A, B = item_id("news", "a"), item_id("news", "b")
 

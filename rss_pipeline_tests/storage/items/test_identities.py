@@ -6,11 +6,10 @@ from typing import Any
 
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS, Known
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.items.aliases import add_aliases
 from rss_pipeline.storage.items.identities import KnownCounts, alike, count_known, known_identities
-from rss_pipeline_tests.storage.values import NOW, item, register, spec, visit
+from rss_pipeline_tests.storage.values import NOW, item, register, retire, spec, visit
 
 
 def test_items_and_tombstones_of_the_feed_are_found(database: Database) -> None:
@@ -20,7 +19,7 @@ def test_items_and_tombstones_of_the_feed_are_found(database: Database) -> None:
     visit(database, [item("1", **dated), item("2", title=long, pub_date_raw="x"), item("3")])
     visit(database, [item("4")], id="b")
     later = NOW + timedelta(days=1)
-    assert retention.retire(database, [item_id("a", "3")], [], db_now=later)
+    retire(database, item_id("a", "3"), at=later)
     # So many that they need two queries.
     many = ["g" * 1_000 + str(n) for n in range(MAX_PARAMETER_BYTES // 1_000)]
     known = known_identities(database, "a", ["1", *many, "2", "3", "4", "1"])
@@ -38,7 +37,7 @@ def test_an_alias_leads_to_its_item_or_tombstone(database: Database) -> None:
     visit(database, [item("1", link="https://a.example/1"), item("2")])
     visit(database, [item("1")], id="b")
     later = NOW + timedelta(days=1)
-    assert retention.retire(database, [item_id("a", "2")], [], db_now=later)
+    retire(database, item_id("a", "2"), at=later)
     add_aliases(database, "a", {"x": "1", "y": "2", "z": "gone"}, fetched_at=later)
     known = known_identities(database, "a", ["x", "y", "z", "1"])
     assert known == {
@@ -54,7 +53,7 @@ def test_known_guids_are_counted_for_all_documents_together(database: Database) 
     visit(database, [item("1"), item("2"), item("3")])
     visit(database, [item("1")], id="b")
     later = NOW + timedelta(days=1)
-    assert retention.retire(database, [item_id("a", "3")], [], db_now=later)
+    retire(database, item_id("a", "3"), at=later)
     add_aliases(database, "a", {"x": "1", "y": "1"}, fetched_at=NOW)
     many = ["g" * 1_000 + str(n) for n in range(MAX_PARAMETER_BYTES // 2_000)]
     documents = [("a", ["1", "3", "x", "new"]), ("b", ["1", "2", "x"]), ("c", many), ("d", many), ("e", [])]
@@ -81,7 +80,7 @@ def test_items_and_tombstones_are_found_by_link_and_by_title(database: Database)
     )
     visit(database, [item("5", link=link)], id="b")
     later = NOW + timedelta(days=1)
-    assert retention.retire(database, [item_id("a", guid) for guid in ("2", "3")], [], db_now=later)
+    retire(database, *(item_id("a", guid) for guid in ("2", "3")), at=later)
     # So many that they need two queries.
     many = [f"https://a.example/{'p' * 1_000}{n}" for n in range(MAX_PARAMETER_BYTES // 1_000)]
     found = alike(database, "a", [link, None, *many], ["nothing", None, long])

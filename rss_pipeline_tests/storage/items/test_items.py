@@ -8,7 +8,6 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import Enclosure, Item, item_id
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.features.replay import sql as replay
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
     MAX_VALUE_BYTES,
@@ -244,18 +243,6 @@ def test_a_row_at_the_edge_is_taken_by_the_database(known: Database) -> None:
     assert whole == sorted(whole, reverse=True)
     assert {*whole} == {True, False}
     assert all(edge - 3_100 < row["size"] < edge for row in rows)
-
-
-def test_a_row_with_a_large_text_is_written_again_and_kept_as_a_version(known: Database) -> None:
-    """Whatever else is written of it later meets no limit of a row that it had not before."""
-    put(known, item("1", content_html="x" * 5_000_000))
-    known.query("UPDATE items SET images_extracted_at = NULL, backup_key = 'k'")
-    row = [row_of(known, "1")[name] for name in items.COLUMNS]
-    row[items.COLUMNS.index("title")] = "Another"
-    assert replay.repair(known, [row], feed_id="a", backup_key="k", now=NOW) == (row[0],)
-    [kept] = known.query("SELECT title, length(content_html) AS size FROM item_versions").rows
-    assert kept["title"] == "Title 1"
-    assert kept["size"] > 1_900_000
 
 
 def test_an_item_too_large_by_its_title_alone_is_stored_without_it(known: Database) -> None:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.refresh import open_requests
@@ -15,7 +16,6 @@ from rss_pipeline.storage.refresh.open_requests import Answer
 from rss_pipeline.storage.refresh.refresh_requests import (
     RefreshRequest,
     SearchRequest,
-    Wishes,
     request_statements,
     search_request_statements,
 )

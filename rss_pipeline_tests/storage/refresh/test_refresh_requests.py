@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline.storage.refresh.open_requests import Answer, OpenRequest
@@ -14,7 +15,6 @@ from rss_pipeline.storage.refresh.refresh_requests import (
     MOST_OF_FEED,
     RefreshRequest,
     SearchRequest,
-    Wishes,
     request_statements,
     search_request_statements,
     task_statement,

@@ -6,7 +6,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
-from rss_pipeline.features.health.health_rows import overdue
+from rss_pipeline.features.health.sql import overdue
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.holds import ON_HOLD, keep_holds
 from rss_pipeline.storage.reports.metrics import feed_figures

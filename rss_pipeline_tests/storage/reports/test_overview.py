@@ -1,4 +1,4 @@
-"""What `status` lists, on both databases: health in a word, the newest item, and errors that feeds share."""
+"""The rows of `status`, on both databases: health in a word, the newest item, and errors that feeds share."""
 
 import json
 from datetime import timedelta

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import counts, item_lists, listing, states, subscriptions
-from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Page
 from rss_pipeline_tests.storage.values import NOW, item, visit
 
 

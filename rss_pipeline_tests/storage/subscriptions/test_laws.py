@@ -11,19 +11,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from rss_pipeline.features.retention.sql import retire
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page, list_numbers, numbers_of
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Filter, Page, Scope, Shown
+from rss_pipeline.storage.subscriptions.item_lists import list_numbers, numbers_of
 from rss_pipeline.storage.subscriptions.states import (
     mark_items,
     mark_shown,
     star_items,
     unstar_items,
 )
-from rss_pipeline.storage.subscriptions.subscriptions import Edit, edit, unsubscribe
+from rss_pipeline.storage.subscriptions.subscriptions import edit, unsubscribe
 from rss_pipeline.storage.subscriptions.undo import keep_read, list_undoable, remember, undo, undoable_marks
 from rss_pipeline_tests.storage.subscriptions import readers
-from rss_pipeline_tests.storage.values import HOUR, NOW, change, register, spec
+from rss_pipeline_tests.storage.values import HOUR, NOW, change, register, retire, spec
 from rss_pipeline_tests.support.databases import migrated
 
 USERS = ("ann", "bob")
@@ -119,7 +118,7 @@ class Reading(RuleBasedStateMachine):
 
     @rule(user=users, feed=feeds, folder=folders)
     def move(self, user: str, feed: str, folder: str | None) -> None:
-        self.database.batch(edit(user, feed, Edit(folder=folder), at=NOW))
+        self.database.batch(edit(user, feed, {"folder": folder}, at=NOW))
         if (user, feed) in self.mine:
             self.mine[user, feed].folder = folder
 
@@ -193,7 +192,7 @@ class Reading(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 5), by_another=st.booleans())
     def undo(self, pick: int, by_another: bool) -> None:
-        """What was marked is unread again, and nothing else; another's mark cannot be undone."""
+        """Marked items are unread again, and nothing else; another's mark cannot be undone."""
         if not self.undoable:
             return
         user, id = list(self.undoable)[-1 - pick % len(self.undoable)]
@@ -207,16 +206,15 @@ class Reading(RuleBasedStateMachine):
 
     @rule(picks=picks)
     def items_retire(self, picks: set[int]) -> None:
-        """Those that are starred stay."""
+        """Starred items stay."""
         picked = self.picked(picks)
-        gone = retire(self.database, [one.id for one in picked], [])
         starred = {guid for mine in self.mine.values() for guid in mine.starred}
-        assert set(gone) == {one.id for one in picked if one.guid not in starred}
-        for one in picked:
-            if one.guid not in starred:
-                del self.items[one.guid]
-                for mine in self.mine.values():
-                    mine.read.discard(one.guid)
+        gone = [one for one in picked if one.guid not in starred]
+        retire(self.database, *(one.id for one in gone))
+        for one in gone:
+            del self.items[one.guid]
+            for mine in self.mine.values():
+                mine.read.discard(one.guid)
 
     @invariant()
     def a_feed_is_visited_while_somebody_subscribes_it(self) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Order, Page
+from rss_pipeline.storage.subscriptions.chosen import ALL, Filter, Key, Order, Page, Scope
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.storage.values import DAY, HOUR, MINUTE, NOW, change, item, register, spec, visit
 from rss_pipeline_tests.support.databases import migrated
@@ -34,7 +33,7 @@ def listed(
         page = Page(limit=size, after=after, newest_first=not oldest, order=order)
         [result] = database.batch([item_lists.list_items("ann", filter or Filter(), page)])
         items = item_lists.items_of(result, page)
-        keys = [item_lists.item_key(each, order) for each in _placed(database, items)]
+        keys = [item_lists.item_keys(each).get(order) for each in _placed(database, items)]
         assert keys == [items.key(nth) for nth in range(len(items.items))]
         found += [known[one.id] for one in items.items]
         if items.next_key is None:

@@ -2,8 +2,8 @@
 
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import item_lists, listing
-from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page, PageVersion
+from rss_pipeline.storage.subscriptions.chosen import Filter, Page, Scope
+from rss_pipeline.storage.subscriptions.item_lists import PageVersion
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, numbers, subscribe
 from rss_pipeline_tests.storage.values import change
 

@@ -10,8 +10,7 @@ from rss_pipeline.storage.subscriptions import (
     subscriptions,
     undo,
 )
-from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Order, Page
+from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Filter, Key, Order, Page, Scope, Shown
 from rss_pipeline_tests.storage.values import NOW
 
 NAMED = (Chosen.by_ids(["a"]), Chosen.by_numbers([1]))

@@ -7,8 +7,15 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, MAX_CHOSEN, Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter
+from rss_pipeline.storage.subscriptions.chosen import (
+    EVERYTHING,
+    MAX_CHOSEN,
+    Chosen,
+    Filter,
+    Page,
+    Scope,
+    Shown,
+)
 from rss_pipeline.storage.subscriptions.states import (
     mark_items,
     mark_shown,
@@ -172,11 +179,11 @@ def test_a_star_survives_every_mark_and_goes_only_when_it_is_taken(reading: Data
 
 
 def test_marks_between_two_pages_lose_no_item(reading: Database) -> None:
-    first = item_lists.Page(limit=2)
+    first = Page(limit=2)
     page = item_lists.numbers_of(reading.batch([item_lists.list_numbers("ann", UNREAD, first)])[0], first)
     mark(reading, "ann", "b", ["4"], is_read=True)
     mark(reading, "ann", "a", ["3"], is_read=True)
-    second = item_lists.Page(limit=2, after=page.next_key)
+    second = Page(limit=2, after=page.next_key)
     rest = item_lists.numbers_of(reading.batch([item_lists.list_numbers("ann", UNREAD, second)])[0], second)
     known = numbers(reading, "a")
     assert rest.numbers == (known["2"], known["1"])

@@ -1,17 +1,12 @@
 """Subscribing and leaving: what is unread at first, who may, and what becomes of the feed."""
 
-from datetime import timedelta
-
 import pytest
 
-from rss_pipeline.features.retention.sql import due_slices, retire
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.subscriptions import folders, listing
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Scope, Shown
-from rss_pipeline.storage.subscriptions.item_lists import Filter
+from rss_pipeline.storage.subscriptions import listing
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Filter, Scope, Shown
 from rss_pipeline.storage.subscriptions.states import mark_shown, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import (
-    Edit,
     Wanted,
     edit,
     subscribe,
@@ -31,7 +26,7 @@ UNREAD = Filter(is_read=False)
 
 
 def test_of_a_known_feed_the_newest_fifty_items_are_unread(two: Database) -> None:
-    """Those of the document that has the fifty-first are chosen by their dates: its newest came in first."""
+    """Items of the document that has the fifty-first are chosen by their dates: its newest came in first."""
     dated = [item(f"old{n}", pub_date=NOW - n * DAY) for n in range(70)]
     visit(two, dated, id="a")
     arrive(two, "a", "new1", "new2")
@@ -123,7 +118,7 @@ def test_the_shortest_wished_interval_counts(two: Database) -> None:
         two.batch(subscribe(user, [Wanted(feed_id="a", wished_interval=seconds)], at=NOW))
     assert feed_row(two)["wished_interval"] == 3600
     assert feed_row(two)["next_fetch_at"] == "2026-02-18T09:30:00Z"
-    two.batch(edit("bob", "a", Edit(wished_interval=None), at=NOW))
+    two.batch(edit("bob", "a", {"wished_interval": None}, at=NOW))
     assert feed_row(two)["wished_interval"] == 7200
     two.batch(unsubscribe("ann", ["a"], at=NOW))
     assert feed_row(two)["wished_interval"] is None
@@ -152,53 +147,3 @@ def test_states_and_stars_go_with_the_subscription(two: Database) -> None:
     subscribed(two, "ann", "a")
     assert guids(two, "ann", Filter(is_starred=True)) == []
     assert unread(two, "ann") == {"a": 2}
-
-
-def test_an_edit_changes_what_it_names_and_nothing_of_another_user(two: Database) -> None:
-    subscribed(two, "ann", "a", title="Mine", folder="News")
-    subscribed(two, "bob", "a", title="His")
-    first, *_ = two.batch(edit("ann", "a", Edit(title=None, position=7), at=NOW))
-    assert first.changes == 1
-    assert two.batch(edit("ann", "b", Edit(position=7), at=NOW))[0].changes == 0
-    (row,) = listing.feed_rows(two.batch([listing.list_feeds("ann")])[0])
-    assert (row.own_title, row.folder, row.position) == (None, "News", 7)
-    (row,) = listing.feed_rows(two.batch([listing.list_feeds("bob")])[0])
-    assert (row.title, row.own_title, row.position) == ("His", "His", 1)
-
-
-def test_a_folder_is_renamed_merged_and_removed_with_its_feeds_kept(two: Database) -> None:
-    def names(user: str = "ann") -> list[str]:
-        return folders.folder_names(two.batch([folders.list_folders(user)])[0])
-
-    def of_feeds() -> list[str | None]:
-        return [row.folder for row in listing.feed_rows(two.batch([listing.list_feeds("ann")])[0])]
-
-    subscribed(two, "ann", "a", folder="News")
-    subscribed(two, "ann", "b", folder="Fun")
-    subscribed(two, "bob", "a", folder="News")
-    two.batch([folders.add_folders("ann", ["Empty"])])
-    assert names() == ["Empty", "Fun", "News"]
-    two.batch(folders.rename_folder("ann", "News", "Fun"))
-    assert (names(), of_feeds()) == (["Empty", "Fun"], ["Fun", "Fun"])
-    two.batch(folders.rename_folder("ann", "Empty", "Later"))
-    two.batch(folders.remove_folder("ann", "Fun"))
-    assert (names(), of_feeds()) == (["Later"], [None, None])
-    assert names("bob") == ["News"]
-
-
-def test_an_item_that_somebody_starred_is_not_retired(two: Database) -> None:
-    subscribed(two, "ann", "a")
-    arrive(two, "a", "1", "2")
-    two.batch(star_items("ann", chosen(two, "a", ["1"]), at=NOW))
-    change(two, "UPDATE items SET arrived = arrived - 31536000000000")
-    change(two, "UPDATE item_states SET arrived = arrived - 31536000000000")
-    due = {
-        guid
-        for slice in due_slices(two, NOW + timedelta(days=400), keep_days=1)
-        for id in slice.items
-        for guid in [row["guid"] for row in two.query("SELECT guid FROM items WHERE id = ?", [id]).rows]
-    }
-    assert due == {"2"}
-    ids = [row["id"] for row in two.query("SELECT id FROM items").rows]
-    assert len(retire(two, ids, [])) == 1, "starred after the list of due items was read"
-    assert guids(two, "ann", Filter()) == ["1"]

@@ -40,7 +40,7 @@ ELSEWHERE = re.compile(r"^(https?|wss?)://(?!127\.0\.0\.1(:\d+)?([/?#]|$))")
 """Addresses of other machines. The browser asks Python about these only, which is slow with each request."""
 WIDTH, HEIGHT = 1400, 900
 PATIENCE_MS = 90_000
-"""How long a page may take to show something, on a machine that runs other tests beside it."""
+"""The time that a page may take to show something, on a machine that runs other tests beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Watched:
 
     context: "BrowserContext"
     elsewhere: list[str] = field(default_factory=list)
-    """What pages asked of addresses that are not this machine's."""
+    """Requests of pages for addresses that are not this machine's."""
     errors: list[str] = field(default_factory=list)
-    """What the pages' scripts threw."""
+    """Errors of the pages' scripts."""
 
     def page(self) -> "Page":
         """A new page."""

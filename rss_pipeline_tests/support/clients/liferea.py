@@ -19,7 +19,7 @@ from rss_pipeline_tests.support.waiting import PATIENCE
 MISSING = [
     name for name in ("liferea", "xvfb-run", "dbus-run-session", "gdbus") if shutil.which(name) is None
 ]
-"""What has to be installed for it and is not."""
+"""The program that has to be installed for it and is not."""
 
 _FEED_LIST = """<?xml version="1.0"?>
 <opml version="1.0"><head><title>Liferea Feed List Export</title></head><body>
@@ -76,7 +76,7 @@ class Liferea:
                 self._end(process)
 
     def activate(self, action: str) -> None:
-        """What a menu entry does."""
+        """The action of a menu entry."""
         command = ["gdbus", "call", "--address", self._bus.read_text(), "--dest", "net.sourceforge.liferea"]
         call = ["--object-path", "/net/sourceforge/liferea", "--method", "org.gtk.Actions.Activate"]
         subprocess.run(

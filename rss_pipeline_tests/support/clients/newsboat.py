@@ -17,7 +17,7 @@ from pathlib import Path
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 MISSING = [name for name in ("newsboat", "tmux") if shutil.which(name) is None]
-"""What has to be installed for it and is not."""
+"""The program that has to be installed for it and is not."""
 STAR = "s"
 """The flag that is a star."""
 _MANUAL = Path(__file__).parents[3] / "docs" / "reader.md"
@@ -114,7 +114,7 @@ class Terminal:
 
 
 def _lines_of_the_manual(url: str, name: str, password: str) -> list[str]:
-    """What docs/reader.md says to write, with these values in place of its own."""
+    """The values that docs/reader.md says to write, with these values in place of its own."""
     lines = re.search(r"^```ini\n(urls-source.*?)^```", _MANUAL.read_text("utf-8"), re.M | re.S)
     assert lines is not None
     values = {"feedhq-url": url, "feedhq-login": name, "feedhq-password": password}

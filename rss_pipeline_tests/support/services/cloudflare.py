@@ -49,7 +49,7 @@ class Cloudflare:
     access_key: str
     secret_key: str = field(repr=False)
     pid: int
-    """Of node; also the id of its process group, which workerd is in."""
+    """The process id of node; also the id of its process group, which workerd is in."""
 
     @property
     def environ(self) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 _COMMITTED = b"COMMIT\0"
-"""Of the server's answer that a transaction is committed."""
+"""Bytes of the server's answer that a transaction is committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ class Call:
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
-        """What a call of the database asks for."""
+        """The request of a call of the database."""
         if self.store != "d1" or self.method != "POST":
             return ()
         asked: Any = json.loads(self.body)
@@ -204,7 +204,7 @@ class FaultProxy:
             self._number = 0
 
     def count(self, store: str) -> int:
-        """How many calls came for `d1` or `r2`."""
+        """The number of calls for `d1` or `r2`."""
         return sum(call.store == store for call in self.calls)
 
     def rows_written(self) -> int:

@@ -28,7 +28,7 @@ from rss_pipeline_tests.support.waiting import soon
 START_SECONDS = 60
 USER = "rss"
 PASSWORD = "sEcReT-pAsSwOrD"
-"""Of connections by TCP."""
+"""The address of connections by TCP."""
 
 _SETTINGS = {
     "fsync": "off",

@@ -38,7 +38,7 @@ class RedisServer:
     has_tls: bool = False
 
     def url(self, database: int = 0) -> str:
-        """Of one of its databases, each empty at first."""
+        """The URL of one of its databases, each empty at first."""
         where = f"rediss://:{PASSWORD}@{_TLS_ADDRESS}" if self.has_tls else f"redis://:{PASSWORD}@127.0.0.1"
         return f"{where}:{self.port}/{database}"
 

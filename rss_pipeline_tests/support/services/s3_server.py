@@ -21,7 +21,7 @@ BUCKET = "feeds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Server:
-    """Where it is, and its one key."""
+    """Its address, and its one key."""
 
     endpoint_url: str
     access_key_id: str

@@ -10,7 +10,7 @@ from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import Refused, as_json, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.streams import (
+from rss_pipeline.api.google_reader.parameters import (
     READING_LIST,
     STARRED,
     Feed,
@@ -27,31 +27,23 @@ from rss_pipeline.api.google_reader.subscriptions.edits import (
 )
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.addresses import AddressRefused
-from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task_of
+from rss_pipeline.reader.edit import Changes, edit_feeds, remove_folders, rename_folder, unsubscribe
+from rss_pipeline.reader.failures import read_failures
+from rss_pipeline.reader.feeds import FeedName, UnreadCount, feed_names, folders, unread_counts
+from rss_pipeline.reader.items import highest_number
+from rss_pipeline.reader.query import together
+from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task
 from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
-from rss_pipeline.storage.database import Statement, one
-from rss_pipeline.storage.items.cursor import highest_number
-from rss_pipeline.storage.refresh.new_addresses import AN_HOUR
-from rss_pipeline.storage.refresh.refresh_requests import Wishes, task_statement
-from rss_pipeline.storage.subscriptions import subscriptions
-from rss_pipeline.storage.subscriptions.counts import UnreadCount, count_unread, unread_counts
-from rss_pipeline.storage.subscriptions.folders import (
-    folder_names,
-    list_folders,
-    remove_folder,
-    rename_folder,
-)
-from rss_pipeline.storage.subscriptions.listing import FeedName, feed_names, list_names
-from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, UNCHANGED
 
 
 async def subscription_list(call: Call) -> Response:
     """subscription/list: newsboat ends where `categories` is missing, Capy Reader where `htmlUrl` is null."""
     session = signed_in(call)
-    listed, wishes = await session.read(list_names(session.user_id), failing.wishes(session.user_id))
-    found = [_subscription(row) for row in feed_names(listed)]
-    if failing.is_wanted(wishes):
+    listed, read = await session.ask(together(feed_names(session.user_id), read_failures(session.user_id)))
+    found = [_subscription(row) for row in listed]
+    if read is not None:
         found.append(_failing_subscription(call))
     return json_answer(call.request, {"subscriptions": found})
 
@@ -60,26 +52,21 @@ async def tag_list(call: Call) -> Response:
     """tag/list: `folder` is the only type. Readrops and RSS Guard take no other, and Capy Reader fails at one
     that it does not know."""
     session = signed_in(call)
-    (listed,) = await session.read(list_folders(session.user_id))
+    names = await session.ask(folders(session.user_id))
     tags: list[dict[str, str]] = [{"id": str(STARRED)}]
-    tags += [{"id": str(Label(name)), "type": "folder"} for name in folder_names(listed)]
+    tags += [{"id": str(Label(name)), "type": "folder"} for name in names]
     return json_answer(call.request, {"tags": tags})
 
 
 async def unread_count(call: Call) -> Response:
     """unread-count, for feeds, folders and all. Its numbers have been shown, as those of a listing."""
     session = signed_in(call)
-    counted, top, wishes = await session.run(
-        lambda caller: caller.read(
-            count_unread(caller.user_id), highest_number(), failing.wishes(caller.user_id)
-        )
+    counted, top, read = await session.ask_long(
+        together(unread_counts(session.user_id), highest_number(), read_failures(session.user_id))
     )
-    own = await failing.failing_of(session, wishes)
-    number = one(top)
-    session.service.seen.show(
-        session.session_id, str(READING_LIST), 0 if number is None else int(number["number"])
-    )
-    counts = unread_counts(counted)
+    own = await failing.failing_of(session, read)
+    session.service.seen.show(session.session_id, str(READING_LIST), top)
+    counts = [*counted]
     if own.is_shown:
         unread = sum(not entry.is_read for entry in own.entries)
         newest = max((entry.number for entry in own.entries), default=0)
@@ -105,11 +92,12 @@ async def subscription_edit(call: Call) -> Response:
             await subscribe_feed(session, each.feed, title=each.title, folder=each.folder, waits=waits)
         return ok()
     feeds = await read_feeds(session)
-    statements = (
-        _changes(session, feeds, edit.feeds) if edit.action == "edit" else _ends(session, feeds, edit.feeds)
-    )
-    if statements:
-        await session.write(*statements)
+    if edit.action == "edit":
+        changes = _changes(feeds, edit.feeds)
+        await session.change(lambda caller: edit_feeds(caller, changes))
+    else:
+        ids = _ends(feeds, edit.feeds)
+        await session.change(lambda caller: unsubscribe(caller, ids))
     return ok()
 
 
@@ -124,7 +112,7 @@ async def quickadd(call: Call) -> Response:
     if later is not None and later.begins_at is not None:
         raise Refused(
             503,
-            f"At most {AN_HOUR} new addresses of a user are requested within an hour. Of yours"
+            f"At most {later.queue.an_hour} new addresses of a user are requested within an hour. Of yours"
             f" {later.queue.waiting} wait, and this one is requested at {instant(later.begins_at)}. If there"
             " is a feed, it is among your subscriptions then.",
             headers={"Retry-After": str(later.delay_seconds)},
@@ -143,10 +131,8 @@ async def rename_tag(call: Call) -> Response:
     session = signed_in(call)
     old = read_label(call.fields.first("s") or call.fields.first("t"))
     new = folder_name(read_label(call.fields.first("dest")))
-    (listed,) = await session.read(list_folders(session.user_id))
-    if not {old.name, new} & set(folder_names(listed)):
+    if not await session.change(lambda caller: rename_folder(caller, old.name, new)):
         raise Refused(404, "You have no folder of this name.")
-    await session.write(*rename_folder(session.user_id, old.name, new))
     return ok()
 
 
@@ -158,9 +144,8 @@ async def disable_tag(call: Call) -> Response:
         raise not_understood("No folder is named: s is missing.")
     if len(texts) > MAX_FEEDS:
         raise not_understood(f"At most {MAX_FEEDS} folders in one request.")
-    labels = [read_label(text) for text in texts]
-    statements = [one for label in labels for one in remove_folder(session.user_id, label.name)]
-    await session.write(*statements)
+    names = [read_label(text).name for text in texts]
+    await session.change(lambda caller: remove_folders(caller, names))
     return ok()
 
 
@@ -205,28 +190,23 @@ def _feed_count(one: UnreadCount) -> dict[str, object]:
     }
 
 
-def _changes(session: SignedIn, feeds: Feeds, edits: Sequence[FeedEdit]) -> list[Statement]:
-    statements: list[Statement] = []
+def _changes(feeds: Feeds, edits: Sequence[FeedEdit]) -> dict[str, Changes]:
+    found: dict[str, Changes] = {}
     for each in edits:
         row = feeds.known(each.feed)
-        leaves = each.folder is None and row.folder in each.left_folders
-        changes = subscriptions.Edit(
-            title=UNCHANGED if each.title is None else each.title,
-            folder=UNCHANGED if each.folder is None and not leaves else each.folder,
-        )
-        if changes.columns():
-            at = session.service.clock()
-            statements += subscriptions.edit(session.user_id, row.feed_id, changes, at=at)
-    return statements
+        changes = found.setdefault(row.feed_id, Changes())
+        if each.title is not None:
+            changes["title"] = each.title
+        if each.folder is not None or row.folder in each.left_folders:
+            changes["folder"] = each.folder
+    return found
 
 
-def _ends(session: SignedIn, feeds: Feeds, edits: Sequence[FeedEdit]) -> list[Statement]:
-    """The ends of these subscriptions; one that has ended already is left out."""
+def _ends(feeds: Feeds, edits: Sequence[FeedEdit]) -> list[str]:
+    """The ids of these feeds; one that is not subscribed is left out."""
     if any(each.feed == failing.STREAM for each in edits):
         raise not_understood(f"{failing.TITLE!r} is switched off in the preferences of the reader.")
-    rows = [row for each in edits if (row := feeds.find(each.feed)) is not None]
-    ids = [row.feed_id for row in rows]
-    return subscriptions.unsubscribe(session.user_id, ids, at=session.service.clock()) if ids else []
+    return [row.feed_id for each in edits if (row := feeds.find(each.feed)) is not None]
 
 
 # Clients want the feed's id at once, although an unknown address has to be looked at. A known feed is
@@ -282,26 +262,26 @@ async def subscribe_feed(
             case TooMany():
                 headers = {"Retry-After": str(answer.retry_after)}
                 raise Refused(429, "Too many new addresses within an hour.", headers=headers)
-            case TooManyFeeds():
-                raise Refused(403, f"There are {MAX_SUBSCRIPTIONS:,} subscriptions, and no more can be had.")
-    if title is not None or folder is not None:
-        changes = subscriptions.Edit(
-            title=UNCHANGED if title is None else title, folder=UNCHANGED if folder is None else folder
-        )
-        await session.write(
-            *subscriptions.edit(session.user_id, feed_id, changes, at=session.service.clock())
-        )
+            case TooManyFeeds(most=most):
+                raise Refused(403, f"There are {most:,} subscriptions, and no more can be had.")
+    changes = Changes()
+    if title is not None:
+        changes["title"] = title
+    if folder is not None:
+        changes["folder"] = folder
+    if changes:
+        await session.change(lambda caller: edit_feeds(caller, {feed_id: changes}))
     return Subscribed(feed_id)
 
 
 async def _searched(session: SignedIn, task_id: str) -> Subscribed | Searching:
     with session.service.waiting.one() as has_place:
-        task = await _result(session, task_id) if has_place else None
-    if task is None or task.result is None:
+        found = await _result(session, task_id) if has_place else None
+    if found is None or found.result is None:
         return Searching()
-    if task.feed_id is not None and task.result.outcome in ("subscribed", "known"):
-        return Subscribed(task.feed_id)
-    sentences = (task.result.error or "No feed was found at this address.", task.result.what_to_do)
+    if found.feed_id is not None and found.result.outcome in ("subscribed", "known"):
+        return Subscribed(found.feed_id)
+    sentences = (found.result.error or "No feed was found at this address.", found.result.what_to_do)
     raise Refused(422, " ".join(filter(None, sentences)))
 
 
@@ -311,10 +291,9 @@ async def _result(session: SignedIn, task_id: str) -> Task | None:
         async with asyncio.timeout(session.service.patience_seconds):
             while True:
                 now = session.service.clock()
-                (found,) = await session.read(task_statement(session.user_id, task_id, now=now))
-                task = task_of(one(found))
-                if task is not None and task.state == "done":
-                    return task
+                found = await session.ask(task(session.user_id, task_id, now=now))
+                if found is not None and found.state == "done":
+                    return found
                 await asyncio.sleep(_PAUSE_SECONDS)
     except TimeoutError:
         return None

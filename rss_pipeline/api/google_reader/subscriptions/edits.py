@@ -6,7 +6,7 @@ from typing import Literal
 from rss_pipeline.api.fields import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
 from rss_pipeline.api.google_reader.answers import not_understood
 from rss_pipeline.api.google_reader.forms import Fields
-from rss_pipeline.api.google_reader.streams import Feed, FeedAddress, FeedStream, Label, read_tag
+from rss_pipeline.api.google_reader.parameters import Feed, FeedAddress, FeedStream, Label, read_tag
 
 Action = Literal["subscribe", "edit", "unsubscribe"]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.call import SignedIn
-from rss_pipeline.api.google_reader.streams import Feed, FeedAddress, FeedStream
+from rss_pipeline.api.google_reader.parameters import Feed, FeedAddress, FeedStream
 from rss_pipeline.collector.registry.feed_url import completed, same_as
-from rss_pipeline.storage.subscriptions.listing import FeedName, feed_names, list_names
+from rss_pipeline.reader.feeds import FeedName, feed_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,7 @@ class Feeds:
 
 async def read_feeds(session: SignedIn) -> Feeds:
     """The feeds of the caller, in the user's order."""
-    (listed,) = await session.read(list_names(session.user_id))
-    return Feeds(feed_names(listed))
+    return Feeds(await session.ask(feed_names(session.user_id)))
 
 
 async def feed_id_of(session: SignedIn, feed: Feed) -> str:

@@ -1,31 +1,28 @@
 """The page of app passwords: one for each app, and how the app is set up."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn, device_cookie
+from rss_pipeline.api.auth import SignedIn, confirm_password
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.hosts import client_address, is_https, places
+from rss_pipeline.api.hosts import is_https, places
 from rss_pipeline.api.pages.forms import form_fields, sentence
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import AppPasswordRefused
-from rss_pipeline.reader.accounts.app_passwords import NewAppPassword, create, revoke
-from rss_pipeline.reader.accounts.login import confirm_password
-from rss_pipeline.storage.accounts import app_passwords, users
+from rss_pipeline.reader.accounts.app_passwords import NewAppPassword, create, listed, revoke
+from rss_pipeline.reader.accounts.users import user_name
+from rss_pipeline.reader.query import together
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(prefix="/settings/apps", include_in_schema=False)
 
 PATH = "/settings/apps"
 _NAME_CHARACTERS = 64
-
-_logger = logging.getLogger(__name__)
 
 
 @router.get("")
@@ -37,15 +34,10 @@ async def show(request: Request, caller: SignedIn, done: str = "") -> Response:
 @router.post("")
 async def add(request: Request, caller: SignedIn) -> Response:
     """Add an app password and show it. It is in this answer and nowhere else: no redirect follows."""
-    fields, scope = await form_fields(request), request.scope
+    fields = await form_fields(request)
     name, password = fields.get("name", ""), fields.get("password", "")
-    wrong = await caller.run(
-        lambda own: confirm_password(
-            own, password=password, address=client_address(scope), device=device_cookie(scope)
-        )
-    )
+    wrong = await confirm_password(request, caller, password)
     if wrong is not None:
-        _logger.warning("login refused: %s", client_address(scope))
         if wrong.retry_after is None:
             error = "The password of your account is wrong."
             return await _page(request, caller, error=error, name=name[:_NAME_CHARACTERS])
@@ -80,10 +72,9 @@ async def _page(
     name: str = "",
     status: int | None = None,
 ) -> Response:
-    frame, [listed, named] = await read_frame(
-        caller, app_passwords.listed(caller.user_id), users.named(caller.user_id)
+    frame, (own, name_of_user) = await read_frame(
+        caller, together(listed(caller.user_id), user_name(caller.user_id))
     )
-    user_name = named.rows[0]["name"]
     addresses = servers(request)
     return page(
         request,
@@ -91,16 +82,16 @@ async def _page(
         frame=frame,
         title="Apps",
         status=status or (422 if error else 200),
-        app_passwords=[app_passwords.app_password(row) for row in listed.rows],
+        app_passwords=own,
         new=new,
         is_revoked=is_revoked,
         error=error,
         app_name=name,
-        user_name=user_name,
+        user_name=name_of_user,
         addresses=addresses,
         is_loopback=_is_loopback(request),
         clients=CLIENTS,
-        newsboat=newsboat_lines(addresses[0], user_name, None if new is None else new.secret),
+        newsboat=newsboat_lines(addresses[0], name_of_user, None if new is None else new.secret),
     )
 
 

@@ -22,7 +22,6 @@ from rss_pipeline.reader.accounts.passwords import LEAST_CHARACTERS, MOST_CHARAC
 from rss_pipeline.reader.accounts.users import check_new_name
 from rss_pipeline.reader.first_user import add_first_user, check_code, has_users
 from rss_pipeline.reader.listed_feeds import left_out
-from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
 router = APIRouter(include_in_schema=False)
 
@@ -128,7 +127,6 @@ async def _form(
         needs_code=needs_code,
         # A stranger learns nothing of the file.
         left_out=None if needs_code else await run_in_threadpool(left_out, request.app.state.stores.database),
-        most_subscriptions=MAX_SUBSCRIPTIONS,
         name_error=name_error,
         password_error=password_error,
         code_error=None if code_refused is None else sentence(code_refused),

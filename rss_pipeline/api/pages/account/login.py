@@ -1,37 +1,21 @@
 """The page to log in, and the way out."""
 
-import logging
-from contextlib import suppress
-
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import (
-    check_page,
-    clear_cookie,
-    device_cookie,
-    new_device,
-    session_cookie,
-    session_key,
-    set_cookie,
-    set_device_cookie,
-)
-from rss_pipeline.api.hosts import client_address, is_of_foreign_page
+from rss_pipeline.api.auth import device_cookie, log_in, log_out, new_device, set_cookies
 from rss_pipeline.api.pages.addresses import local
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.errors import NoSession
-from rss_pipeline.reader.accounts.login import LoginRefused, log_in, log_out
+from rss_pipeline.reader.accounts.login import LoginRefused
 from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 from rss_pipeline.reader.first_user import has_users
 
 router = APIRouter(include_in_schema=False)
 
 _MOST_NAME_CHARACTERS = 200
-
-_logger = logging.getLogger(__name__)
 
 
 @router.get("/login")
@@ -45,9 +29,6 @@ async def form(request: Request, next: str = "") -> Response:
 @router.post("/login")
 async def login(request: Request) -> Response:
     """Begin a session that the browser keeps as a cookie."""
-    if is_of_foreign_page(request.scope):
-        # It would log its reader in as somebody of its choice.
-        raise ApiError("foreign_origin", "A page of another site sent this login.")
     fields = await form_fields(request)
     name, password, next = (fields.get(each, "") for each in ("name", "password", "next"))
     if not next.isascii():
@@ -71,14 +52,8 @@ async def login(request: Request) -> Response:
 @router.post("/logout")
 async def logout(request: Request) -> Response:
     """End the session of this browser. One that has ended already is forgotten all the same."""
-    scope, state = request.scope, request.app.state
     answer = see_other("/login")
-    with suppress(NoSession):
-        key = session_key(scope, state.stores.secret, now=state.clock())
-        await run_in_threadpool(log_out, state.stores.database, key.session_id)
-    if session_cookie(scope) is not None:
-        check_page(scope)
-        clear_cookie(answer, scope)
+    await log_out(request, answer)
     return answer
 
 
@@ -86,27 +61,11 @@ async def begin_session(
     request: Request, answer: Response, *, name: str, password: str
 ) -> LoginRefused | None:
     """Log in, and give the browser the session's cookie with this answer; None if that was done."""
-    scope, state = request.scope, request.app.state
-    address, device = client_address(scope), device_cookie(scope) or new_device()
-    found = await run_in_threadpool(
-        log_in,
-        state.stores.database,
-        state.stores.secret,
-        name=name,
-        password=password,
-        address=address,
-        client=request.headers.get("user-agent", ""),
-        clock=state.clock,
-        device=device,
-    )
+    device = device_cookie(request.scope) or new_device()
+    found = await log_in(request, name=name, password=password, device=device)
     if isinstance(found, LoginRefused):
-        # For fail2ban and its like. The name is left out: people type their password into its field.
-        _logger.warning("login refused: %s", address)
         return found
-    assert found.renewal is not None
-    _logger.info("login: %s from %s", found.user_id, address)
-    set_cookie(answer, scope, found.renewal)
-    set_device_cookie(answer, scope, device)
+    set_cookies(answer, request.scope, found, device)
     return None
 
 

@@ -1,11 +1,9 @@
 """The page of sessions: where the account is logged in, an end to it, and another password."""
 
-import logging
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn, device_cookie
+from rss_pipeline.api.auth import SignedIn, device_cookie, note_refusal
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.hosts import client_address
 from rss_pipeline.api.pages.forms import form_fields, sentence
@@ -14,9 +12,10 @@ from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.errors import HashingBusy, PasswordRefused
-from rss_pipeline.reader.accounts.login import change_own_password
+from rss_pipeline.reader.accounts.login import change_own_password, end_other_sessions, end_session
 from rss_pipeline.reader.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS
-from rss_pipeline.storage.accounts import sessions, users
+from rss_pipeline.reader.accounts.users import open_sessions, user_name
+from rss_pipeline.reader.query import together
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
 
@@ -28,8 +27,6 @@ _DONE = {
 }
 _BUSY_SECONDS = 2
 
-_logger = logging.getLogger(__name__)
-
 
 @router.get("/sessions")
 async def show(request: Request, caller: SignedIn, done: str = "") -> Response:
@@ -40,8 +37,7 @@ async def show(request: Request, caller: SignedIn, done: str = "") -> Response:
 @router.post("/sessions/{id}/end")
 async def end(caller: SignedIn, id: str) -> Response:
     """End one session; the one of this browser, too."""
-    [ended] = await caller.write(sessions.end_of(caller.user_id, id))
-    if not ended.changes:
+    if not await caller.change(lambda own: end_session(own, id)):
         raise ApiError("not_found", "You have no such session, or no longer.")
     return see_other("/login" if id == caller.key.session_id else f"{PATH}?done=ended")
 
@@ -49,7 +45,7 @@ async def end(caller: SignedIn, id: str) -> Response:
 @router.post("/sessions/end-others")
 async def end_others(caller: SignedIn) -> Response:
     """End every session but that of this browser."""
-    await caller.write(sessions.end_others(caller.user_id, caller.key.session_id))
+    await caller.change(end_other_sessions)
     return see_other(f"{PATH}?done=others")
 
 
@@ -77,7 +73,7 @@ async def change_password(request: Request, caller: SignedIn) -> Response:
         raise ApiError("too_busy", sentence(busy), retry_after=_BUSY_SECONDS) from busy
     if refused is None:
         return see_other(f"{PATH}?done=password")
-    _logger.warning("login refused: %s", client_address(request.scope))
+    note_refusal(request.scope)
     if refused.retry_after is None:
         return await _page(request, caller, error="The current password is wrong.")
     answer = await _page(
@@ -98,18 +94,18 @@ async def _page(
     error: str | None = None,
     status: int | None = None,
 ) -> Response:
-    frame, [listed, named] = await read_frame(
-        caller, sessions.listed(caller.user_id, now=caller.clock()), users.named(caller.user_id)
+    frame, (listed, name) = await read_frame(
+        caller, together(open_sessions(caller.user_id, now=caller.clock()), user_name(caller.user_id))
     )
     found = [
         {
-            **row,
-            "device": device(row["client"]),
-            "is_current": row["id"] == caller.key.session_id,
-            "created_at": from_instant(row["created_at"]),
-            "last_used_at": from_instant(row["last_used_at"]),
+            **each._asdict(),
+            "device": device(each.client),
+            "is_current": each.id == caller.key.session_id,
+            "created_at": from_instant(each.created_at),
+            "last_used_at": from_instant(each.last_used_at),
         }
-        for row in listed.rows
+        for each in listed
     ]
     return page(
         request,
@@ -118,7 +114,7 @@ async def _page(
         title="Sessions and password",
         status=status or (422 if error else 200),
         sessions=found,
-        user_name=named.rows[0]["name"],
+        user_name=name,
         done=done,
         error=error,
         least=LEAST_CHARACTERS,

@@ -16,7 +16,6 @@ from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
 from rss_pipeline.reader.addresses import AddressRefused
 from rss_pipeline.reader.refresh import Held, Queued, TooMany, VisitRunning
 from rss_pipeline.reader.subscribe import Known, TooManyFeeds, subscribe_address
-from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
 router = APIRouter(include_in_schema=False)
 
@@ -69,9 +68,9 @@ async def add(request: Request, caller: SignedIn) -> Response:
             refused = await _form(request, caller, fields, error=error, status=429)
             refused.headers["Retry-After"] = str(seconds)
             return refused
-        case TooManyFeeds():
+        case TooManyFeeds(most=most):
             error = (
-                f"You subscribe to {MAX_SUBSCRIPTIONS:,} feeds, and more are not possible."
+                f"You subscribe to {most:,} feeds, and more are not possible."
                 " Unsubscribe from one that you no longer read."
             )
             return await _form(request, caller, fields, error=error, status=409)

@@ -7,9 +7,9 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.pages.feeds.feed_edit import partition_url
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
+from rss_pipeline.reader.accounts.users import is_owner
 from rss_pipeline.reader.failures import failing_feeds
-from rss_pipeline.storage.accounts.users import look_for_owner
-from rss_pipeline.storage.subscriptions.listing import list_visits, with_visits
+from rss_pipeline.reader.feeds import visits, with_visits
 
 router = APIRouter(include_in_schema=False)
 
@@ -19,10 +19,10 @@ _MOST_SHOWN = 200
 @router.get("/failing")
 async def failing(request: Request, caller: SignedIn) -> Response:
     """Feeds with a failed last visit, and those that are not visited at all."""
-    frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
+    frame, owns = await read_frame(caller, is_owner(caller.user_id))
     failing = [feed for feed in frame.feeds if feed.last_visit_failed]
-    visits = await caller.read(*list_visits([feed.feed_id for feed in failing]))
-    found = failing_feeds(with_visits(failing, visits))
+    visited = with_visits(failing, await caller.ask(visits([feed.feed_id for feed in failing])))
+    found = failing_feeds(visited)
     failures = found[:_MOST_SHOWN]
     settings, scope = caller.stores.settings, request.scope
     partitions = {each.feed_id: partition_url(settings, scope, each.feed_id) for each in failures}
@@ -34,6 +34,6 @@ async def failing(request: Request, caller: SignedIn) -> Response:
         failures=failures,
         more=len(found) - len(failures),
         off=[feed for feed in frame.feeds if not feed.is_collected],
-        partitions=partitions if owner.rows else {},
-        is_owner=bool(owner.rows),
+        partitions=partitions if owns else {},
+        is_owner=owns,
     )

@@ -1,4 +1,6 @@
-"""The changes that a user can make to a subscription (title, folder, interval, end) and to its address."""
+"""The changes that a user can make to a subscription (title, folder, interval, end) and to its address; and
+its backups, for the owner.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +8,7 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.asgi import Scope, header
@@ -19,26 +22,22 @@ from rss_pipeline.api.fields import (
 )
 from rss_pipeline.api.hosts import EVERY_ADDRESS, is_https
 from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, task_url
-from rss_pipeline.api.pages.feeds.tasks import no_feed
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.routers.answered import no_feed
+from rss_pipeline.collector.models.feed import Wishes
+from rss_pipeline.reader import edit as editing
+from rss_pipeline.reader.accounts.users import is_owner
 from rss_pipeline.reader.addresses import AddressRefused
-from rss_pipeline.reader.change_address import (
-    AddressChanged,
-    NotTheirs,
-    OtherFeed,
-    change_address,
-    fixed_address,
-)
+from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed, address_rights
 from rss_pipeline.reader.failures import failing_feeds
+from rss_pipeline.reader.feeds import FeedRow, has_feed, star_count_of_feed, visits, with_visits
+from rss_pipeline.reader.kept_documents import kept_document, kept_documents
+from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.refresh.refresh_requests import Wishes
-from rss_pipeline.storage.subscriptions import subscriptions
-from rss_pipeline.storage.subscriptions.address import look_at_address
-from rss_pipeline.storage.subscriptions.counts import count_starred
-from rss_pipeline.storage.subscriptions.listing import FeedRow, list_visits, with_visits
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(include_in_schema=False)
@@ -60,23 +59,17 @@ async def edit(request: Request, caller: SignedIn, id: str) -> Response:
     wishes = read_wishes(fields)
     if isinstance(wishes, FormMistake):
         return await _form(request, caller, id, error=wishes.message)
-    changes = subscriptions.Edit(
-        title=wishes.title, folder=wishes.folder, wished_interval=wishes.wished_interval
+    url, settings = fields.get("url", "").strip(), caller.stores.settings
+    title, folder, interval = wishes.title, wishes.folder, wishes.wished_interval
+    answer = await caller.change(
+        lambda one: editing.edit_feed(
+            one, settings, id, url=url or None, title=title, folder=folder, wished_interval=interval
+        )
     )
-    statements = subscriptions.edit(caller.user_id, id, changes, at=caller.clock())
-    done = see_other(local(fields.get("back"), feed_url(id)))
-    url = fields.get("url", "").strip()
-    if not url:
-        edited, *_ = await caller.write(*statements)
-        if not edited.changes:
-            raise no_feed()
-        return done
-    settings = caller.stores.settings
-    answer = await caller.change(lambda one: change_address(one, settings, id, url, others=statements))
     match answer:
-        case AddressChanged(visit=Queued(task_id=task_id) | VisitRunning(task_id=task_id)):
+        case Edited(visit=Queued(task_id=task_id) | VisitRunning(task_id=task_id)):
             return see_other(task_url(task_id))
-        case AddressChanged(visit=Held(until=until, reason=reason)):
+        case Edited(visit=Held(until=until, reason=reason)):
             frame, _ = await read_frame(caller)
             title = "The address is changed; the next visit waits"
             return page(
@@ -90,13 +83,13 @@ async def edit(request: Request, caller: SignedIn, id: str) -> Response:
             return await _form(request, caller, id, error=error, given_url=url)
         case NotSubscribed():
             raise no_feed()
-    return done
+    return see_other(local(fields.get("back"), feed_url(id)))
 
 
 @router.get("/feeds/{id}/unsubscribe")
 async def confirm(request: Request, caller: SignedIn, id: str) -> Response:
     """The question before a feed is unsubscribed: what goes with it."""
-    frame, [starred] = await read_frame(caller, count_starred(caller.user_id, id))
+    frame, starred = await read_frame(caller, star_count_of_feed(caller.user_id, id))
     feed = _feed(frame.feeds, id)
     return page(
         request,
@@ -104,7 +97,7 @@ async def confirm(request: Request, caller: SignedIn, id: str) -> Response:
         frame=frame,
         title="Unsubscribe",
         feed=feed,
-        starred=int(starred.rows[0]["n"]),
+        starred=starred,
     )
 
 
@@ -112,8 +105,7 @@ async def confirm(request: Request, caller: SignedIn, id: str) -> Response:
 async def unsubscribe(request: Request, caller: SignedIn, id: str) -> Response:
     """End the subscription, with its read states and stars."""
     fields = await form_fields(request)
-    ended, *_ = await caller.write(*subscriptions.unsubscribe(caller.user_id, [id], at=caller.clock()))
-    if not ended.changes:
+    if not await caller.change(lambda one: editing.unsubscribe(one, [id])):
         raise no_feed()
     return see_other(local(fields.get("back"), HOME))
 
@@ -127,13 +119,11 @@ async def _form(
     error: str | None = None,
     given_url: str | None = None,
 ) -> Response:
-    frame, [looked, *visit] = await read_frame(
-        caller, look_at_address(caller.user_id, id), *list_visits([id])
+    frame, (rights, visit) = await read_frame(
+        caller, together(address_rights(caller.user_id, id), visits([id]))
     )
     feed = _feed(with_visits(frame.feeds, visit), id)
     now: datetime = request.app.state.clock()
-    [stored] = looked.rows
-    is_owner = bool(stored["is_owner"])
     return page(
         request,
         "feed_edit.html",
@@ -144,12 +134,12 @@ async def _form(
         failure=next(iter(failing_feeds([feed])), None),
         error=error,
         given_url=given_url or feed.url,
-        fixed=fixed_address(stored, id),
+        fixed=rights.fixed,
         has_added=has_added,
         is_new=now - feed.added_at < _NEW,
         intervals=offered_intervals(feed.wished_interval),
-        is_owner=is_owner,
-        partition=partition_url(caller.stores.settings, request.scope, id) if is_owner else None,
+        is_owner=rights.is_owner,
+        partition=partition_url(caller.stores.settings, request.scope, id) if rights.is_owner else None,
         edit_url=edit_url(id),
     )
 
@@ -226,3 +216,50 @@ def offered_intervals(chosen: int | None) -> Mapping[int, str]:
     if chosen is None or chosen in INTERVALS:
         return INTERVALS
     return dict(sorted({**INTERVALS, chosen: f"every {chosen // 60} minutes"}.items()))
+
+
+# The backups of a feed, for the owner: a list, and each document as it was served.
+
+_ON_A_PAGE = 25
+
+
+@router.get("/feeds/{id}/backups")
+async def backups(request: Request, caller: SignedIn, id: str, before: str | None = None) -> Response:
+    """Backups, newest first."""
+    frame, owns = await read_frame(caller, is_owner(caller.user_id))
+    feed = next((each for each in frame.feeds if each.feed_id == id), None)
+    if feed is None or not owns:
+        raise _not_there()
+    objects = caller.stores.objects
+    found = await run_in_threadpool(kept_documents, objects, id, before=before, limit=_ON_A_PAGE)
+    return page(request, "backups.html", frame=frame, title="Backups", feed=feed, found=found, before=before)
+
+
+@router.get("/feeds/{id}/backups/{name}")
+async def document(caller: SignedIn, id: str, name: str) -> Response:
+    """A document as it was served, to be saved: a browser never shows it as a page of ours."""
+    owns = await caller.ask(together(is_owner(caller.user_id), has_feed(caller.user_id, id)))
+    if not all(owns):
+        raise _not_there()
+    body = await run_in_threadpool(kept_document, caller.stores.objects, id, name)
+    if body is None:
+        raise ApiError(
+            "not_found",
+            "This feed has no such backup.",
+            what_to_do="Old backups are removed by the daily clean.",
+        )
+    headers = {
+        "Content-Disposition": f'attachment; filename="{id}-{name.replace(":", "")}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, no-store",
+    }
+    return Response(body, headers=headers, media_type="application/octet-stream")
+
+
+def _not_there() -> ApiError:
+    return ApiError(
+        "not_found",
+        "This page is only there for the owner of the reader, and for feeds that the owner reads.",
+        what_to_do="The owner is the user who was added first.",
+    )

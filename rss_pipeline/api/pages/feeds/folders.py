@@ -11,10 +11,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.reader.order import moved
-from rss_pipeline.storage.subscriptions import folders
-from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
-from rss_pipeline.storage.subscriptions.subscriptions import place
+from rss_pipeline.reader.edit import Direction, add_folders, move_feed, remove_folders, rename_folder
 
 router = APIRouter(include_in_schema=False)
 
@@ -39,7 +36,7 @@ async def add(request: Request, caller: SignedIn) -> Response:
     name = (await form_fields(request)).get("name", "").strip()
     if (error := _mistake(name)) is not None:
         return await _folders(request, caller, error=error)
-    await caller.write(folders.add_folders(caller.user_id, [name]))
+    await caller.change(lambda own: add_folders(own, [name]))
     return see_other(FOLDERS)
 
 
@@ -50,7 +47,7 @@ async def rename(request: Request, caller: SignedIn) -> Response:
     name, new = fields.get("name", ""), fields.get("new", "").strip()
     if (error := _mistake(new)) is not None:
         return await _folder(request, caller, name, error=error)
-    await caller.write(*folders.rename_folder(caller.user_id, name, new))
+    await caller.change(lambda own: rename_folder(own, name, new))
     return see_other(with_query(f"{FOLDERS}/one", {"name": new}))
 
 
@@ -58,7 +55,7 @@ async def rename(request: Request, caller: SignedIn) -> Response:
 async def remove(request: Request, caller: SignedIn) -> Response:
     """Remove a folder; its feeds stay."""
     name = (await form_fields(request)).get("name", "")
-    await caller.write(*folders.remove_folder(caller.user_id, name))
+    await caller.change(lambda own: remove_folders(own, [name]))
     return see_other(FOLDERS)
 
 
@@ -66,11 +63,9 @@ async def remove(request: Request, caller: SignedIn) -> Response:
 async def order(request: Request, caller: SignedIn) -> Response:
     """Move a feed up or down within its folder."""
     fields = await form_fields(request)
-    direction = "up" if "up" in fields else "down"
-    [listed] = await caller.read_long(list_feeds(caller.user_id))
-    places = moved(feed_rows(listed), fields.get(direction, ""), "up" if direction == "up" else "down")
-    if places:
-        await caller.write(place(caller.user_id, places))
+    direction: Direction = "up" if "up" in fields else "down"
+    id = fields.get(direction, "")
+    await caller.change(lambda own: move_feed(own, id, direction))
     return see_other(with_query(f"{FOLDERS}/one", {"name": fields.get("name", "")}))
 
 

@@ -8,32 +8,23 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.pages.addresses import local, task_url, with_query
+from rss_pipeline.api.pages.addresses import task_url, with_query
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.routers.answered import begun
+from rss_pipeline.collector.models.clock import milliseconds
+from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import (
     Held,
-    NotPolled,
-    NotSubscribed,
     Queued,
-    TooMany,
     VisitRunning,
-    answer_to,
-    new_request,
-    set_mark,
-    task_of,
-)
-from rss_pipeline.storage.database import one
-from rss_pipeline.storage.refresh.new_addresses import queue_of, read_queue
-from rss_pipeline.storage.refresh.refresh_requests import milliseconds, request_statements, task_statement
-from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.refreshes import (
-    list_tasks,
-    named_tasks,
-    request_many,
-    requested_of,
+    queue,
+    refresh_feed,
+    refresh_feeds,
+    task,
+    tasks,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -47,46 +38,46 @@ _RECENT = timedelta(hours=1)
 
 
 @router.get("/tasks/{id}")
-async def task(request: Request, caller: SignedIn, id: str) -> Response:
+async def show_task(request: Request, caller: SignedIn, id: str) -> Response:
     """One task. The page comes again until the task is done."""
     now = request.app.state.clock()
-    frame, [found, queued] = await read_frame(
-        caller, task_statement(caller.user_id, id, now=now), read_queue(caller.user_id, now=now)
+    frame, (found, queued) = await read_frame(
+        caller,
+        together(task(caller.user_id, id, now=now), queue(caller.user_id, now=now)),
     )
-    task = task_of(one(found))
-    if task is None:
+    if found is None:
         raise ApiError(
             "not_found",
             "You have no such visit.",
             what_to_do="Visits that you requested are shown for a day.",
         )
-    feed = next((each for each in frame.feeds if each.feed_id == task.feed_id), None)
-    again = {"url": task.address or ""} | {
+    feed = next((each for each in frame.feeds if each.feed_id == found.feed_id), None)
+    again = {"url": found.address or ""} | {
         name: str(value)
         for name, value in (
-            ("title", task.wishes.title),
-            ("folder", task.wishes.folder),
-            ("interval", task.wishes.wished_interval),
+            ("title", found.wishes.title),
+            ("folder", found.wishes.folder),
+            ("interval", found.wishes.wished_interval),
         )
         if value is not None
     }
-    is_late = task.state == "queued" and now - (task.begins_at or task.requested_at) > _LATE
+    is_late = found.state == "queued" and now - (found.begins_at or found.requested_at) > _LATE
     return page(
         request,
         "task.html",
         frame=frame,
-        title=_title(task.state),
-        task=task,
+        title=_title(found.state),
+        task=found,
         feed=feed,
         is_late=is_late,
         again=with_query("/feeds/add", again),
-        queue=queue_of(queued),
-        waits=task.state == "queued" and task.begins_at is not None and task.begins_at > now,
+        queue=queued,
+        waits=found.state == "queued" and found.begins_at is not None and found.begins_at > now,
     )
 
 
 @router.get("/tasks")
-async def tasks(
+async def show_tasks(
     request: Request,
     caller: SignedIn,
     since: int | None = None,
@@ -102,10 +93,8 @@ async def tasks(
     begin = now - _RECENT
     if since is not None and 0 <= since <= milliseconds(now):
         begin = datetime.fromtimestamp(since / 1000, UTC)
-    listed = list_tasks(caller.user_id, since=begin, now=now, limit=_MOST_SHOWN)
-    frame, [found] = await read_frame(caller, listed)
-    shown = [(task_of(each.row), each.name) for each in named_tasks(found)]
-    done = [task for task, _ in shown if task is not None and task.result is not None]
+    frame, shown = await read_frame(caller, tasks(caller.user_id, since=begin, now=now, limit=_MOST_SHOWN))
+    done = [task for task, _ in shown if task.result is not None]
     outcomes = Counter(task.result.outcome for task in done if task.result is not None)
     open_ones = len(shown) - len(done)
     return page(
@@ -128,13 +117,9 @@ async def tasks(
 @router.post("/feeds/{id}/refresh")
 async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
     """Visit one feed now, and show its task."""
-    fields = await form_fields(request)
-    wanted = new_request(caller.user_id, id, now=caller.clock())
+    await form_fields(request)
     settings = caller.stores.settings
-    answer = await caller.change(
-        lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings)
-    )
-    match answer:
+    match begun(await caller.change(lambda own: refresh_feed(own, settings, id))):
         case Queued(task_id=task_id) | VisitRunning(task_id=task_id):
             return see_other(task_url(task_id))
         case Held(until=until, reason=reason):
@@ -149,18 +134,6 @@ async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
                 until=until,
                 reason=reason,
             )
-        case TooMany(retry_after=seconds):
-            raise ApiError(
-                "too_many_requests",
-                "You have requested very many visits within an hour.",
-                what_to_do=f"Try again in {-(-seconds // 60)} minutes. Feeds are visited by themselves, too.",
-                retry_after=seconds,
-            )
-        case NotPolled(message=message):
-            raise ApiError("conflict", message, what_to_do="Write to the operator of this server.")
-        case NotSubscribed():
-            raise no_feed()
-    return see_other(local(fields.get("back")))
 
 
 @router.post("/refresh")
@@ -168,23 +141,12 @@ async def refresh_many(request: Request, caller: SignedIn) -> Response:
     """Visit the feeds of a folder now, or all, and show how far it is."""
     fields = await form_fields(request)
     now = caller.clock()
-    scope = Scope(folder=fields.get("folder") or None)
-    *_, last = await caller.write(*request_many(caller.user_id, scope, now=now))
-    requested = requested_of(last)
-    if requested.requested:
-        set_mark(caller.stores.settings)
-    over = requested.feeds - requested.requested - requested.held - requested.off
-    counts = {"held": requested.held, "off": requested.off, "over": over}
+    folder, settings = fields.get("folder") or None, caller.stores.settings
+    found = await caller.change(lambda own: refresh_feeds(own, settings, folder=folder))
+    counts = {"held": found.held, "off": found.off, "over": found.over}
     query = {"since": milliseconds(now)} | {name: count for name, count in counts.items() if count > 0}
     return see_other(with_query("/tasks", {name: str(value) for name, value in query.items()}))
 
 
 def _title(state: str) -> str:
     return {"queued": "A visit is about to begin", "running": "Visiting"}.get(state, "Visited")
-
-
-def no_feed() -> ApiError:
-    """The answer for another's feed, an unknown one, and what is no id."""
-    return ApiError(
-        "not_found", "You have no such feed.", what_to_do="Your feeds are in the column on the left."
-    )

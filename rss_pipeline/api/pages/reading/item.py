@@ -7,7 +7,7 @@ part that opens inside a list marks nothing: the script does, by the JSON API.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -19,31 +19,19 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import CACHE_CONTROL
 from rss_pipeline.api.pages.addresses import item_url, local
 from rss_pipeline.api.pages.forms import form_fields
-from rss_pipeline.api.pages.frame import Frame, frame_statements, whole_frame
+from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.reading.views import View, view_at
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.accounts.preferences import Preferences, stored_preferences
+from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
-from rss_pipeline.reader.mark import Marks, mark_items
-from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.database import Result
-from rss_pipeline.storage.images.wanted import missing_images, missing_of, request_images
-from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.item_lists import (
-    Key,
-    item_key,
-    items_by,
-    items_of,
-    keys_of,
-    known_ids,
-    list_items,
-    named_items,
-)
-from rss_pipeline.storage.subscriptions.item_rows import ItemRow
-from rss_pipeline.storage.subscriptions.undo import list_undoable
+from rss_pipeline.reader.images import missing_images, request_images
+from rss_pipeline.reader.items import ItemRow, Key, item_keys, neighbours
+from rss_pipeline.reader.items import item as stored_item
+from rss_pipeline.reader.mark import Marks, mark_items, undoable
+from rss_pipeline.reader.query import together
 from rss_pipeline.web.authority import headers_named
 
 router = APIRouter(include_in_schema=False)
@@ -86,25 +74,27 @@ async def item(
 ) -> Response:
     """An item with links to the next and the last one of the list that it was opened from."""
     view = view_at(source)
-    *found, by_id, placed, undoable, missing = await caller.read_long(
-        *frame_statements(caller.user_id),
-        items_by(caller.user_id, Chosen.by_ids([id])),
-        keys_of(caller.user_id, id),
-        list_undoable(caller.user_id, now=caller.clock()),
-        missing_images(caller.user_id, id, now=caller.clock()),
+    frame, (found, keys, marks, missing) = await read_frame(
+        caller,
+        together(
+            stored_item(caller.user_id, id),
+            item_keys(caller.user_id, id),
+            undoable(caller.user_id, now=caller.clock()),
+            missing_images(caller.user_id, id, now=caller.clock()),
+        ),
     )
-    frame, row = await whole_frame(caller, found), _row(by_id)
+    row = _known(found)
     opens = frame.preferences.mark_read_on_open and _is_of_reader(request)
     is_marked = opens and not row.is_read
     # An item that a mark of many made read stays read, once it was opened, when that mark is undone.
-    if is_marked or (opens and undoable.rows):
+    if is_marked or (opens and marks):
         await caller.change_beside(
             lambda one: mark_items(one, [id], Marks(is_read=True)), what="an opened item was not marked read"
         )
     if is_marked:
         frame = frame.after_reading(row.feed_id)
     bodies: Bodies = request.app.state.bodies
-    key = item_key(placed, view.item_order(frame.preferences))
+    key = keys.get(view.item_order(frame.preferences))
     opened, before, behind = await caller.run(lambda one: _open_in_list(one, bodies, row, key, view, frame))
     return await run_in_threadpool(
         page,
@@ -118,7 +108,7 @@ async def item(
         before=before,
         behind=behind,
         is_versioned=row.is_repaired,
-        missing=missing_of(missing),
+        missing=missing,
         # Kept, unlike a list: to come back to it does not mark it read again.
         cache=CACHE_CONTROL,
     )
@@ -128,10 +118,7 @@ async def item(
 async def load_images(request: Request, caller: SignedIn, id: str) -> Response:
     """Request the images of an item that are not archived yet."""
     fields = await form_fields(request)
-    *_, found = await caller.write(
-        request_images(caller.user_id, id, now=caller.clock()), known_ids(caller.user_id, [id])
-    )
-    if not found.rows:
+    if not await caller.change(lambda own: request_images(own, id)):
         raise ApiError("not_found", "Your feeds have no such item.")
     return see_other(local(fields.get("back"), item_url(id)))
 
@@ -140,12 +127,14 @@ async def load_images(request: Request, caller: SignedIn, id: str) -> Response:
 async def body(request: Request, caller: SignedIn, id: str) -> Response:
     """The part of a page that opens inside a list."""
     bodies: Bodies = request.app.state.bodies
-    own, by_id, missing = await caller.read_long(
-        users.preferences(caller.user_id),
-        items_by(caller.user_id, Chosen.by_ids([id])),
-        missing_images(caller.user_id, id, now=caller.clock()),
+    preferences, found, missing = await caller.ask_long(
+        together(
+            own_preferences(caller.user_id),
+            stored_item(caller.user_id, id),
+            missing_images(caller.user_id, id, now=caller.clock()),
+        )
     )
-    row, preferences = _row(by_id), stored_preferences(own.rows[0]["preferences"])
+    row = _known(found)
     opened = await caller.run(lambda one: _opened(one, bodies, row, preferences))
     return page(
         request,
@@ -153,17 +142,15 @@ async def body(request: Request, caller: SignedIn, id: str) -> Response:
         title=opened.body.title,
         item=opened,
         is_versioned=opened.row.is_repaired,
-        missing=missing_of(missing),
+        missing=missing,
     )
 
 
 @router.get("/items/{id}/versions")
 async def versions(request: Request, caller: SignedIn, id: str) -> Response:
     """The versions of an item before its publisher's document was read anew."""
-    *found, by_id = await caller.read_long(
-        *frame_statements(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
-    )
-    frame, row = await whole_frame(caller, found), _row(by_id)
+    frame, found = await read_frame(caller, stored_item(caller.user_id, id))
+    row = _known(found)
     bodies: Bodies = request.app.state.bodies
     kind = _kind(frame.preferences)
     earlier = await caller.run(lambda one: bodies.earlier(one.database, row.id, shown=kind))
@@ -178,30 +165,23 @@ async def versions(request: Request, caller: SignedIn, id: str) -> Response:
     )
 
 
-def _row(found: Result) -> ItemRow:
-    rows = named_items(found)
-    if not rows:
+def _known(row: ItemRow | None) -> ItemRow:
+    if row is None:
         raise ApiError(
             "not_found",
             "Your feeds have no such item.",
             what_to_do="Old items are removed after some time; starred ones stay.",
         )
-    return rows[0]
+    return row
 
 
 def _open_in_list(
     caller: Caller, bodies: Bodies, row: ItemRow, key: Key | None, view: View, frame: Frame
 ) -> tuple[Opened, ItemRow | None, ItemRow | None]:
     """The item, and its neighbours in the list: the one before it and the one behind it."""
-    filter = view.filter(frame.preferences)
-    forth = view.page(frame.preferences, after=key, limit=1)
-    back = replace(forth, newest_first=not forth.newest_first)
-    before, behind = caller.read(
-        list_items(caller.user_id, filter, back), list_items(caller.user_id, filter, forth)
-    )
-    first, last = items_of(before, back).items, items_of(behind, forth).items
-    opened = _opened(caller, bodies, row, frame.preferences)
-    return opened, first[0] if first else None, last[0] if last else None
+    page = view.page(frame.preferences, after=key)
+    before, behind = caller.ask(neighbours(caller.user_id, view.filter(frame.preferences), page))
+    return _opened(caller, bodies, row, frame.preferences), before, behind
 
 
 def _opened(caller: Caller, bodies: Bodies, row: ItemRow, preferences: Preferences) -> Opened:

@@ -1,12 +1,14 @@
-"""Lists of items: unread, all, starred, of a feed, of a folder; the list of feeds; the next feed to read.
+"""Lists of items: unread, all, starred, of a feed, of a folder; the list of feeds; the next feed to read; and
+the marks and lines of items that the script of a list requests.
 
 A page of items is two batches: what the frame shows has the preferences that choose the items.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -16,23 +18,25 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.fields import Folder as FolderName
 from rss_pipeline.api.fields import PageKey
 from rss_pipeline.api.pages.addresses import HOME, feed_url
-from rss_pipeline.api.pages.frame import Frame, read_frame
-from rss_pipeline.api.pages.reading.views import Order, Show, View
+from rss_pipeline.api.pages.frame import Frame, items_of_all, read_frame
+from rss_pipeline.api.pages.reading.views import Order, Show, View, view_at
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
-from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.item_lists import (
-    READ_CHARACTERS,
+from rss_pipeline.reader.accounts.preferences import own_preferences, state_version
+from rss_pipeline.reader.feeds import FeedRow, star_count, unread_counts
+from rss_pipeline.reader.items import (
+    ItemRow,
     Key,
-    items_of,
-    list_items,
-    texts_of,
+    Scope,
+    Texts,
+    items_with_texts,
+    marks,
+    named_items_with_texts,
 )
-from rss_pipeline.storage.subscriptions.item_rows import ItemRow
-from rss_pipeline.storage.subscriptions.listing import FeedRow
-from rss_pipeline.storage.subscriptions.undo import list_undoable, undoable_marks
+from rss_pipeline.reader.mark import undoable
+from rss_pipeline.reader.query import together
 
 router = APIRouter(include_in_schema=False)
 
@@ -131,18 +135,16 @@ async def next_unread(caller: SignedIn, after: str = "") -> Response:
 
 
 async def _list(request: Request, caller: AsyncCaller, view: View, after: str | None) -> Response:
-    frame, [undoable] = await read_frame(caller, list_undoable(caller.user_id, now=caller.clock()))
+    frame, marks = await read_frame(caller, undoable(caller.user_id, now=caller.clock()))
     feeds = _feeds_of(frame, view)
     wanted = view.page(frame.preferences, after=None if after is None else Key.read(after))
-    statement = list_items(
-        caller.user_id, view.filter(frame.preferences), wanted, text_characters=READ_CHARACTERS
+    items, texts = await caller.ask_long(
+        items_with_texts(caller.user_id, view.filter(frame.preferences), wanted)
     )
-    [found] = await caller.read_long(statement)
-    items = items_of(found, wanted)
 
     def shown() -> Response:
         has_words = frame.preferences.density == "comfortable"
-        entries = entries_of(items.items, texts_of(found), has_words=has_words)
+        entries = entries_of(items.items, texts, has_words=has_words)
         feed = feeds[0] if view.kind == "feed" else None
         return page(
             request,
@@ -156,7 +158,7 @@ async def _list(request: Request, caller: AsyncCaller, view: View, after: str | 
             is_unread_only=view.is_unread_only(frame.preferences),
             is_newest_first=view.newest_first(frame.preferences),
             order=view.order_for(frame.preferences),
-            undoable=next(iter(undoable_marks(undoable)), None),
+            undoable=next(iter(marks), None),
             is_first_page=after is None,
             more=None if items.next_key is None else view.address(after=items.next_key),
             unread=frame.unread if feeds is frame.feeds else sum(each.unread for each in feeds),
@@ -206,7 +208,7 @@ def _title(view: View, feed: FeedRow | None) -> str:
             return one_line(feed.title, limit=_TITLE_CHARACTERS) or feed.url
 
 
-def entries_of(rows: Iterable[ItemRow], texts: dict[str, str], *, has_words: bool) -> list[Entry]:
+def entries_of(rows: Iterable[ItemRow], texts: Texts, *, has_words: bool) -> list[Entry]:
     """The lines of these items; `texts` are the starts of their texts."""
     found = []
     for row in rows:
@@ -216,3 +218,64 @@ def entries_of(rows: Iterable[ItemRow], texts: dict[str, str], *, has_words: boo
         title = title or text_of(text, limit=_TITLE_OF_TEXT_CHARACTERS)
         found.append(Entry(row=row, title=title, words="" if words == title else words))
     return found
+
+
+# Items that a page shows already, for its script: their marks, and their lines once more.
+#
+# Others mark items too: apps, other windows, the page of an item that somebody comes back from.
+
+MOST_IDS = 100
+"""Their address has 3,300 characters, which every proxy takes."""
+Ids = Annotated[str, Query(pattern=rf"^(?:[0-9a-f]{{32}}(?:,[0-9a-f]{{32}}){{0,{MOST_IDS - 1}}})?$")]
+
+
+@router.get("/state")
+async def state(caller: SignedIn, ids: Ids = "") -> Response:
+    """All counts of the user, and the marks of these items."""
+    own, counts, stars, marked = await caller.ask_long(
+        together(
+            state_version(caller.user_id),
+            unread_counts(caller.user_id),
+            star_count(caller.user_id),
+            marks(caller.user_id, _listed(ids)),
+        )
+    )
+    version = max((each.newest for each in counts), default=0)
+    found: dict[str, Any] = {
+        "state": own,
+        "version": version,
+        "unread": {each.feed_id: each.unread for each in counts if each.unread},
+        "starred": stars,
+        "all": await items_of_all(caller, sorted(each.feed_id for each in counts), version),
+        "items": {each.id: [bool(each.read), bool(each.starred)] for each in marked},
+    }
+    headers = {"Cache-Control": "private, no-store"}
+    return Response(orjson.dumps(found), headers=headers, media_type="application/json")
+
+
+@router.get("/entries")
+async def entries_by_id(
+    request: Request, caller: SignedIn, ids: Ids = "", source: Annotated[str, Query(alias="from")] = ""
+) -> Response:
+    """The lines of these items in a list, in this order; those that are gone are left out."""
+    preferences, (found, texts) = await caller.ask_long(
+        together(own_preferences(caller.user_id), named_items_with_texts(caller.user_id, _listed(ids)))
+    )
+    rows = {row.id: row for row in found}
+
+    def shown() -> Response:
+        listed = [rows[id] for id in _listed(ids) if id in rows]
+        has_words = preferences.density == "comfortable"
+        return page(
+            request,
+            "entries.html",
+            title="",
+            view=view_at(source),
+            entries=entries_of(listed, texts, has_words=has_words),
+        )
+
+    return await run_in_threadpool(shown)
+
+
+def _listed(ids: str) -> list[str]:
+    return ids.split(",") if ids else []

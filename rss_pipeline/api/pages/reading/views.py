@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.pages.addresses import HOME, feed_url, folder_url, local
 from rss_pipeline.reader.accounts.preferences import Preferences
-from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
-from rss_pipeline.storage.subscriptions.item_lists import Order as ItemOrder
+from rss_pipeline.reader.items import ALL, Filter, Key, Page, Scope
+from rss_pipeline.reader.items import Order as ItemOrder
 
 T = TypeVar("T", bound=str)
 

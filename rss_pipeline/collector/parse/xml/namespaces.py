@@ -26,18 +26,16 @@ NAMESPACES: Mapping[str, str] = {
 UNDECLARED = "urn:undeclared:"
 """The namespace, before the prefix, of a prefix that a document does not declare."""
 
+
+def without_spelling(uri: str) -> str:
+    """A namespace without that in which its spellings differ: case, scheme and the end."""
+    return uri.strip().lower().partition("://")[2].rstrip("/#")
+
+
 _SPELLINGS: Mapping[str, str] = {
-    "purl.org/rss/1.0/modules/content": "content:",
-    "purl.org/dc/elements/1.1": "dc:",
+    **{without_spelling(uri): f"{prefix}:" for prefix, uri in NAMESPACES.items()},
     "purl.org/dc/elements/1.0": "dc:",
-    "purl.org/dc/terms": "dcterms:",
-    "www.w3.org/2005/atom": "atom:",
     "purl.org/atom/ns": "atom:",
-    "www.itunes.com/dtds/podcast-1.0.dtd": "itunes:",
-    "search.yahoo.com/mrss": "media:",
-    "purl.org/rss/1.0/modules/syndication": "sy:",
-    "www.w3.org/1999/02/22-rdf-syntax-ns": "rdf:",
-    "www.w3.org/1999/xhtml": "xhtml:",
     "www.w3.org/xml/1998/namespace": "xml:",
     "purl.org/rss/1.0": "",
     "my.netscape.com/rdf/simple/0.9": "",
@@ -78,8 +76,3 @@ def short_name(tag: str, own: str) -> str:
     if prefix is None:
         return tag
     return prefix + local if prefix else _OWN_NAMES.get(local.lower(), local)
-
-
-def without_spelling(uri: str) -> str:
-    """A namespace without that in which its spellings differ: case, scheme and the end."""
-    return uri.strip().lower().partition("://")[2].rstrip("/#")

@@ -121,7 +121,7 @@ def test_a_device_is_named_by_its_user_agent(client: str, shown: str) -> None:
 
 
 def test_the_button_that_logs_out_has_its_label_as_its_name(reader: Reader) -> None:
-    """Who steers by voice says what is on the button (WCAG 2.5.3)."""
+    """A user who steers by voice says the words on the button (WCAG 2.5.3)."""
     page = browser(reader, reader.user("ann")).get(PATH).text
     named = re.findall(r'aria-label="([^"]*)">([^<]*)</button>', page)
     assert "Log out" in {label for _, label in named}

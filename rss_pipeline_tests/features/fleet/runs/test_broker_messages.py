@@ -6,8 +6,9 @@ from pathlib import Path
 from queue import Empty
 from typing import Any
 
-from rss_pipeline.features.fleet.app import new_app
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.features.fleet.launcher import new_app
+from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.services.redis_server import RedisServer
 
 

@@ -11,16 +11,17 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.errors import JoinRefused
-from rss_pipeline.features.fleet import workers
-from rss_pipeline.features.fleet.dead_workers import end_lost_runs
+from rss_pipeline.features.fleet import sql as workers
+from rss_pipeline.features.fleet.dagster import end_lost_runs
 from rss_pipeline.features.fleet.execute_run import run_place
-from rss_pipeline.features.fleet.joining import code_version
-from rss_pipeline.features.fleet.names import INCARNATION_TAG
-from rss_pipeline.features.health.asset_checks import build_watches
+from rss_pipeline.features.fleet.membership import code_version
+from rss_pipeline.features.fleet.model import INCARNATION_TAG
+from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.features.health.dagster import build_watches
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.features.fleet.machines import machine, main, put_back
 from rss_pipeline_tests.storage.values import claim, register, spec
@@ -33,7 +34,9 @@ STARTING, STARTED = dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     fleet = FleetSettings(broker_url="redis://127.0.0.1/0", dagster_url="", worker_name="one")
-    return replace(Settings.from_environ({"RSS_PIPELINE_HOME": str(tmp_path)}, cwd=tmp_path), fleet=fleet)
+    return replace(
+        Settings.from_environ({"RSS_PIPELINE_HOME": str(tmp_path)}, cwd=tmp_path), of_features=(fleet,)
+    )
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rss_pipeline.features.fleet.coordinator import Places, places_of, queue_of
+from rss_pipeline.features.fleet.dagster import Places, places_of, queue_of
 from rss_pipeline.features.fleet.execute_run import ToDo, to_do
-from rss_pipeline.features.fleet.machines import DEFAULT, UNSEEN
-from rss_pipeline.features.fleet.workers import fleet, join
+from rss_pipeline.features.fleet.model import DEFAULT, UNSEEN
+from rss_pipeline.features.fleet.sql import fleet, join
 from rss_pipeline.orchestration.queueing import BACKFILL_PRIORITY, DAEMON_TAGS, REFRESH_TAGS, UPKEEP_TAGS
 from rss_pipeline_tests.features.fleet.machines import machine, main
 from rss_pipeline_tests.support.databases import migrated

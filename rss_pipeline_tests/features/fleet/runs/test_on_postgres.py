@@ -15,12 +15,13 @@ from dagster._core.storage.local_compute_log_manager import LocalComputeLogManag
 from dagster_postgres.event_log import PostgresEventLogStorage
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.fleet.coordinator import FleetRunCoordinator
+from rss_pipeline.features.fleet.dagster import FleetRunCoordinator
+from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.features.health.history import last_runs
 from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs, host_tags
 from rss_pipeline.orchestration.instance.forget_feed import forget_feed
 from rss_pipeline.orchestration.instance.home import instance_without_output, is_untouched
-from rss_pipeline.orchestration.instance.run_times import last_runs
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.orchestration.instance.test_dead_runs import started
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.slow
 
 
 def rows(pipeline: DagsterPipeline, sql: str) -> list[tuple[Any, ...]]:
-    """Of Dagster's tables and ours, in one database."""
+    """The schemas of Dagster's tables and ours, in one database."""
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         found = connection.execute(sql.encode())
         return found.fetchall() if found.description else []
@@ -161,9 +162,10 @@ def test_dead_runs_are_ended_and_sensors_and_their_ticks_are_kept_in_order(
 
 
 def test_a_history_that_cannot_be_read_has_no_times_of_runs(fleet: Settings) -> None:
-    assert fleet.fleet is not None
-    nowhere = replace(fleet.fleet, dagster_url="postgresql+psycopg2://127.0.0.1:1/none")
-    assert last_runs(replace(fleet, fleet=nowhere)) == {}
+    own = fleet.of(FleetSettings)
+    assert own is not None
+    nowhere = replace(own, dagster_url="postgresql+psycopg2://127.0.0.1:1/none")
+    assert last_runs(replace(fleet, of_features=(nowhere,))) == {}
 
 
 def test_a_broker_that_does_not_answer_leaves_the_run_in_the_queue(on_postgres: DagsterPipeline) -> None:

@@ -6,7 +6,8 @@ import pytest
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from rss_pipeline.features.fleet.app import TASK, new_app
+from rss_pipeline.features.fleet.launcher import TASK, new_app
+from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.services.redis_server import AUTHORITY, RedisServer
 from rss_pipeline_tests.support.waiting import PROMPT
@@ -15,8 +16,9 @@ from rss_pipeline_tests.support.waiting import PROMPT
 def app_of(broker_url: str, cwd: Path, **environ: str) -> Celery:
     given = {"DATABASE_URL": "postgresql://localhost/none", "RSS_BROKER_URL": broker_url, **environ}
     settings = Settings.from_environ(given, cwd=cwd)
-    assert settings.fleet is not None
-    return new_app(settings, settings.fleet)
+    fleet = settings.of(FleetSettings)
+    assert fleet is not None
+    return new_app(settings, fleet)
 
 
 def test_a_run_goes_through_a_broker_with_tls(redis_with_tls: RedisServer, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ WORDS = {
     "half": r"RemoteProtocolError: peer closed|ConnectionClosedError|ConnectionError|ProtocolError",
     "half and time-out": r"ReadTimeout",
 }
-"""What a person reads of the answer, of D1's or of R2's."""
+"""The sentence for a person about an answer of D1 or R2."""
 
 PLACES: Mapping[str, Where] = {
     "schema": sql("FROM schema_migrations"),

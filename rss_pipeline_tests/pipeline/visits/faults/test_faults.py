@@ -136,7 +136,7 @@ def serve(pipeline: Pipeline, server: FeedServer) -> None:
 
 
 def assert_nothing_lost_yet(pipeline: Pipeline) -> None:
-    """What holds at any instant: no failure is counted, and no validator stands before its items."""
+    """Promises that hold at any instant: no failure is counted, and no validator stands before its items."""
     for id, guids in FEEDS.items():
         feed = pipeline.feed(id)
         assert feed["consecutive_failures"] == 0
@@ -288,7 +288,7 @@ def test_nobody_is_asked_where_the_object_folder_cannot_be_written(
 def test_nobody_is_asked_where_the_object_folder_goes_just_before_the_claim(
     feeds: Pipeline, server: FeedServer
 ) -> None:
-    """When the run began it was there: only a probe can tell."""
+    """At the run's begin it was there: only a probe can tell."""
     going = not_a_folder(feeds.settings.objects_path / ".incoming")
     database = trap(feeds, statement("read registry"), lambda _: going.__enter__())
     (round_,) = feeds.try_poll(database=database)

@@ -29,7 +29,7 @@ from rss_pipeline_tests.support.waiting import PROMPT
 DEADLINE, PARSE_SECONDS = 8.0, 6.0
 GOOD = 20
 ABOVE_IDLE = 140_000_000
-"""Of requests and of what is stored meanwhile: 117 MB where one came after the other, 124 at once."""
+"""Memory of requests and of storing meanwhile: 117 MB where one came after the other, 124 at once."""
 ELSEWHERE = "127.0.3.1"
 URL = "http://a.example/feed"
 FEED = make_feed("feed", URL, "a.example")
@@ -45,7 +45,7 @@ LARGE = frozenset(
         "a page nested without end",
     }
 )
-"""Of the documents: those that only take long. They are the soak's."""
+"""The documents that only take long. They are the soak's."""
 
 
 @pytest.mark.slow

@@ -1,0 +1,47 @@
+"""The statements by which features note that what they made of a feed's items is stale, such as documents of
+topics, for the batch of whatever changes what these show.
+
+There is one for each feature that has a `stale`, so mostly one, and none without such a feature.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+from rss_pipeline.features import FEATURES
+from rss_pipeline.storage.database import Statement, Value
+
+
+@cache
+def _statements() -> tuple[Statement, ...]:
+    return tuple(feature.stale.load() for feature in FEATURES if feature.stale is not None)
+
+
+def mark_stale(feed_ids: str) -> list[Statement]:
+    """Note a change of these feeds, a JSON list of their ids."""
+    return mark_stale_of("SELECT value FROM json_each(?)", [feed_ids])
+
+
+def mark_stale_of(feeds: str, params: Sequence[Value]) -> list[Statement]:
+    """Note a change of the feeds that this query names."""
+    return [
+        replace(each, sql=each.sql.format(feeds=f"IN ({feeds})"), params=params) for each in _statements()
+    ]
+
+
+def mark_stale_if(
+    feed_id: str, condition: str, params: Sequence[Value], *, before: str = "", first: Sequence[Value] = ()
+) -> list[Statement]:
+    """Note a change of this feed where a condition holds, which is not looked at for a feed in no topic.
+
+    `before` is a WITH clause for the condition, with its own parameters `first`.
+    """
+    return [
+        replace(
+            each,
+            sql=f"{before} {each.sql.format(feeds='= ?')} AND {condition}",
+            params=[*first, feed_id, *params],
+            planned_once=True,
+        )
+        for each in _statements()
+    ]
