@@ -8,6 +8,6 @@ _ADDRESSES = {"opml": "/settings/opml", "search": "/search", "statistics": "/sta
 
 
 def there(*addresses: str) -> list[str]:
-    """Those of these addresses of the reader that no removed feature had."""
+    """The addresses of the reader among these that no removed feature had."""
     gone = [part for name, part in _ADDRESSES.items() if name not in INSTALLED]
     return [each for each in addresses if not any(part in each for part in gone)]
