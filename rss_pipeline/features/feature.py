@@ -240,3 +240,17 @@ class Feature:
     """Sections of `status`, each read once in its database; None for one with nothing to say."""
     up_flags: Mapping[str, UpFlag] = field(default_factory=dict)
     """Flags of `rss-pipeline up`, by name without the two hyphens."""
+
+
+# Points that no feature of today uses. The first that needs one adds its field above, and reads it there:
+#
+# - keys of a topic in feeds.yaml; a document format, in the parser process; an answer to an address that is no
+#   feed; a check before a visit's request; a kind of failure; a reason in the schedule (collector)
+# - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
+#   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
+# - statements in the batch that inserts items, and in the one that closes a visit, of feeds without a key of
+#   the feature; the text of an item that is shown, searched and scanned for images (pipeline/visits)
+# - a transform and a count for lists and search, a filter, a word of the search box, what else is marked with
+#   an item, entries in the list of feeds, tags of apps (reader/items.py, reader/feeds.py)
+# - fields of a feed and of an item in the JSON API, entries of an item's page, actions on an item
+# - preferences of a user and of a subscription; ways to log in; parts of statistics; columns of `status`
