@@ -248,8 +248,8 @@ class Feature:
 #   feed; a check before a visit's request; a kind of failure; a reason in the schedule (collector)
 # - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
-# - statements in the batch that inserts items, and in the one that closes a visit, of feeds without a key of
-#   the feature; the text of an item that is shown, searched and scanned for images (pipeline/visits)
+# - statements in the batch that inserts items, and in the one that closes a visit, of feeds without its key;
+#   the text of an item that is shown, searched and scanned for images (pipeline/visits)
 # - a transform and a count for lists and search, a filter, a word of the search box, what else is marked with
 #   an item, entries in the list of feeds, tags of apps (reader/items.py, reader/feeds.py)
 # - fields of a feed and of an item in the JSON API, entries of an item's page, actions on an item
