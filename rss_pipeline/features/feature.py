@@ -244,7 +244,7 @@ class Feature:
 
 # Points that no feature of today uses. The first that needs one adds its field above, and reads it there:
 #
-# - keys of a topic in feeds.yaml; a document format, in the parser process; an answer to an address that is no
+# - keys of a topic in feeds.yaml; a document format, in the parser process; an answer to an address without a
 #   feed; a check before a visit's request; a kind of failure; a reason in the schedule (collector)
 # - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
