@@ -31,7 +31,7 @@ _DROPPED = (
 """Columns in the order in which they are left out, each with what it holds then."""
 
 _EMBEDDED = re.compile(r"""(?<=["'])data:[^"'<>\s]{1000,}""")
-_OPEN_ENTITY = re.compile(r"&[#0-9A-Za-z]{0,31}$")
+_OPEN_ENTITY = re.compile(r"&[#0-9A-Za-z]{0,31}\Z")
 _TAG_CHARACTERS = 10_000
 """A `<` further before the end begins no tag, or one that no parser misses."""
 

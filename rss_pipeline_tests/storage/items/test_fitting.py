@@ -75,6 +75,7 @@ def test_images_within_a_large_text_go_before_its_words(item_bytes: int) -> None
 
 
 @example("&&;", 2)
+@example("&\n;", 2)
 @given(st.text("ab<>&;\"'=é\n ", max_size=60), st.integers(0, 80))
 def test_it_is_never_larger_and_always_a_start(html: str, most: int) -> None:
     start = start_of_html(html, most)
