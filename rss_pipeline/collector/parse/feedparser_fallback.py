@@ -56,7 +56,7 @@ _CDATA_OPEN, _CDATA_CLOSE = "<![CDATA[", "]]>"
 _CDATA = Sections((re.escape(_CDATA_OPEN), _CDATA_CLOSE))
 _LEAF = re.compile(
     r"<(guid|id|title|link|pubDate|dc:date|description|content:encoded|content|summary|published|updated"
-    r"|issued|modified|(?:\w+:)?(?:author|creator|name|email)|category|x-[a-z]+-[a-z]+)"
+    r"|issued|modified|(?:\w+:)?(?:author|creator|name|email)|category|x-[a-z]+-[\w.-]+)"
     r"((?:\s[^<>]*)?(?<!/))>([^<]*)</\1\s*>"
 )
 _LONG_TEXT = re.compile(r">[^<>]{1000,}+")

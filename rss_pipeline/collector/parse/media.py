@@ -35,6 +35,7 @@ _IMAGE_ATTRIBUTES = ("href", "url", "src", "{http://www.w3.org/1999/02/22-rdf-sy
 FURTHER_TITLES = ("media:title", "itunes:title")
 """Titles of an item or feed without one; they are no part of an identity."""
 FURTHER_TEXTS = ("media:description", "itunes:summary", "dc:description", "xhtml:body")
+"""Elements that are an item's text where it has no other; the first counts."""
 TEXTS_OF_ATOM = ("atom:content", "atom:summary", "content")
 """Texts of an RSS item without any other, written as in Atom."""
 PLAIN_TEXTS = frozenset({"media:description", "itunes:summary"})
@@ -54,8 +55,7 @@ def markup(element: Element, place: LinkBases) -> str:
 def further_text(
     fields: Fields, vocabulary: Vocabulary, place: LinkBases, *, atom: bool = False
 ) -> str | None:
-    """The HTML of the first text of media:description, itunes:summary, dc:description and xhtml:body; then of
-    Atom's elements, unless the item is of Atom.
+    """The HTML of the first text of FURTHER_TEXTS; then of Atom's elements, unless the item is of Atom.
 
     `place` are the bases of the item's HTML; other ones are put into the references."""
     groups = list(_nested(fields, vocabulary))
