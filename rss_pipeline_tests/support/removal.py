@@ -25,7 +25,12 @@ import rss_pipeline
 
 assert Path(rss_pipeline.__path__[0]) == Path(sys.argv[1]) / "rss_pipeline", rss_pipeline.__path__
 for module in pkgutil.walk_packages(rss_pipeline.__path__, "rss_pipeline."):
-    importlib.import_module(module.name)
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        # Modules that only health loads may have its words.
+        if "rss_pipeline.features.health" not in (error.name, str(error.name).rpartition(".")[0]):
+            raise
 
 from click.testing import CliRunner
 from starlette.testclient import TestClient
