@@ -17,12 +17,15 @@ PART = 20
 
 
 def _cpu_seconds(visit: Callable[[], None], *, times: int) -> float:
-    """The mean of one call; the first one, which imports and opens, is not counted."""
+    """The least of some calls: threads that earlier tests left compute in this process, too. The first call,
+    which imports and opens, is not counted."""
     visit()
-    began = time.process_time()
+    seconds: list[float] = []
     for _ in range(times):
+        began = time.process_time()
         visit()
-    return (time.process_time() - began) / times
+        seconds.append(time.process_time() - began)
+    return min(seconds)
 
 
 def test_a_failing_visit_through_the_pipeline_costs_a_twentieth_of_a_run(pipeline: DagsterPipeline) -> None:
