@@ -16,7 +16,6 @@ MAX_FOLDER_CHARACTERS = 500
 
 _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 """Controls and unpaired surrogates. Joiners and marks of direction are part of emoji and of some scripts."""
-_BUT_LINES = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 LINE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]*$"

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rss_pipeline.collector.parse import feedparser_fallback
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
+from rss_pipeline.collector.parse.media import FURTHER_TEXTS, FURTHER_TITLES
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml.repair import opened
 from rss_pipeline.collector.parse.xml.tree import read_tree
@@ -350,3 +352,10 @@ def test_no_text_raises_anything_but_not_a_feed(text: str, start: str) -> None:
 
 def test_junk_is_not_looked_for_in_a_web_page() -> None:
     assert opened("<!DOCTYPE html><html><body><p>x</p><rss version='2.0'></rss></body></html>").root == "html"
+
+
+@pytest.mark.parametrize("name", [*FURTHER_TEXTS, *FURTHER_TITLES, "yandex:full-text"])
+def test_the_text_of_each_further_element_is_kept_from_feedparser(name: str) -> None:
+    """Also of a name with a hyphen: feedparser would leave its text escaped."""
+    own = feedparser_fallback._own_name(name)
+    assert feedparser_fallback._LEAF.fullmatch(f"<{own}>&lt;p&gt;</{own}>")
