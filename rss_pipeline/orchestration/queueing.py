@@ -9,8 +9,8 @@ https://docs.dagster.io/guides/operate/managing-concurrency
 from collections.abc import Mapping
 
 import dagster as dg
-from dagster._core.run_coordinator import QueuedRunCoordinator, SubmitRunContext
-from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG
+
+from rss_pipeline.orchestration.dagster_private import BACKFILL_ID_TAG, PRIORITY_TAG
 
 REFRESH_TAGS = {PRIORITY_TAG: "10"}
 """Tags of runs for which users of the reader wait: before all others."""
@@ -37,13 +37,13 @@ def missing_priority(tags: Mapping[str, str]) -> str | None:
     return BACKFILL_PRIORITY if BACKFILL_ID_TAG in tags and PRIORITY_TAG not in tags else None
 
 
-class BackfillsLastRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
+class BackfillsLastRunCoordinator(dg.QueuedRunCoordinator[dg.DagsterInstance]):
     """Dagster's queue, in which the runs of a backfill come last unless they have a priority.
 
     The UI's dialog for backfills sets no priority, and 0 would put them before every poll.
     """
 
-    def submit_run(self, context: SubmitRunContext) -> dg.DagsterRun:
+    def submit_run(self, context: dg.SubmitRunContext) -> dg.DagsterRun:
         """Queue the run. Dagster's daemon reads a run's priority from its tags."""
         run = context.dagster_run
         if (priority := missing_priority(run.tags)) is not None:

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-from dagster._core.events import RunFailureReason
-from dagster._core.storage.tags import RUN_FAILURE_REASON_TAG
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.orchestration.dagster_private import RUN_FAILURE_REASON_TAG, RunFailureReason
 from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG, DailyRun
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.triggers.runs import JobRun

@@ -10,9 +10,10 @@ https://docs.dagster.io/guides/operate/configuration/run-configuration
 from typing import Any
 
 import dagster as dg
-from dagster._config.config_type import Array, ConfigType, Noneable, ScalarUnion
-from dagster._config.pythonic_config.resource import ConfigurableResourceFactoryResourceDefinition
-from dagster._core.definitions.definition_config_schema import (
+
+from rss_pipeline.orchestration.dagster_private import (
+    ConfigType,
+    ConfigurableResourceFactoryResourceDefinition,
     ConfiguredDefinitionConfigSchema,
     IDefinitionConfigSchema,
     convert_user_facing_definition_config_schema,
@@ -73,11 +74,11 @@ def plain(config: type[dg.Config]) -> dg.Field:
 
 def _plain(found: ConfigType) -> Any:
     match found:
-        case ScalarUnion():
+        case dg.ScalarUnion():
             return found.scalar_type
-        case Noneable():
+        case dg.Noneable():
             return dg.Noneable(_plain(found.inner_type))
-        case Array():
+        case dg.Array():
             return dg.Array(_plain(found.inner_type))
         case _:
             return found

@@ -7,7 +7,8 @@ https://docs.dagster.io/guides/build/assets/metadata-and-tags
 import warnings
 
 import dagster as dg
-from dagster._core.storage.tags import COMPUTE_KIND_TAG
+
+from rss_pipeline.orchestration.dagster_private import COMPUTE_KIND_TAG
 
 GROUP = "feeds"
 OWNERS = ["team:rss_pipeline"]

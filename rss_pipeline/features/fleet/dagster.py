@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.run_coordinator import SubmitRunContext
-from dagster._core.run_coordinator.queued_run_coordinator import RunQueueConfig
-from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG, RETRY_STRATEGY_TAG
 
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.fleet import sql as workers
 from rss_pipeline.features.fleet.model import DEFAULT, HIGH, Fleet, WorkerRun, is_lost, of_dead_workers
 from rss_pipeline.features.fleet.sql import fleet
+from rss_pipeline.orchestration.dagster_private import (
+    BACKFILL_ID_TAG,
+    PRIORITY_TAG,
+    RETRY_STRATEGY_TAG,
+    RunQueueConfig,
+)
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, REPLAY_TAG, BackfillsLastRunCoordinator
 from rss_pipeline.settings import Settings
@@ -92,7 +95,7 @@ class FleetRunCoordinator(BackfillsLastRunCoordinator):
         limits = [*map(self._known.raised, config.tag_concurrency_limits or ()), *self._known.limits()]
         return config._replace(tag_concurrency_limits=limits)
 
-    def submit_run(self, context: SubmitRunContext) -> dg.DagsterRun:
+    def submit_run(self, context: dg.SubmitRunContext) -> dg.DagsterRun:
         """Queue the run, with the queue of the workers that it is for."""
         run = context.dagster_run
         tags = {QUEUE_TAG: queue_of(run.tags), RETRY_STRATEGY_TAG: _RETRY_STRATEGY, **run.tags}

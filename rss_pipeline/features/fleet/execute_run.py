@@ -14,15 +14,17 @@ from typing import cast
 
 import dagster as dg
 import sqlalchemy as sa
-from dagster._cli.api import _execute_run_command_body
-from dagster._core.storage.runs import SqlRunStorage
-from dagster._utils.interrupts import setup_interrupt_handlers
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, JoinRefused
 from rss_pipeline.features.fleet import sql as workers
 from rss_pipeline.features.fleet.membership import code_version
 from rss_pipeline.features.fleet.model import INCARNATION_TAG
+from rss_pipeline.orchestration.dagster_private import (
+    SqlRunStorage,
+    execute_run_command_body,
+    setup_interrupt_handlers,
+)
 from rss_pipeline.orchestration.instance.dead_runs import dead_among, end_dead, host_tags
 from rss_pipeline.orchestration.instance.home import instance_without_output
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
@@ -108,7 +110,7 @@ def _do(instance: dg.DagsterInstance, run_id: str, settings: Settings, tags: Map
 def _execute(instance: dg.DagsterInstance, run_id: str) -> None:
     # Dagster writes each event to the terminal, too; warnings of ours go to the worker's log still.
     with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
-        _execute_run_command_body(
+        execute_run_command_body(
             run_id=run_id,
             instance=instance,
             write_stream_fn=lambda _: None,

@@ -17,16 +17,20 @@ from urllib.parse import urlsplit
 
 import dagster as dg
 from celery import Celery
-from dagster._core.errors import DagsterUserCodeUnreachableError
-from dagster._core.launcher import LaunchRunContext, RunLauncher
-from dagster._core.utils import make_new_run_id
-from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from kombu.exceptions import OperationalError
 from kombu.transport import redis
 
 from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.features.fleet.model import DEFAULT
 from rss_pipeline.features.fleet.settings import FleetSettings
+from rss_pipeline.orchestration.dagster_private import (
+    ConfigurableClass,
+    ConfigurableClassData,
+    DagsterUserCodeUnreachableError,
+    LaunchRunContext,
+    RunLauncher,
+    make_new_run_id,
+)
 from rss_pipeline.orchestration.queueing import QUEUE_TAG
 from rss_pipeline.settings import Settings
 

@@ -7,16 +7,22 @@ https://docs.dagster.io/guides/build/partitions-and-backfills/backfilling-data
 import time
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus, PartitionBackfill
-from dagster._core.remote_origin import RemotePartitionSetOrigin, RemoteRepositoryOrigin
-from dagster._core.remote_representation.external_data import partition_set_snap_name_for_job_name
-from dagster._core.scheduler.instigation import InstigatorState, SensorInstigatorData
-from dagster._core.utils import make_new_backfill_id
 
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.replay.dagster import REPLAY_ALL
 from rss_pipeline.features.replay.service import Part
+from rss_pipeline.orchestration.dagster_private import (
+    BulkActionsFilter,
+    BulkActionStatus,
+    InstigatorState,
+    InstigatorType,
+    PartitionBackfill,
+    RemotePartitionSetOrigin,
+    RemoteRepositoryOrigin,
+    SensorInstigatorData,
+    make_new_backfill_id,
+    partition_set_snap_name_for_job_name,
+)
 from rss_pipeline.orchestration.run_config import QUIET
 
 _SENSOR = "poll_feeds_when_due"

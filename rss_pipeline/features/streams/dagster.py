@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 import dagster as dg
-from dagster._core.definitions.data_version import DATA_VERSION_TAG
-from dagster._core.events import DagsterEventType
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RssPipelineError
@@ -20,6 +18,7 @@ from rss_pipeline.features.streams.model import streams_of
 from rss_pipeline.features.streams.service import judge_streams, refresh
 from rss_pipeline.features.streams.states import Known, StreamChange, stream_changes
 from rss_pipeline.orchestration.cause_first import run_step
+from rss_pipeline.orchestration.dagster_private import DATA_VERSION_TAG
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import (
@@ -151,7 +150,7 @@ def _known(instance: dg.DagsterInstance, keys: Sequence[str]) -> dict[str, _Vers
     for start in range(0, len(keys), KEYS_AT_ONCE):
         some = keys[start : start + KEYS_AT_ONCE]
         tags = instance.event_log_storage.get_latest_tags_by_partition(
-            STREAM_ITEMS, DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION_TAG], some
+            STREAM_ITEMS, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION_TAG], some
         )
         for key in some:
             versions[key] = _Version.of(tags.get(key, {}).get(DATA_VERSION_TAG, ""))

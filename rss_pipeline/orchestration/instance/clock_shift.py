@@ -7,8 +7,8 @@ https://docs.dagster.io/guides/automate/sensors
 from datetime import datetime, timedelta
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.scheduler.instigation import SensorInstigatorData
+
+from rss_pipeline.orchestration.dagster_private import InstigatorType, SensorInstigatorData
 
 LATE = timedelta(minutes=1)
 

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import psutil
-from dagster._core.events import JobFailureData, RunFailureReason
-from dagster._core.storage.tags import GRPC_INFO_TAG
+
+from rss_pipeline.orchestration.dagster_private import GRPC_INFO_TAG, JobFailureData, RunFailureReason
 
 HOST_TAG = "rss_pipeline/host"
 """A tag of runs that the command executes itself: the machine with its process."""

@@ -11,11 +11,13 @@ from importlib.resources import files
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.instance.ref import InstanceRef
-from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
-from dagster._serdes import ConfigurableClassData
 
 from rss_pipeline.errors import InfrastructureError, SettingMistake, SettingsError, disk_full, disk_is_full
+from rss_pipeline.orchestration.dagster_private import (
+    ConfigurableClassData,
+    InstanceRef,
+    NoOpComputeLogManager,
+)
 from rss_pipeline.settings import DAGSTER_DATABASE, Settings
 
 _STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "

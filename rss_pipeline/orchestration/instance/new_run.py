@@ -11,13 +11,15 @@ import dagster as dg
 import sqlalchemy
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from dagster._core.storage.event_log.schema import SqlEventLogStorageMetadata
-from dagster._core.storage.event_log.sqlite import sqlite_event_log
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
-from dagster._core.storage.sql import get_alembic_config
-from dagster._core.utils import make_new_run_id
 from sqlalchemy.pool import NullPool
 
+from rss_pipeline.orchestration.dagster_private import (
+    SqlEventLogStorageMetadata,
+    SqliteEventLogStorage,
+    get_alembic_config,
+    make_new_run_id,
+    sqlite_event_log,
+)
 from rss_pipeline.orchestration.instance.dead_runs import host_tags
 
 _REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}

@@ -12,7 +12,8 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
+
+from rss_pipeline.orchestration.dagster_private import INDEX_SHARD_NAME, SqliteEventLogStorage
 
 
 @contextmanager

@@ -11,9 +11,14 @@ import time
 from collections.abc import Sequence
 
 import dagster as dg
-from dagster._core.events import AssetObservationData, DagsterEventType, StepMaterializationData
-from dagster._core.storage.event_log import InMemoryEventLogStorage, SqlEventLogStorage
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+
+from rss_pipeline.orchestration.dagster_private import (
+    AssetObservationData,
+    InMemoryEventLogStorage,
+    SqlEventLogStorage,
+    SqliteEventLogStorage,
+    StepMaterializationData,
+)
 
 AssetEvent = dg.AssetMaterialization | dg.AssetObservation
 
@@ -65,10 +70,10 @@ def _entry(context: dg.OpExecutionContext, event: AssetEvent, *, at: float) -> d
     step_context = context.get_step_execution_context()
     data: StepMaterializationData | AssetObservationData
     if isinstance(event, dg.AssetMaterialization):
-        kind, data = DagsterEventType.ASSET_MATERIALIZATION, StepMaterializationData(event)
+        kind, data = dg.DagsterEventType.ASSET_MATERIALIZATION, StepMaterializationData(event)
         message = event.description or f"Materialized value {event.label}."
     else:
-        kind, data = DagsterEventType.ASSET_OBSERVATION, AssetObservationData(event)
+        kind, data = dg.DagsterEventType.ASSET_OBSERVATION, AssetObservationData(event)
         message = None
     dagster_event = dg.DagsterEvent(
         event_type_value=kind.value,

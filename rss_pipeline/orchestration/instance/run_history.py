@@ -16,18 +16,22 @@ from typing import Any, TypeVar
 
 import dagster as dg
 import sqlalchemy as sa
-from dagster._core.execution.backfill import (
-    BULK_ACTION_TERMINAL_STATUSES,
-    BulkActionsFilter,
-    BulkActionStatus,
-)
-from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogStorage
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
-from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as Events
-from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
-from dagster._core.storage.runs import SqlRunStorage
-from dagster._core.storage.runs.schema import BackfillTagsTable, BulkActionsTable, RunsTable, RunTagsTable
 
+from rss_pipeline.orchestration.dagster_private import (
+    BULK_ACTION_TERMINAL_STATUSES,
+    AssetCheckExecutionsTable,
+    BackfillTagsTable,
+    BulkActionsFilter,
+    BulkActionsTable,
+    BulkActionStatus,
+    LocalComputeLogManager,
+    RunsTable,
+    RunTagsTable,
+    SqlEventLogStorage,
+    SqliteEventLogStorage,
+    SqlRunStorage,
+)
+from rss_pipeline.orchestration.dagster_private import SqlEventLogStorageTable as Events
 from rss_pipeline.orchestration.instance.history_files import RUN_ID, ids_in
 from rss_pipeline.orchestration.instance.purged import Freed
 

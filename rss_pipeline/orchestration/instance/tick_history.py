@@ -11,10 +11,12 @@ from pathlib import Path
 
 import dagster as dg
 import sqlalchemy as sa
-from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
-from dagster._core.storage.schedules import SqlScheduleStorage
-from dagster._core.storage.schedules.schema import JobTickTable
 
+from rss_pipeline.orchestration.dagster_private import (
+    JobTickTable,
+    LocalComputeLogManager,
+    SqlScheduleStorage,
+)
 from rss_pipeline.orchestration.instance.history_files import logs_in
 from rss_pipeline.orchestration.instance.run_history import naive, sliced
 

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import dagster as dg
-from dagster._core.definitions.data_version import (
+
+from rss_pipeline.orchestration.dagster_private import (
     CODE_VERSION_TAG,
     DATA_VERSION_IS_USER_PROVIDED_TAG,
     DATA_VERSION_TAG,

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import dagster as dg
-import dagster._core.storage.sqlite_storage
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.build_polls import refresh_definitions

@@ -23,14 +23,19 @@ from types import MappingProxyType
 import dagster as dg
 import yaml
 from dagster import DagsterEventType
-from dagster._cli.proxy_server_manager import ProxyServerManager
-from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget, WorkspaceLoadTarget
-from dagster._utils.interrupts import setup_interrupt_handlers
-from dagster._utils.log import configure_loggers
 
 from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import InfrastructureError, ensure_room
+from rss_pipeline.orchestration.dagster_private import (
+    DAEMON,
+    ModuleTarget,
+    ProxyServerManager,
+    WorkspaceFileTarget,
+    WorkspaceLoadTarget,
+    configure_loggers,
+    setup_interrupt_handlers,
+)
 from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel
 from rss_pipeline.orchestration.jobs import POLL_FEEDS, REFRESH_FEEDS
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS
@@ -141,7 +146,7 @@ def run(workspace: Path | None, *, parent: int) -> int:
             {
                 "webserver": ("rss_pipeline.orchestration.serving.webserver", str(addresses)),
                 # Its other messages are those of every tick of every sensor.
-                "daemon": ("dagster._daemon", "run", "--log-level", "warning", "--workspace", str(addresses)),
+                "daemon": (DAEMON, "run", "--log-level", "warning", "--workspace", str(addresses)),
             },
             on_look=look,
             # Runs of other machines go on.

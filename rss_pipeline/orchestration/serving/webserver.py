@@ -12,10 +12,6 @@ from pathlib import Path
 
 import dagster as dg
 import uvicorn
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import WorkspaceFileTarget
-from dagster._utils.interrupts import setup_interrupt_handlers
-from dagster._utils.log import configure_loggers
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.cli import (
     DEFAULT_DB_STATEMENT_TIMEOUT,
@@ -24,6 +20,12 @@ from dagster_webserver.cli import (
 )
 from dagster_webserver.version import __version__
 
+from rss_pipeline.orchestration.dagster_private import (
+    WorkspaceFileTarget,
+    WorkspaceProcessContext,
+    configure_loggers,
+    setup_interrupt_handlers,
+)
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import own_authorities
 from rss_pipeline.web.same_origin import SameOrigin

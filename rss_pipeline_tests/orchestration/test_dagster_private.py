@@ -1,0 +1,157 @@
+"""The contract with Dagster's private code: it is what it was when ours was written against it.
+
+With another release these tests fail before a user's installation does. Read what has changed, and the reason
+beside the name in dagster_private.py; then `python -m rss_pipeline_tests.orchestration.test_dagster_private`
+writes the table anew.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import dagster as dg
+import sqlalchemy as sa
+
+from rss_pipeline.orchestration import dagster_private
+
+ROOT = Path(__file__).parents[2]
+OURS = ROOT / "rss_pipeline/orchestration/dagster_private.py"
+
+READ_IN = "1.13.27"
+DIGESTS = {
+    "AssetCheckExecutionsTable": "762bb4cdcb1f",
+    "AssetObservationData": "03d11767755f",
+    "BACKFILL_ID_TAG": "989fa4e98547",
+    "BULK_ACTION_TERMINAL_STATUSES": "78cde5ec50e6",
+    "BackfillTagsTable": "b14ee982df40",
+    "BulkActionStatus": "82521691f559",
+    "BulkActionsFilter": "e508308ac064",
+    "BulkActionsTable": "4f34cf45eca9",
+    "CODE_VERSION_TAG": "30ed531c3d4c",
+    "COMPUTE_KIND_TAG": "973b3198282e",
+    "ConfigType": "13739478a2ac",
+    "ConfigurableClass": "19f0fb24f3b5",
+    "ConfigurableClassData": "1cc5a4304f9d",
+    "ConfigurableResourceFactoryResourceDefinition": "ff022d171cfd",
+    "ConfiguredDefinitionConfigSchema": "cf60e08e2c7c",
+    "DAEMON": "17ce9ca076af",
+    "DATA_VERSION_IS_USER_PROVIDED_TAG": "ebf336219a4c",
+    "DATA_VERSION_TAG": "56cb100115f6",
+    "DagsterUserCodeUnreachableError": "9533a7eeff32",
+    "GRPC_INFO_TAG": "eb9856fb04a6",
+    "IDefinitionConfigSchema": "4db1a6bf7ad1",
+    "INDEX_SHARD_NAME": "2314b1fe665c",
+    "INPUT_DATA_VERSION_TAG_PREFIX": "a902d6ae82f7",
+    "INPUT_EVENT_POINTER_TAG_PREFIX": "a347d781d7c1",
+    "InMemoryEventLogStorage": "4a9b64df936c",
+    "InstanceRef": "c186356321f0",
+    "InstigatorState": "c5355452af8c",
+    "InstigatorType": "d8867782f3e5",
+    "JobFailureData": "35b93f278a27",
+    "JobTickTable": "5c7f75e36878",
+    "LaunchRunContext": "6310b17dc64a",
+    "LocalComputeLogManager": "83fe9853ba4a",
+    "ModuleTarget": "535485ca88e2",
+    "NoOpComputeLogManager": "dfbe5d841017",
+    "PRIORITY_TAG": "6c613d5bbc55",
+    "PartitionBackfill": "07116fc93246",
+    "ProxyServerManager": "071318411cd6",
+    "RETRY_STRATEGY_TAG": "8ee5f4411e2c",
+    "RUN_FAILURE_REASON_TAG": "821dffafe846",
+    "RemotePartitionSetOrigin": "28278c762c9a",
+    "RemoteRepositoryOrigin": "172a0a2a856b",
+    "RunFailureReason": "974de843830f",
+    "RunLauncher": "1d9081e8acb0",
+    "RunQueueConfig": "0a6b01148628",
+    "RunTagsTable": "e545e46f1f6c",
+    "RunsTable": "939c60d7513b",
+    "SensorInstigatorData": "1a052c9ebe15",
+    "SqlEventLogStorage": "dfe579476eea",
+    "SqlEventLogStorageMetadata": "dd31aeeef819",
+    "SqlEventLogStorageTable": "8a0779dcf66c",
+    "SqlRunStorage": "ce81b4471914",
+    "SqlScheduleStorage": "aec85ec68942",
+    "SqliteEventLogStorage": "c29d83d60244",
+    "StepMaterializationData": "54a947184c1e",
+    "WorkspaceFileTarget": "f7ded48e0e2c",
+    "WorkspaceLoadTarget": "ed7616afc574",
+    "WorkspaceProcessContext": "93474501a726",
+    "configure_loggers": "f290e5314c81",
+    "convert_user_facing_definition_config_schema": "1d9d9e6708bb",
+    "execute_run_command_body": "62fe62ba9f8d",
+    "get_alembic_config": "af345f0fd9d4",
+    "make_new_backfill_id": "5e9b648aa131",
+    "make_new_run_id": "fdcb2627d46a",
+    "partition_set_snap_name_for_job_name": "1237cfa5658d",
+    "setup_interrupt_handlers": "901c8806cad3",
+    "sqlite_event_log": "b1cdb7acd207",
+}
+
+
+def _digests() -> dict[str, str]:
+    return {
+        name: hashlib.sha256(_text(value).encode()).hexdigest()[:12]
+        for name, value in vars(dagster_private).items()
+        if not name.startswith("__")
+    }
+
+
+def _text(value: object) -> str:
+    match value:
+        case sa.Table():
+            return repr([(column.name, str(column.type)) for column in value.columns])
+        case type() | ModuleType():
+            return inspect.getsource(value)
+        case _ if inspect.isroutine(value):
+            return inspect.getsource(value)
+        case sa.MetaData():
+            return repr(sorted(value.tables))
+        case _:
+            return repr(value)
+
+
+def test_dagster_is_the_release_whose_private_code_was_read() -> None:
+    changed = {name for name, digest in _digests().items() if DIGESTS.get(name) != digest}
+    assert (dg.__version__, changed) == (READ_IN, set())
+
+
+def test_no_other_module_names_private_code_of_dagster() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for folder in ("rss_pipeline", "benchmarks", "examples")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path != OURS
+        for name in _named(path)
+        if name.startswith("dagster._")
+    ]
+    assert found == []
+
+
+def _named(path: Path) -> list[str]:
+    text = path.read_text("utf-8")
+    names = []
+    for node in ast.walk(ast.parse(text)) if "dagster" in text else ():
+        match node:
+            case ast.Import():
+                names += [alias.name for alias in node.names]
+            case ast.ImportFrom(module=str(module)):
+                names += [f"{module}.{alias.name}" for alias in node.names]
+            case ast.Constant(value=str(value)) if " " not in value:
+                names.append(value)
+    return names
+
+
+def test_the_daemon_is_a_module_that_can_be_run() -> None:
+    assert importlib.util.find_spec(f"{dagster_private.DAEMON}.__main__") is not None
+
+
+if __name__ == "__main__":
+    here = Path(__file__)
+    rows = "".join(f'    "{name}": "{digest}",\n' for name, digest in sorted(_digests().items()))
+    table = f'READ_IN = "{dg.__version__}"\nDIGESTS = {{\n{rows}}}\n'
+    text = here.read_text("utf-8")
+    begin, end = text.index("READ_IN = "), text.index("\n\n\ndef _digests")
+    here.write_text(text[:begin] + table.rstrip("\n") + text[end:], "utf-8")
