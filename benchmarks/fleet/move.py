@@ -21,8 +21,7 @@ from typing import Any
 from benchmarks.fleet.machines import DUE, START_SECONDS
 from benchmarks.fleet.publishers import Plan, Publishers, publishing
 from benchmarks.fleet.run import Reader
-from rss_pipeline.features.copy.service import copied_keys
-from rss_pipeline.features.copy.sides import open_side
+from rss_pipeline.features.copy.service import copied_keys, open_side
 from rss_pipeline.features.copy.sql import TABLES
 from rss_pipeline_tests.soak.machines import Fleet, fleet
 from rss_pipeline_tests.support.services.postgres import local_postgres

@@ -95,7 +95,7 @@ def forget(settings: Settings, feed: str | None, unlisted: bool, yes: bool) -> N
     """
     if (feed is None) != unlisted:
         raise click.UsageError("name a FEED, or use --unlisted for all that are no longer in feeds.yaml")
-    from rss_pipeline.pipeline.registry.forget import check_forgettable
+    from rss_pipeline.pipeline.registry.sync import check_forgettable
 
     with reserve_released(settings.home), open_database(settings, alone_where_full=True) as database:
         if feed is None:
@@ -125,7 +125,7 @@ def forget(settings: Settings, feed: str | None, unlisted: bool, yes: bool) -> N
 
 
 def _forget_unlisted(settings: Settings, database: Database, *, yes: bool) -> None:
-    from rss_pipeline.storage.feeds.unlisted import unlisted
+    from rss_pipeline.storage.feeds.forget import unlisted
 
     # First, so that a feed that was taken out or added a moment ago counts as what it is now.
     synced = _synced(settings, database)

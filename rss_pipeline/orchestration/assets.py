@@ -1,7 +1,7 @@
 """The computed assets: `feed_items`, with one partition for each feed, and `item_images`.
 
 A person materializes them. The daemon runs the jobs in jobs.py, which have the same ops. Assets that no run
-computes are in external_assets.py.
+computes are in build.py.
 https://docs.dagster.io/guides/build/assets
 """
 

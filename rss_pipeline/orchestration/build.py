@@ -3,7 +3,7 @@
 The definitions themselves are in the modules beside this one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -12,7 +12,6 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.build_polls import run_resources
-from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
 from rss_pipeline.orchestration.jobs import (
     download_images,
     poll_feeds,
@@ -20,8 +19,10 @@ from rss_pipeline.orchestration.jobs import (
 )
 from rss_pipeline.orchestration.looks import Looks
 from rss_pipeline.orchestration.parts import Building
+from rss_pipeline.orchestration.reporting.asset_keys import POLLS, REGISTRY
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
+from rss_pipeline.orchestration.ui_labels import GROUP, OWNERS
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.progress import Progress
@@ -77,3 +78,79 @@ def build_definitions(
         # One process for each run: values between ops stay in memory, and a process start costs 3 s and more.
         executor=dg.in_process_executor,
     )
+
+
+# The assets that no run computes, and the storage of all assets as metadata.
+#
+# The graph is registry -> feed_items -> item_images, stream_items and topics, and registry -> polls. The
+# metadata depends on the settings: database, object store, feeds.yaml. Computed assets are in assets.py.
+# https://docs.dagster.io/guides/build/assets/external-assets
+
+_TABLES = {
+    "registry": "feeds",
+    "feed_items": "items",
+    "item_images": "image_tasks",
+    "stream_items": "item_streams",
+    "topics": "topics",
+}
+_OBJECTS = {
+    "feed_items": "backups/{feed_id}/{time}.xml",
+    "item_images": "images/{feed_id}/{item_guid_hash}/{index}.{ext}",
+    "topics": "topics/{topic_id}.atom, topics/{topic_id}.json",
+}
+
+
+def reported_assets(settings: Settings) -> list[dg.AssetSpec]:
+    """The assets that no run computes: the registry, and the daemon's polls."""
+    registry = dg.AssetSpec(
+        REGISTRY,
+        group_name=GROUP,
+        kinds={"yaml"},
+        description=(
+            "The sensor `sync_registry` and each poll update this asset: they apply the changes of"
+            " feeds.yaml, the list of the feeds to collect. Each change is recorded here with the number"
+            " of feeds."
+        ),
+    )
+    polls = dg.AssetSpec(
+        POLLS,
+        deps=[REGISTRY],
+        group_name=GROUP,
+        kinds={"rss"},
+        description=(
+            "The job `poll_feeds` records each of its polls here: the number of feeds that were due, how"
+            " their visits ended, how long the longest due had waited, and how long the poll took. The"
+            " plots show whether polling keeps up. No table holds these figures: they are part of"
+            " Dagster's history and are removed with it (RSS_HISTORY_DAYS)."
+        ),
+    )
+    return [_with_storage_metadata(spec, settings) for spec in (registry, polls)]
+
+
+def with_storage_metadata(
+    assets: Sequence[dg.AssetsDefinition], settings: Settings
+) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """The assets with their owners and, as metadata, the storage that these settings name."""
+    return list(dg.map_asset_specs(lambda spec: _with_storage_metadata(spec, settings), assets))
+
+
+def _with_storage_metadata(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSpec:
+    name = spec.key.to_user_string()
+    metadata: dict[str, str] = {}
+    kinds = set(spec.kinds)
+    if name in _TABLES:
+        database = settings.database
+        kinds.add(database.maker.lower() or database.name)
+        metadata |= {
+            "dagster/table_name": _TABLES[name],
+            "dagster/storage_kind": database.name,
+            "database": database.where,
+        }
+    if name in _OBJECTS:
+        prefix = _OBJECTS[name].partition("{")[0]
+        uri, where = settings.objects.uri(prefix)
+        kinds |= set() if settings.objects.is_here else {settings.objects.name}
+        metadata |= {"dagster/uri": uri, "objects": _OBJECTS[name], "object_store": where}
+    if name == "registry":
+        metadata |= {"dagster/uri": settings.feeds_file.absolute().as_uri(), "file": str(settings.feeds_file)}
+    return spec.replace_attributes(owners=OWNERS, kinds=kinds, metadata={**spec.metadata, **metadata})

@@ -20,7 +20,7 @@ from rss_pipeline.pipeline.triggers.runs import Wait
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.reports.waiting import Waiting, waiting
+from rss_pipeline.storage.reports.overview import Waiting, waiting
 
 SHARED_FOR = timedelta(seconds=50)
 """Time for which one look serves the ticks."""

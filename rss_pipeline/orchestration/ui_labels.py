@@ -1,6 +1,6 @@
 """Labels that the UI shows: group, owners, a tag to filter by, and the kinds of ops.
 
-The storage of each asset is in external_assets.py.
+The storage of each asset is in build.py.
 https://docs.dagster.io/guides/build/assets/metadata-and-tags
 """
 

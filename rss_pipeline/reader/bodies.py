@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Literal, Self
 from urllib.parse import quote
 
-from rss_pipeline.collector.images.former_urls import with_former_urls
+from rss_pipeline.collector.images.urls import with_former_urls
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.sanitize.body import (
     Pieces,

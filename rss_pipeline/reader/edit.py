@@ -29,8 +29,7 @@ from rss_pipeline.reader.subscribe import (
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one
 from rss_pipeline.storage.refresh.refresh_requests import request_statements
-from rss_pipeline.storage.subscriptions import address as stored_address
-from rss_pipeline.storage.subscriptions import folders as stored_folders
+from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions import subscriptions as stored
 from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds, named_feeds
 
@@ -125,7 +124,7 @@ def address_rights(user_id: str, feed_id: str) -> Query[AddressRights]:
             return AddressRights(fixed=_OF_OPERATOR, is_owner=False)
         return AddressRights(fixed=fixed_address(feed, feed_id), is_owner=bool(feed["is_owner"]))
 
-    return Query.of(stored_address.look_at_address(user_id, feed_id), read)
+    return Query.of(subscriptions.look_at_address(user_id, feed_id), read)
 
 
 def fixed_address(feed: Row, feed_id: str) -> NotTheirs | None:
@@ -156,7 +155,7 @@ def edit_feed(
         return _edited(caller.write(*edits, after)[-1])
     address = read_address(url, address_policy(settings))
     hosts = [] if isinstance(address, AddressRefused) else [address.host]
-    found, named = caller.read(stored_address.look_at_address(user_id, feed_id), named_feeds(user_id, hosts))
+    found, named = caller.read(subscriptions.look_at_address(user_id, feed_id), named_feeds(user_id, hosts))
     feed = one(found)
     if feed is None:
         return NotSubscribed()
@@ -175,10 +174,10 @@ def edit_feed(
     if known is None and new_url in {row["url"] for row in named.rows}:
         # A feed that users may not know of. This one is requested without its headers and private hosts.
         new_url = other_form(new_url)
-    changing = stored_address.change_address(user_id, feed_id, url=new_url, host=address.host, now=now)
+    changing = subscriptions.change_address(user_id, feed_id, url=new_url, host=address.host, now=now)
     request = new_request(user_id, feed_id, now=now)
     *results, listed = caller.write(*edits, *changing, *request_statements(request), after)
-    changed = [statement.name for statement in changing].index(stored_address.CHANGE)
+    changed = [statement.name for statement in changing].index(subscriptions.CHANGE)
     if not results[len(edits) + changed].changes:
         return _CHANGED_MEANWHILE
     return _edited(listed, answer_to(request, results, settings))
@@ -235,7 +234,7 @@ def moved(rows: Sequence[FeedRow], feed_id: str, direction: Direction) -> dict[s
 
 def add_folders(caller: Caller, names: Sequence[str]) -> None:
     """Make these folders, which may stay empty; beyond the most of a user none is made."""
-    caller.write(stored_folders.add_folders(caller.user_id, names))
+    caller.write(subscriptions.add_folders(caller.user_id, names))
 
 
 def rename_folder(caller: Caller, name: str, new: str) -> bool:
@@ -243,11 +242,11 @@ def rename_folder(caller: Caller, name: str, new: str) -> bool:
     a folder of neither name."""
     user_id = caller.user_id
     before, *_ = caller.write(
-        stored_folders.list_folders(user_id), *stored_folders.rename_folder(user_id, name, new)
+        subscriptions.list_folders(user_id), *subscriptions.rename_folder(user_id, name, new)
     )
-    return not {name, new}.isdisjoint(stored_folders.folder_names(before))
+    return not {name, new}.isdisjoint(subscriptions.folder_names(before))
 
 
 def remove_folders(caller: Caller, names: Sequence[str]) -> None:
     """Remove folders; their feeds stay, in none."""
-    caller.write(*(one for name in names for one in stored_folders.remove_folder(caller.user_id, name)))
+    caller.write(*(one for name in names for one in subscriptions.remove_folder(caller.user_id, name)))

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.feeds.predicates import Health
-from rss_pipeline.storage.subscriptions import folders as stored_folders
-from rss_pipeline.storage.subscriptions import item_query, listing
+from rss_pipeline.storage.subscriptions import item_query, listing, subscriptions
 from rss_pipeline.storage.subscriptions.item_query import UnreadCount
 from rss_pipeline.storage.subscriptions.listing import FeedName, FeedRow, Visits, with_visits
 
@@ -72,7 +71,7 @@ def feed_name(user_id: str, feed_id: str) -> Query[FeedName | None]:
 
 def folders(user_id: str) -> Query[Sequence[str]]:
     """The names of all folders, empty ones too, sorted."""
-    return Query.of(stored_folders.list_folders(user_id), stored_folders.folder_names)
+    return Query.of(subscriptions.list_folders(user_id), subscriptions.folder_names)
 
 
 def unread_counts(user_id: str) -> Query[Sequence[UnreadCount]]:

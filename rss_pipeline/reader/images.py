@@ -6,8 +6,8 @@ from datetime import datetime
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.images import wanted
-from rss_pipeline.storage.images.wanted import MissingImages
+from rss_pipeline.storage.images import tasks
+from rss_pipeline.storage.images.tasks import MissingImages
 from rss_pipeline.storage.objects import (
     IMAGES,
     PRIVATE_IMAGES,
@@ -32,14 +32,14 @@ __all__ = [
 
 def missing_images(user_id: str, item_id: str, *, now: datetime) -> Query[MissingImages]:
     """The images of an item of the user's feeds that are not archived."""
-    return Query.of(wanted.missing_images(user_id, item_id, now=now), wanted.missing_of)
+    return Query.of(tasks.missing_images(user_id, item_id, now=now), tasks.missing_of)
 
 
 def request_images(caller: Caller, item_id: str) -> bool:
     """Request those of them that can be requested; False where the user's feeds have no such item."""
     now = caller.clock()
     *_, found = caller.write(
-        wanted.request_images(caller.user_id, item_id, now=now), known_ids(caller.user_id, [item_id])
+        tasks.request_images(caller.user_id, item_id, now=now), known_ids(caller.user_id, [item_id])
     )
     return bool(found.values)
 

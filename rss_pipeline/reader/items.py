@@ -25,12 +25,12 @@ from rss_pipeline.storage.subscriptions.chosen import (
 from rss_pipeline.storage.subscriptions.item_lists import (
     READ_CHARACTERS,
     FeedOfPage,
+    ItemRow,
     Items,
     MarkedItem,
     Numbers,
     PageVersion,
 )
-from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
 __all__ = [
     "ALL",

@@ -27,7 +27,7 @@ from rss_pipeline.storage.images import claims, closings, tasks
 from rss_pipeline.storage.images.closings import Archived
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.subscriptions import folders, item_lists, item_query, listing
+from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, subscriptions
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Page, Scope
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
 from rss_pipeline_tests.orchestration.test_looks import counting
@@ -362,7 +362,7 @@ def test_what_a_kept_result_reads_of_feeds_is_watched_by_the_schema(tmp_path: Pa
     statements = [
         listing.list_names("u"),
         listing.list_feeds("u", has_visits=False),
-        folders.list_folders("u"),
+        subscriptions.list_folders("u"),
         item_query.count_unread("u"),
         item_query.count_items("u"),
         item_query.count_all_starred("u"),

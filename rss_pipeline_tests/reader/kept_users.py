@@ -17,9 +17,8 @@ from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.folders import add_folders
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, note_reading, star_items
-from rss_pipeline.storage.subscriptions.subscriptions import Wanted, edit, subscribe, unsubscribe
+from rss_pipeline.storage.subscriptions.subscriptions import Wanted, add_folders, edit, subscribe, unsubscribe
 from rss_pipeline_tests.reader.test_bodies import keys
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss

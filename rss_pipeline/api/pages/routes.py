@@ -2,24 +2,21 @@
 
 from fastapi import APIRouter
 
-from rss_pipeline.api.pages import static
+from rss_pipeline.api.pages import render
 from rss_pipeline.api.pages.account import apps, first_user, login, sessions, settings
-from rss_pipeline.api.pages.feeds import adding, failing, feed_edit, folders, tasks
+from rss_pipeline.api.pages.feeds import feed_edit, tasks
 from rss_pipeline.api.pages.reading import item, lists, marks
 from rss_pipeline.features import FEATURES
 
 ROUTERS: tuple[APIRouter, ...] = (
-    static.router,
+    render.router,
     login.router,
     first_user.router,
     settings.router,
     sessions.router,
     apps.router,
-    adding.router,
     tasks.router,
     feed_edit.router,
-    folders.router,
-    failing.router,
     # Its POST has a fixed word where the one of marks has a variable.
     item.router,
     marks.router,

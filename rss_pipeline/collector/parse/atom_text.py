@@ -9,8 +9,7 @@ from lxml import etree
 
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.raw_feed import EscapedText
-from rss_pipeline.collector.parse.xml.bases import put_bases
-from rss_pipeline.collector.parse.xml.fields import LinkBases
+from rss_pipeline.collector.parse.xml.fields import LinkBases, put_bases
 from rss_pipeline.collector.parse.xml.tree import attribute, inner_html, text_of, unwrapped
 
 HTML_TYPES = (

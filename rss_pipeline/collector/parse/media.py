@@ -27,8 +27,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     trimmed,
     with_line_breaks,
 )
-from rss_pipeline.collector.parse.xml.bases import put_bases
-from rss_pipeline.collector.parse.xml.fields import Fields, LinkBases, Vocabulary, first_text
+from rss_pipeline.collector.parse.xml.fields import Fields, LinkBases, Vocabulary, first_text, put_bases
 from rss_pipeline.collector.parse.xml.tree import attribute, inner_html, text_of
 
 _IMAGE_ATTRIBUTES = ("href", "url", "src", "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}resource")

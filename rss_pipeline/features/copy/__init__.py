@@ -1,7 +1,6 @@
 """Copies of an installation from one pair of stores to another, compared byte by byte.
 
 service.py  the copy, the marker in the target, and the objects
-sides.py    a pair of stores by the name that the command takes
 sql.py      the tables, page by page, and their fingerprints
 cli.py      the command `copy`
 """

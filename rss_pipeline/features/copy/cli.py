@@ -8,9 +8,8 @@ import click
 
 from rss_pipeline.cli.arguments import as_json
 from rss_pipeline.cli.output.terminal import Bars, new_console, new_table, say_json
-from rss_pipeline.features.copy.service import Copied
+from rss_pipeline.features.copy.service import SIDES, Copied, open_side
 from rss_pipeline.features.copy.service import copy as copy_stores
-from rss_pipeline.features.copy.sides import SIDES, open_side
 from rss_pipeline.features.copy.sql import Fingerprint
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value, item_bytes
-from rss_pipeline.storage.items.fitting import fitted
+from rss_pipeline.storage.items.items import fitted
 from rss_pipeline.storage.sql import chunked, compact, number
 
 TABLES = {
@@ -77,7 +77,7 @@ def fingerprint(
 
 def copy_table(source: Database, target: Database, table: str, progress: Progress) -> tuple[int, int]:
     """Make the target's table hold these rows; how many were written, and how many are cut there because the
-    target has less room for the text of an item (storage/items/fitting.py)."""
+    target has less room for the text of an item (storage/items/items.py)."""
     columns = _columns(source, table)
     progress.begin(table, count_rows(source, table))
     written = cut = 0

@@ -4,7 +4,6 @@ settings.py     its variables
 model.py        the machines and their runs as values, and which runs are lost
 sql.py          the tables `workers` and `worker_runs`
 membership.py   joining, and the beat of a machine
-broker.py       do the broker and the database of Dagster's tables answer?
 launcher.py     Dagster's launcher, which sends runs to the broker, and Celery's app
 dagster.py      Dagster's queue for the places of the workers, and the runs of dead ones
 worker.py       the processes of a worker
@@ -27,8 +26,8 @@ FEATURE = Feature(
         "worker": Part("fleet.cli:worker"),
     },
     doctor={
-        "broker": Part("fleet.broker:broker"),
-        "dagster's database": Part("fleet.broker:dagster_tables"),
+        "broker": Part("fleet.cli:broker"),
+        "dagster's database": Part("fleet.cli:dagster_tables"),
     },
     end_lost_runs=(Part("fleet.dagster:end_lost"),),
     settings=OwnSettings(Part("fleet.settings:read"), servers=("RSS_BROKER_URL", "DAGSTER_DATABASE_URL")),

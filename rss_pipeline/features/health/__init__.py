@@ -13,9 +13,8 @@ doctor.py   all of it for a person: what the tables have, and what must be right
 alerts.py   the one `alert` with its cursor and back-off, and the looks that find what to report
 webhook.py  a message as Slack and Discord take it
 metrics.py  figures for Prometheus
-history.py  the last runs and the daemon, from Dagster's tables
 dagster.py  asset checks with their job, schedule and sensors, and the sensors of alerts
-cli.py      the commands `doctor` and `metrics`
+cli.py      the commands `doctor` and `metrics`; the last runs and the daemon, from Dagster's tables
 """
 
 from rss_pipeline.features.feature import Feature, Part

@@ -19,7 +19,7 @@ from rss_pipeline.features.health.sql import (
     feed_findings,
 )
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backups.orphans import Orphans, find_orphans
+from rss_pipeline.storage.backups.expiry import Orphans, find_orphans
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.objects import ObjectStore
 

@@ -32,7 +32,7 @@ from rss_pipeline.features.health.sql import BackupLoss, has_items
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.backend import DatabaseBackend, Lifecycle
 from rss_pipeline.storage.backends.connect import side_of
-from rss_pipeline.storage.backups.orphans import Orphans
+from rss_pipeline.storage.backups.expiry import Orphans
 from rss_pipeline.storage.database import Database, InFile, Room
 from rss_pipeline.storage.images.places import to_move
 from rss_pipeline.storage.objects import PRIVATE_IMAGES, ObjectStore, public_url

@@ -44,9 +44,8 @@ from rss_pipeline.storage.refresh.new_addresses import (
     queue_of,
     read_queue,
 )
-from rss_pipeline.storage.subscriptions.folders import add_folders
 from rss_pipeline.storage.subscriptions.listing import subscription_count
-from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, subscribe
+from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, add_folders, subscribe
 
 UPLOAD = OpmlLimits(file_bytes=UPLOAD_BYTES, outlines=10_000, deepest=10, takes_doctype=False)
 _PRIVATE = "is in a private network, or at a port that is not open here; remove the outline"

@@ -27,10 +27,9 @@ from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, storable
 from rss_pipeline.storage.stale import mark_stale_if, mark_stale_of
-from rss_pipeline.storage.subscriptions.address import restore_address
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.states import mark_items
-from rss_pipeline.storage.subscriptions.subscriptions import JOINABLE
+from rss_pipeline.storage.subscriptions.subscriptions import JOINABLE, restore_address
 
 REASON = "restored from its backups: due at once"
 _PAGE = 5_000

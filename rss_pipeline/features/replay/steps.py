@@ -34,16 +34,15 @@ from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.backup import open_backup
-from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
-from rss_pipeline.pipeline.visits.parse import parse_documents
+from rss_pipeline.pipeline.visits.parse import parse_documents, rejected
 from rss_pipeline.storage.database import Database, item_bytes
 from rss_pipeline.storage.feeds.feeds import forget_failed_document
 from rss_pipeline.storage.images import tasks
 from rss_pipeline.storage.images.tasks import MovedImage
-from rss_pipeline.storage.items.aliases import add_aliases
+from rss_pipeline.storage.items.identities import add_aliases
 from rss_pipeline.storage.items.items import (
     COLUMNS,
     RowChunk,
@@ -182,8 +181,7 @@ class ReviewedImages:
 def review(task: ImageReview) -> list[ReviewedImages]:
     """The images of these items as they are found now; it runs in a parser process."""
     from rss_pipeline.collector.images.find import image_bases, item_images
-    from rss_pipeline.collector.images.former_urls import former_base, former_url
-    from rss_pipeline.collector.images.urls import usable_base
+    from rss_pipeline.collector.images.urls import former_base, former_url, usable_base
 
     found: list[ReviewedImages] = []
     for id, row in known_rows(read_chunks(task.path)).items():

@@ -34,7 +34,7 @@ from rss_pipeline.reader.user_backups import back_up_all
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups import expiry
 from rss_pipeline.storage.database import Database, HasReserve, InFile, shrink
-from rss_pipeline.storage.feeds import forget, unused
+from rss_pipeline.storage.feeds import forget
 from rss_pipeline.storage.images.places import move_private
 from rss_pipeline.storage.installation import far_dates
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore, Sweeps
@@ -124,7 +124,7 @@ def clean(
 def _extent(
     database: Database, settings: Settings, *, now: datetime, items_due: int, before: removals.Removals
 ) -> Extent:
-    of_unused = unused.due_feeds(database, now=now)
+    of_unused = forget.due_unused_feeds(database, now=now)
     due = items_due + retention.count_others(database, of_unused, now, keep_days=settings.keep_days)
     jumped = jump(removals.days_visited(database), now=now, confirmed=before.confirmed)
     removed = before.since(now - DAY)
@@ -328,7 +328,7 @@ class _Cleaning:
     def unused_feeds(self) -> None:
         """Remove the feeds that their last subscriber left some days ago. Their backups stay, and their
         partition keys go with the next sync of the registry, as after `forget`."""
-        due = unused.due_feeds(self.database, now=self.now)
+        due = forget.due_unused_feeds(self.database, now=self.now)
         if not due or self.is_after_jump or not self._may_remove():
             return
         for id in due:
@@ -338,8 +338,11 @@ class _Cleaning:
             self._remove_feed(id)
 
     def _remove_feed(self, id: str) -> None:
-        items, tasks = unused.sizes(self.database, id)
-        if not self.cleaned.dry_run and unused.begin_removal(self.database, id, now=self.now) is None:
+        items, tasks = forget.sizes(self.database, id)
+        if (
+            not self.cleaned.dry_run
+            and forget.begin_removal_of_unused(self.database, id, now=self.now) is None
+        ):
             return  # Somebody subscribed to it meanwhile.
         removed = self.cleaned.of(id)
         removed.image_tasks += tasks

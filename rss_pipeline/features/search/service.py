@@ -25,7 +25,7 @@ from rss_pipeline.features.search.writing import Generation, generations, scope_
 from rss_pipeline.storage.database import Result, Row
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+from rss_pipeline.storage.subscriptions.item_lists import ItemRow
 
 Order = Literal["date", "rank"]
 OpenIndex = Callable[[], AbstractContextManager[IndexFile]]

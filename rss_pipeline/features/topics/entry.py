@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from rss_pipeline.collector.images.former_urls import former_base, former_url
-from rss_pipeline.collector.images.urls import usable_base
+from rss_pipeline.collector.images.urls import former_base, former_url, usable_base
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.authors import name_of
 from rss_pipeline.collector.parse.iri import published_url

@@ -10,7 +10,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import ForgetRefused
-from rss_pipeline.pipeline.registry.forget import check_forgettable
+from rss_pipeline.pipeline.registry.sync import check_forgettable
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import forget
 

@@ -4,11 +4,13 @@ Each body calls pipeline/visits or reporting/. The ops of a replay are in featur
 https://docs.dagster.io/guides/build/ops
 """
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import dagster as dg
 
+from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.errors import NothingReached
 from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.cause_first import run_step
@@ -16,15 +18,16 @@ from rss_pipeline.orchestration.instance.record_events import AssetEvent, record
 from rss_pipeline.orchestration.ops.claim import claim_config, shard_of, wanted_feeds
 from rss_pipeline.orchestration.ops.visits import SessionResource, Visits, visits_in, visits_out
 from rss_pipeline.orchestration.reporting import feeds as reporting
+from rss_pipeline.orchestration.reporting.asset_keys import POLLS
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
-from rss_pipeline.orchestration.reporting.polls import poll_event
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.triggers.poll import NOTHING_REACHED_TAG
-from rss_pipeline.pipeline.visits import our_outage, poll, steps
+from rss_pipeline.pipeline.visits import poll, steps
 from rss_pipeline.pipeline.visits.claim import wait_for
-from rss_pipeline.pipeline.visits.summary import FailureRow, failures, summary
-from rss_pipeline.pipeline.visits.visit import Refused
+from rss_pipeline.pipeline.visits.fetch import raise_for_our_outage
+from rss_pipeline.pipeline.visits.summary import FailureRow, failures, poll_sentence, summary
+from rss_pipeline.pipeline.visits.visit import Refused, Visit
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("http"))
@@ -116,7 +119,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
                     pauses=session.politeness.ends_at_claim,
                     shard=shard_of(claim_config(context)),
                 )
-            our_outage.raise_for_our_outage(visits)
+            raise_for_our_outage(visits)
             failed = failures(visits)
             if any(isinstance(visit.outcome, Refused) for visit in visits):
                 # The person who named it has to correct a mistake, and would not look into a green run.
@@ -150,3 +153,54 @@ def _log_summary(context: dg.OpExecutionContext, visits: Visits) -> dict[str, An
     counts = summary(visits)
     context.log.info(", ".join(f"{name} {count}" for name, count in counts.items()))
     return counts
+
+
+_ROWS = 50
+"""An outage of many feeds is reported at each poll."""
+
+
+def poll_event(
+    visits: Sequence[Visit],
+    *,
+    started_at: datetime,
+    now: datetime,
+    pauses: Mapping[str, datetime],
+    shard: Shard | None = None,
+) -> dg.AssetMaterialization:
+    """The event of a poll of these visits, of all feeds or of one shard.
+
+    `due` feeds were claimed; `fetched` of them answered with a document or a 304 (`changed`, `not_modified`),
+    `failed` did not, `given_back` and `on_hold` were not requested; `gaps` are documents before which items
+    were probably missed; `lag_seconds` is the longest time that a due feed had waited, counted from the end
+    of its host's hold if `pauses` has one. A shard's `due` and `lag_seconds` have names of their own as well,
+    for a plot of each shard.
+    """
+    counts = summary(visits)
+    waited = [
+        now - max(due_at, pauses.get(visit.feed.address.host, due_at))
+        for visit in visits
+        if (due_at := visit.feed.schedule.next_fetch_at) is not None
+        and visit.feed.schedule.last_visited_at is not None
+    ]
+    lag = max([each.total_seconds() for each in waited], default=0.0)
+    metadata: dict[str, Any] = {
+        "due": len(visits),
+        "fetched": counts["stored"] + counts["unchanged"],
+        "not_modified": counts["unchanged"],
+        "changed": counts["stored"],
+        "failed": counts["failed"],
+        "given_back": counts["given_back"],
+        "on_hold": counts["on_hold"],
+        "gaps": counts["gaps"],
+        "items_new": counts["items_new"],
+        "seconds": round((now - started_at).total_seconds(), 1),
+        "lag_seconds": max(0, round(lag)),
+    }
+    if shard is not None:
+        metadata["shard"] = str(shard)
+        for name in ("due", "lag_seconds"):
+            metadata[f"shard_{shard.number}_{name}"] = metadata[name]
+    if failed := failures(visits):
+        rest = "more are in the table of the op `report`."
+        metadata["failures"] = failure_table(failed, rows=_ROWS, rest=rest)
+    return dg.AssetMaterialization(asset_key=POLLS, description=poll_sentence(visits), metadata=metadata)

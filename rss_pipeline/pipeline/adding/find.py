@@ -17,7 +17,7 @@ from rss_pipeline.collector.registry.feed_url import feed_id, read_url
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, named_feeds, parse_document
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.visits.document_failures import unreadable
+from rss_pipeline.pipeline.visits.parse import unreadable
 
 USUAL_PLACES = ("feed/", "feed.xml", "rss.xml", "atom.xml", "index.xml", "rss/")
 """Below a page's folder and, where they differ, `feed/` below its host: few, for each is a request."""

@@ -50,7 +50,7 @@ from rss_pipeline.storage.images.objects import (
     stored_image,
     stored_pixels,
 )
-from rss_pipeline.storage.images.wanted import BETWEEN_ATTEMPTS
+from rss_pipeline.storage.images.tasks import BETWEEN_ATTEMPTS
 from rss_pipeline.storage.objects import public_url
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.schedule.our_outage import nothing_reached
 from rss_pipeline.collector.schedule.permanent_redirects import SEEN_FOR, hindrance
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.reports.unreachable_hosts import unreached, without_answer
+from rss_pipeline.storage.reports.overview import unreached, without_answer
 
 GAPS_SHOWN_FOR = timedelta(days=30)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.pipeline.read import page
-from rss_pipeline.pipeline.read.render import items_html
+from rss_pipeline.pipeline.read.text import items_html
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database

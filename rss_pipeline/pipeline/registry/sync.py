@@ -15,13 +15,13 @@ from typing import Any, Protocol
 from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.registry.feed_url import free_id, literal, other_form, read_url
 from rss_pipeline.collector.registry.load import load_registry
-from rss_pipeline.errors import InfrastructureError, RegistryError
+from rss_pipeline.errors import ForgetRefused, InfrastructureError, RegistryError
 from rss_pipeline.features import FEATURES
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.feeds import forget, registered, unlisted
+from rss_pipeline.storage.feeds import due, forget, registered
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.images.places import move_private
 
@@ -229,7 +229,7 @@ def _remove_empty(database: Database, settings: Settings) -> tuple[str, ...]:
     The database alone does not know all backups: a run may have been killed right after it wrote one, and
     `forget` leaves those of its feed.
     """
-    ids = unlisted.empty(database)
+    ids = forget.empty(database)
     if not ids:
         return ()
     objects = open_objects(settings)
@@ -244,7 +244,7 @@ def _remove_empty(database: Database, settings: Settings) -> tuple[str, ...]:
         logger.warning("Feeds that are no longer in feeds.yaml are removed by a later sync: %s", error)
         return ()
     found = [id for id, has in zip(ids, backed_up, strict=True) if not has]
-    return tuple(unlisted.begin_removal(database, found))
+    return tuple(forget.begin_removal(database, found))
 
 
 def _without_forgotten(database: Database, rows: list[Row], specs: Sequence[FeedSpec]) -> list[Row]:
@@ -264,3 +264,23 @@ def registered_accesses(settings: Settings, environ: Mapping[str, str] | None = 
         logger.warning("%s\nPasswords and headers of feeds are not known.", error)
         return {}
     return {spec.id: spec.access for spec in specs if not spec.access.is_open}
+
+
+def check_forgettable(database: Database, feed_id: str, *, now: datetime) -> None:
+    """Do nothing if this feed can be forgotten now.
+
+    Raises:
+        ForgetRefused: it is still listed or subscribed to, or a run holds it.
+    """
+    row = due.availability(database, [feed_id], now=now)[feed_id]
+    if row["registered"] and not row["listed"]:
+        raise ForgetRefused(
+            f"a user of the reader subscribes to {feed_id}: it is removed some days after the last one left"
+        )
+    if row["registered"]:
+        raise ForgetRefused(
+            f"{feed_id} is still in feeds.yaml and would come back: remove it there, run"
+            " `rss-pipeline poll`, then forget it"
+        )
+    if row["held_token"] is not None:
+        raise ForgetRefused(f"{feed_id} is being visited now: try again in a minute")

@@ -8,8 +8,8 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Response
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected, file_error
 from rss_pipeline.pipeline.visits.close import Close
-from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
+from rss_pipeline.pipeline.visits.parse import rejected
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.backups.backups import describe_backup, newest_same_backup, put_backup

@@ -28,8 +28,7 @@ from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.errors import spooling
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.storage.database import Database, item_bytes
-from rss_pipeline.storage.items.aliases import alias_counts
-from rss_pipeline.storage.items.identities import alike, count_known, known_identities
+from rss_pipeline.storage.items.identities import alias_counts, alike, count_known, known_identities
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
 
 # The items of a document whose publisher has given nearly all of them other guids, by what is stored.

@@ -6,17 +6,17 @@ The workers are in parser_pool.py.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from rss_pipeline.collector.http.redaction import Secrets
-from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.failure import FAILURE_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.collector.parse.parser_version import parser_version
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, SearchOfAll, parse_document, was_read
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close
-from rss_pipeline.pipeline.visits.document_failures import unreadable
 from rss_pipeline.pipeline.visits.in_parallel import LARGE_BYTES
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
@@ -96,3 +96,32 @@ def _log_reading(feed: Feed, parsed: Parsed) -> None:
         logger.warning("%s: %s", feed.url, warning.sentence)
     if parsed.header.charset_rule == "fallback":
         logger.warning("%s: no charset fits; read as %s with replacements", feed.url, parsed.header.charset)
+
+
+def unreadable(document: Document, failure: WorkerFailure) -> Failure:
+    """The failure of a document that no worker could read."""
+    response = document.response
+    return Failure(
+        kind=_failure_kind(failure.kind),
+        message=failure.message,
+        status=response.status,
+        fetched_at=response.fetched_at,
+        fetch_ms=response.fetch_ms,
+        answered=True,
+        retry_after=response.usable_seconds or None,
+        document_hash=document.content_hash,
+        parser_version=parser_version(),
+        body_bytes=document.body_bytes,
+        backup_key=document.backup_key,
+        new_backup_bytes=document.new_backup_bytes,
+    )
+
+
+def rejected(document: Document, message: str) -> Failure:
+    """The failure of a document of which a store refuses something."""
+    return unreadable(document, WorkerFailure("storage_rejected", message))
+
+
+def _failure_kind(kind: str) -> FailureKind:
+    """A kind that an exception carried as text."""
+    return cast("FailureKind", kind) if kind in FAILURE_KINDS else "not_a_feed"

@@ -19,16 +19,16 @@ from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
-from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.identify import identify, to_identify
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
+from rss_pipeline.pipeline.visits.parse import rejected
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
 from rss_pipeline.storage.feeds.holds import feed_statements
 from rss_pipeline.storage.items import items, tombstones
-from rss_pipeline.storage.items.aliases import add_aliases
+from rss_pipeline.storage.items.identities import add_aliases
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 
 logger = logging.getLogger(__name__)

@@ -3,13 +3,15 @@
 Listing and deleting are features/retention's; what a backup is, backups.py's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from rss_pipeline.storage.backends.backend import Lifecycle
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.objects import ObjectInfo
+from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
 
 BACKUPS = "backups/"
 RENEWED_AT = 0.5
@@ -106,3 +108,116 @@ def _judge(
             yield Renew(info)
     elif ages.expire is not None and age > ages.expire:
         yield Expire(info)
+
+
+# Objects without a row and rows without an object: images without a task, tasks without their image, backups
+# of feeds that are not stored. Facts only, for `doctor`; nothing is deleted here.
+
+SETTLED_AFTER = timedelta(hours=1)
+"""A younger image may be of a download that has not written its row yet."""
+
+_ITEMS_AT_ONCE = 500
+
+
+@dataclass(slots=True, kw_only=True)
+class Unmatched:
+    """Number and bytes of the objects or rows of one kind that have no counterpart, and their feeds."""
+
+    count: int = 0
+    size: int = 0
+    feeds: list[str] = field(default_factory=list)
+
+    def add(self, feed_id: str, count: int, size: int = 0) -> None:
+        if count:
+            self.count += count
+            self.size += size
+            self.feeds.append(feed_id)
+
+
+@dataclass(slots=True, kw_only=True)
+class Orphans:
+    """The findings up to the end of the time allowed."""
+
+    images: Unmatched = field(default_factory=Unmatched)
+    """Image objects that no task names."""
+    backups: Unmatched = field(default_factory=Unmatched)
+    """Backups of feeds without a row."""
+    missing: Unmatched = field(default_factory=Unmatched)
+    """Archived images without their object."""
+    looked_at: int = 0
+    """Objects compared so far."""
+    is_complete: bool = True
+
+
+def find_orphans(
+    database: Database, store: ObjectStore, *, now: datetime, is_over: Callable[[], bool]
+) -> Orphans:
+    """Compare the store with the rows, feed by feed, until `is_over`. One feed's keys are in memory at once.
+
+    Feeds with images that were not all compared are left out, not guessed.
+    """
+    found = Orphans()
+    feeds = needed_backups(database)
+    seen = set()
+    for feed_id, infos in _by_feed(store, IMAGES, PRIVATE_IMAGES):
+        seen.add(feed_id)
+        named = set[str]()
+        if feed_id in feeds:
+            for keys in _image_keys(database, feed_id):
+                named |= keys
+                if is_over():
+                    break
+        if is_over():
+            found.is_complete = False
+            return found
+        _compare(found, feed_id, named, infos, settled=now - SETTLED_AFTER)
+    for feed_id, infos in _by_feed(store, BACKUPS):
+        if is_over():
+            found.is_complete = False
+            return found
+        sizes = [info.size for info in infos]
+        found.looked_at += len(sizes)
+        if feed_id not in feeds:
+            found.backups.add(feed_id, len(sizes), sum(sizes))
+    for feed_id in feeds.keys() - seen:
+        if is_over():
+            found.is_complete = False
+            return found
+        found.missing.add(feed_id, sum(map(len, _image_keys(database, feed_id))))
+    return found
+
+
+def _by_feed(store: ObjectStore, *prefixes: str) -> Iterator[tuple[str, Iterator[ObjectInfo]]]:
+    # Each list has the feeds in the same order, which is that of the keys behind the prefix.
+    infos = heapq.merge(*map(store.list, prefixes), key=lambda info: info.key.partition("/")[2])
+    return groupby(infos, key=lambda info: feed_of(info.key))
+
+
+def _compare(
+    found: Orphans, feed_id: str, named: set[str], infos: Iterator[ObjectInfo], *, settled: datetime
+) -> None:
+    count = size = 0
+    for info in infos:
+        found.looked_at += 1
+        if info.key in named:
+            named.discard(info.key)
+        elif info.modified < settled:
+            count, size = count + 1, size + info.size
+    found.images.add(feed_id, count, size)
+    found.missing.add(feed_id, len(named))
+
+
+def _image_keys(database: Database, feed_id: str) -> Iterator[set[str]]:
+    """The keys that a feed's tasks name, in portions: through the items' index, for keys have none."""
+    after: Sequence[str | float] = ("", 0)
+    while rows := database.query(
+        f"""SELECT i.created_at, i.place, t.r2_key FROM (
+          SELECT id, created_at, rowid AS place FROM items
+          WHERE feed_id = ? AND (created_at, rowid) > (?, ?)
+          ORDER BY created_at, rowid LIMIT {_ITEMS_AT_ONCE}) AS i
+        LEFT JOIN image_tasks AS t ON t.item_id = i.id ORDER BY i.created_at, i.place""",
+        [feed_id, *after],
+        name="read image keys",
+    ).rows:
+        after = (rows[-1]["created_at"], rows[-1]["place"])
+        yield {row["r2_key"] for row in rows if row["r2_key"] is not None}

@@ -4,11 +4,15 @@ The condition for it is pipeline.registry.forget's; a feed that somebody has sub
 whole. Objects stay.
 """
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import DatabaseFull, ForgetRefused
-from rss_pipeline.storage.database import Database, HasReserve, InFile, Statement, shrink
-from rss_pipeline.storage.feeds.predicates import SUBSCRIBED
+from rss_pipeline.storage.database import Database, HasReserve, InFile, Row, Statement, shrink
+from rss_pipeline.storage.feeds.predicates import SUBSCRIBED, UNLISTED, UNUSED, WITHOUT_DOCUMENT
 from rss_pipeline.storage.kept_html import drop_where
-from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, chunked, compact
 from rss_pipeline.storage.stale import mark_stale
 
 
@@ -142,3 +146,108 @@ def _of_items(chosen: str, ids: str) -> list[Statement]:
         Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
         Statement(f"DELETE FROM items WHERE {chosen}", [ids], name="forget items"),
     ]
+
+
+# Feeds that no one wants any more: a list of them, and the start of the removal of empty ones.
+#
+# The removal ends like that of `forget`: first the partition key, then the row.
+
+# A run that claimed the feed before it was taken out may be about to write.
+_EMPTY = f"""{UNLISTED} AND unused_since IS NULL AND {WITHOUT_DOCUMENT}
+    AND (lease_token IS NULL OR lease_token NOT IN ({LIVE_TOKENS_NOW}))
+    AND NOT EXISTS (SELECT 1 FROM items WHERE feed_id = feeds.id)
+    AND NOT EXISTS (SELECT 1 FROM expired_items WHERE feed_id = feeds.id)"""
+"""Taken out of feeds.yaml, without an item, also a retired one, and without a claim; its backups are not
+known here. A feed that its subscribers left waits for the clean: its back-off is known until then."""
+
+
+def empty(database: Database) -> list[str]:
+    """Ids of the unlisted feeds of which the database has nothing."""
+    rows = database.query(
+        f"SELECT id FROM feeds WHERE {_EMPTY} ORDER BY id", name="find empty unlisted feeds"
+    ).rows
+    return [row["id"] for row in rows]
+
+
+def begin_removal(database: Database, ids: Sequence[str]) -> list[str]:
+    """Mark those of these feeds as forgotten that are still empty; return their ids, sorted."""
+    marked: list[str] = []
+    for chunk in chunked(map(compact, ids)):
+        marked += (
+            row["id"]
+            for row in database.query(
+                f"""UPDATE feeds SET forgotten = 1, url = 'forgotten:' || id
+                WHERE id IN (SELECT value FROM json_each(?)) AND {_EMPTY} RETURNING id""",
+                [chunk],
+                name="mark empty feeds forgotten",
+            ).rows
+        )
+    return sorted(marked)
+
+
+def unlisted(database: Database) -> list[Row]:
+    """Id, URL and number of items of each unlisted feed."""
+    return database.query(
+        f"""SELECT id, url, (SELECT count(*) FROM items WHERE feed_id = feeds.id) AS items
+        FROM feeds WHERE {UNLISTED} ORDER BY id""",
+        name="list unlisted feeds",
+    ).rows
+
+
+# Feeds that their last subscriber left: those past their time, and the start of their removal.
+#
+# Their items and images go first (features/retention); the removal ends like that of `forget`.
+
+UNUSED_AFTER = timedelta(days=7)
+"""Time that a feed is kept after its last subscriber left it."""
+
+# A run that claimed the feed before it was left may be about to write.
+_DUE = f"""{UNUSED} AND unused_since <= ?
+    AND (lease_token IS NULL OR lease_token NOT IN ({LIVE_TOKENS_NOW}))"""
+
+
+def due_unused_feeds(database: Database, *, now: datetime) -> list[str]:
+    """Ids of the unused feeds past their time at `now`."""
+    rows = database.query(
+        f"SELECT id FROM feeds WHERE {_DUE} ORDER BY id",
+        [instant(now - UNUSED_AFTER)],
+        name="find unused feeds",
+    ).rows
+    return [row["id"] for row in rows]
+
+
+def begin_removal_of_unused(database: Database, feed_id: str, *, now: datetime) -> int | None:
+    """Delete the image tasks of this feed, and forget its validators, so that its next visit, if somebody
+    subscribes to it now, brings what it lists again. Return the number of tasks; None if it is not due now.
+    """
+    before = instant(now - UNUSED_AFTER)
+    begun, tasks = database.batch(
+        [
+            Statement(
+                f"""UPDATE feeds SET last_etag = NULL, last_modified = NULL, validators_url = NULL,
+                content_hash = NULL, failed_hash = NULL, failed_version = NULL, cut_hash = NULL, cuts = 0
+                WHERE id = ? AND {_DUE}""",
+                [feed_id, before],
+                name="begin removal of an unused feed",
+            ),
+            Statement(
+                f"""DELETE FROM image_tasks WHERE item_id IN (SELECT items.id FROM items
+                WHERE feed_id IN (SELECT id FROM feeds WHERE id = ? AND {_DUE}))""",
+                [feed_id, before],
+                name="delete image tasks of an unused feed",
+            ),
+        ]
+    )
+    return tasks.changes if begun.changes else None
+
+
+def sizes(database: Database, feed_id: str) -> tuple[int, int]:
+    """The numbers of items and image tasks of a feed."""
+    row = database.query(
+        """SELECT count(*) AS items, coalesce(sum((
+          SELECT count(*) FROM image_tasks WHERE item_id = items.id)), 0) AS tasks
+        FROM items WHERE feed_id = ?""",
+        [feed_id],
+        name="count what an unused feed has",
+    ).rows[0]
+    return int(row["items"]), int(row["tasks"])

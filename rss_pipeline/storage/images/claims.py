@@ -17,7 +17,7 @@ from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, St
 from rss_pipeline.storage.feeds.claims import RANKED_FIRST
 from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
 from rss_pipeline.storage.images.closings import REFERER_DAYS
-from rss_pipeline.storage.images.wanted import REQUESTED
+from rss_pipeline.storage.images.tasks import REQUESTED
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, chunked, compact, new_token
 
 PER_HOST = 200

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.items.aliases import drop_unused
+from rss_pipeline.storage.items.identities import drop_unused
 from rss_pipeline.storage.sql import compact
 
 TOMBSTONE_AGE = timedelta(days=60)

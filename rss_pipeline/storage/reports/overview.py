@@ -4,13 +4,15 @@ Reads only: a database without the right to write is enough. Each statement begi
 to know that it needs no transaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.feeds.holds import DUE_NOW, free_since
+from rss_pipeline.collector.models.failure import UNREACHED_KINDS
+from rss_pipeline.storage.database import Database, Row, one
+from rss_pipeline.storage.feeds.feeds import any_answered
+from rss_pipeline.storage.feeds.holds import DUE_NOW, WRONG_CLOCK, free_since
 from rss_pipeline.storage.feeds.predicates import (
     ANSWERED_BY,
     DISABLED,
@@ -29,7 +31,9 @@ from rss_pipeline.storage.feeds.predicates import (
     WARNED,
     has_warning,
 )
+from rss_pipeline.storage.images.claims import RETRY_WRONG_CLOCK
 from rss_pipeline.storage.images.closings import image_totals
+from rss_pipeline.storage.images.tasks import REQUESTED
 from rss_pipeline.storage.sql import NOW
 
 MANY = 2**31
@@ -228,4 +232,118 @@ def find_feeds(database: Database, text: str) -> list[Row]:
             [text, text, text],
             name="find feeds by a text",
         ).rows
+    )
+
+
+_WITHOUT_ANSWER = f"""{LAST_VISIT_FAILED}
+  AND last_error_kind IN ({", ".join(f"'{kind}'" for kind in sorted(UNREACHED_KINDS))})"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreached:
+    """Feeds that were postponed because no feed could be reached."""
+
+    feeds: int
+    hosts: int
+    next_fetch_at: str
+
+
+def unreached(database: Database) -> Unreached | None:
+    """These feeds; None as soon as any feed was answered."""
+    if any_answered(database):
+        return None
+    row = database.query(
+        f"""SELECT count(*) AS feeds, count(DISTINCT host) AS hosts, min(next_fetch_at) AS next_fetch_at
+        FROM feeds WHERE {POLLED} AND schedule_kind IS 'our_outage'""",
+        name="count unreached feeds",
+    ).rows[0]
+    if not row["feeds"]:
+        return None
+    return Unreached(
+        feeds=int(row["feeds"]), hosts=int(row["hosts"]), next_fetch_at=str(row["next_fetch_at"])
+    )
+
+
+def without_answer(database: Database) -> Mapping[str, int]:
+    """The number of polled feeds by the kind of failure, where no server answered the last visit of any of
+    them; empty where one did, or where a feed was not visited so far."""
+    answered = database.query(
+        f"SELECT 1 FROM feeds WHERE {POLLED} AND NOT ({_WITHOUT_ANSWER}) LIMIT 1",
+        name="find a feed with an answer",
+    ).rows
+    if answered:
+        return {}
+    rows = database.query(
+        f"""SELECT last_error_kind AS kind, count(*) AS feeds FROM feeds WHERE {_WITHOUT_ANSWER}
+        GROUP BY last_error_kind ORDER BY feeds DESC, kind""",
+        name="count feeds without an answer",
+    ).rows
+    return {str(row["kind"]): int(row["feeds"]) for row in rows}
+
+
+# A look at what waits for the sensors that start runs, in one request that reads a dozen rows.
+#
+# Each value is the end of an index: what waits already is not read again, however much of it there is. The
+# counts and conditions of the runs themselves are read where one of these values has changed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The newest of everything for which runs are started."""
+
+    feeds_since: str
+    """The newest instant at which a feed became due or a hold of feeds ended; empty for none."""
+    images_since: str
+    """The same of images and their hosts."""
+    images_requested: bool
+    """A user waits for an image."""
+    requests: bool
+    """A user's request for a visit is not done."""
+    topics: bool
+    """A topic changed since it was published."""
+    wrong_clock: bool
+    """Something is scheduled further away than anything of ours: the next claim puts that right."""
+
+
+def _newest(value: str, rows: str) -> str:
+    return f"(SELECT {value} FROM {rows} AND {value} <= ? ORDER BY {value} DESC LIMIT 1)"
+
+
+def _beyond(value: str, rows: str) -> str:
+    return f"EXISTS (SELECT 1 FROM {rows} AND {value} > ?)"
+
+
+_POLLED = f"feeds WHERE {POLLED}"
+_PENDING, _ATTEMPT = "image_tasks WHERE status = 'pending'", "coalesce(next_attempt_at, created_at)"
+_HOLDS = {table: f"{table} WHERE hold_until IS NOT NULL" for table in ("hosts", "feed_holds", "image_holds")}
+_QUERY = f"""SELECT
+  {_newest("next_fetch_at", _POLLED)} AS feed, {_newest("hold_until", _HOLDS["hosts"])} AS host,
+  {_newest("hold_until", _HOLDS["feed_holds"])} AS feed_hold,
+  {_newest(_ATTEMPT, _PENDING)} AS image, {_newest("hold_until", _HOLDS["image_holds"])} AS image_host,
+  EXISTS (SELECT 1 FROM image_tasks WHERE status = 'pending' AND last_error_kind = '{REQUESTED}') AS wanted,
+  EXISTS (SELECT 1 FROM refresh_requests WHERE state <> 'done') AS requests,
+  EXISTS (SELECT 1 FROM topics WHERE stale > 0) AS topics,
+  {_beyond("next_fetch_at", _POLLED)} OR {_beyond("hold_until", _HOLDS["hosts"])}
+    OR {_beyond("hold_until", _HOLDS["feed_holds"])} OR {_beyond("hold_until", _HOLDS["image_holds"])}
+    OR {_beyond(_ATTEMPT, _PENDING)} AS wrong_clock"""
+
+
+def waiting(database: Database, *, now: datetime) -> Waiting:
+    """Return what waits at `now`, each kind by its newest instant."""
+    at, late = instant(now), instant(now + WRONG_CLOCK)
+    image_late = instant(now + RETRY_WRONG_CLOCK)
+    row = one(
+        database.query(
+            _QUERY, [*5 * [at], late, late, late, image_late, image_late], name="look for what waits"
+        )
+    )
+    assert row is not None
+    newest = {name: row[name] or "" for name in ("feed", "host", "feed_hold", "image", "image_host")}
+    return Waiting(
+        feeds_since=max(newest["feed"], newest["host"], newest["feed_hold"]),
+        images_since=max(newest["image"], newest["host"], newest["image_host"]),
+        images_requested=bool(row["wanted"]),
+        requests=bool(row["requests"]),
+        topics=bool(row["topics"]),
+        wrong_clock=bool(row["wrong_clock"]),
     )

@@ -10,11 +10,16 @@ from datetime import datetime
 from typing import Literal, cast
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.database import Statement, Value
-from rss_pipeline.storage.feeds.predicates import OPEN
+from rss_pipeline.collector.models.shard import bucket_of
+from rss_pipeline.storage.database import Result, Statement, Value
+from rss_pipeline.storage.feeds.holds import leave_address
+from rss_pipeline.storage.feeds.predicates import OPEN, UNUSED
 from rss_pipeline.storage.feeds.recount import recount, recount_without
-from rss_pipeline.storage.refresh.new_addresses import leave_queue
+from rss_pipeline.storage.feeds.registered import OF_OLD_ADDRESS
+from rss_pipeline.storage.feeds.subscribed import NewFeed
+from rss_pipeline.storage.refresh.new_addresses import NOT_OWNER, give_turn_anew, hold_until_turn, leave_queue
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number
+from rss_pipeline.storage.stale import mark_stale
 
 MAX_SUBSCRIPTIONS = 3_000
 """The most subscriptions of one user."""
@@ -183,3 +188,168 @@ def place(user_id: str, positions: Mapping[str, int]) -> Statement:
         [compact(dict(positions)), user_id],
         name="place subscriptions",
     )
+
+
+# Statements on the folders of a user, for one batch each; all may be repeated.
+#
+# A folder is there while a subscription names it, or while it has a row of its own: one that was made by name
+# stays when its last feed leaves it.
+
+MAX_FOLDERS = 1_000
+"""Folders of one user that were made by name."""
+
+
+def list_folders(user_id: str) -> Statement:
+    """A query for the names of all folders, for `folder_names`."""
+    return Statement(
+        """SELECT name FROM folders WHERE user_id = ?
+        UNION SELECT folder FROM subscriptions WHERE user_id = ? AND folder IS NOT NULL ORDER BY 1""",
+        [user_id, user_id],
+        name="list folders",
+        is_kept=True,
+    )
+
+
+def folder_names(result: Result) -> list[str]:
+    """The folders that `list_folders` found, sorted."""
+    return [row["name"] for row in result.rows]
+
+
+def add_folders(user_id: str, names: Sequence[str]) -> Statement:
+    """Make these folders, which may stay empty; beyond MAX_FOLDERS none is made."""
+    return Statement(
+        f"""INSERT INTO folders (user_id, name) SELECT ?, j.value FROM json_each(?) AS j
+        WHERE {number("j.key")} + (SELECT count(*) FROM folders WHERE user_id = ?) < {MAX_FOLDERS}
+        ON CONFLICT DO NOTHING""",
+        [user_id, compact(list(names)), user_id],
+        name="add folders",
+    )
+
+
+def rename_folder(user_id: str, name: str, new: str) -> list[Statement]:
+    """Give a folder another name; where there is one of that name, the two become one."""
+    if name == new:
+        return []
+    return [
+        Statement(
+            """INSERT INTO folders (user_id, name) SELECT user_id, ? FROM folders
+            WHERE user_id = ? AND name = ? ON CONFLICT DO NOTHING""",
+            [new, user_id, name],
+            name="add renamed folder",
+        ),
+        _delete(user_id, name),
+        Statement(
+            "UPDATE subscriptions SET folder = ? WHERE user_id = ? AND folder = ?",
+            [new, user_id, name],
+            name="move feeds to renamed folder",
+        ),
+    ]
+
+
+def remove_folder(user_id: str, name: str) -> list[Statement]:
+    """Remove a folder; its feeds stay, in none."""
+    return [
+        _delete(user_id, name),
+        Statement(
+            "UPDATE subscriptions SET folder = NULL WHERE user_id = ? AND folder = ?",
+            [user_id, name],
+            name="take feeds out of folder",
+        ),
+    ]
+
+
+def _delete(user_id: str, name: str) -> Statement:
+    return Statement(
+        "DELETE FROM folders WHERE user_id = ? AND name = ?", [user_id, name], name="delete folder"
+    )
+
+
+_OTHERS = "EXISTS (SELECT 1 FROM subscriptions AS o WHERE o.feed_id = feeds.id AND o.user_id <> ?)"
+_MAY_CHANGE = f"""(feeds.listed = 0 AND (NOT {NOT_OWNER} OR NOT {_OTHERS})
+  AND EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.feed_id = feeds.id AND s.user_id = ?)
+  AND NOT EXISTS (SELECT 1 FROM feeds AS f WHERE f.url = ?))"""
+"""The user may change the address of this feed, and no feed has the new one. Binds the user three times, and
+the new URL."""
+_FORGOTTEN = ", ".join(
+    f"{column} = {value}"
+    for column, value in {
+        "fetch_url": "NULL",
+        "move_url": "NULL",
+        "move_since": "NULL",
+        "answered_url": "NULL",
+        "items_listed": "NULL",
+        "not_before": "NULL",
+        **OF_OLD_ADDRESS,
+    }.items()
+)
+_REASON = "it has another address"
+
+
+def look_at_address(user_id: str, feed_id: str) -> Statement:
+    """A query for `url`, `listed`, `has_others` and `is_owner`: one row if the user subscribes to this feed.
+    `has_others`: so do others; `is_owner`: the user is the owner of the installation."""
+    return Statement(
+        f"""SELECT feeds.url, feeds.listed, {_OTHERS} AS has_others, NOT {NOT_OWNER} AS is_owner
+        FROM subscriptions AS s CROSS JOIN feeds ON feeds.id = s.feed_id
+        WHERE s.user_id = ? AND s.feed_id = ?""",
+        [user_id, user_id, user_id, feed_id],
+        name="look at the address of a feed",
+    )
+
+
+def change_address(user_id: str, feed_id: str, *, url: str, host: str, now: datetime) -> list[Statement]:
+    """Statements that give a feed another URL, as far as its user may do that; the one named CHANGE changes
+    one row then. The feed is due, and for a user with many new addresses it waits for its turn.
+
+    Its items, subscriptions and backups stay. Nothing of the old address holds for it any more. A feed that
+    nobody uses makes room for it: its items stay until it is removed, and no one can name it.
+    """
+    may = [user_id, user_id, user_id, url]
+    return [
+        Statement(
+            f"UPDATE feeds SET url = url || '#' || id WHERE url = ? AND {UNUSED}",
+            [url],
+            name="free the address of an unused feed",
+        ),
+        *give_turn_anew(user_id, feed_id, condition=_MAY_CHANGE, params=may, now=now),
+        *mark_stale(compact([feed_id])),
+        *leave_address(f"SELECT id FROM feeds WHERE id = ? AND {_MAY_CHANGE}", [feed_id, *may]),
+        Statement(
+            """UPDATE users SET state_version = state_version + 1 WHERE id <> ? AND id IN (
+              SELECT user_id FROM subscriptions WHERE feed_id = ?)""",
+            [user_id, feed_id],
+            name="note a changed address",
+        ),
+        Statement(
+            f"""UPDATE feeds SET url = ?, host = ?, bucket = ?, next_fetch_at = ?, schedule_reason = ?,
+              {_FORGOTTEN} WHERE id = ? AND {_MAY_CHANGE}""",
+            [url, host, bucket_of(host), instant(now), _REASON, feed_id, *may],
+            name=CHANGE,
+        ),
+        *hold_until_turn(user_id, [feed_id], now=now, has_new_address=True),
+    ]
+
+
+def restore_address(feed: NewFeed, *, only_where: str, now: datetime) -> list[Statement]:
+    """Statements that give a feed, if this condition holds, the address to which a user had changed it.
+
+    A feed for which it holds as well makes room for it, as for `change_address`.
+    """
+    return [
+        Statement(
+            f"""UPDATE feeds SET url = url || '#' || id WHERE url = ? AND id <> ? AND {only_where}
+              AND EXISTS (SELECT 1 FROM feeds AS f WHERE f.id = ? AND f.listed = 0)""",
+            [feed.url, feed.id, feed.id],
+            name="free an address that is restored",
+        ),
+        Statement(
+            f"""UPDATE feeds SET url = ?, host = ?, bucket = ?, next_fetch_at = ?, schedule_reason = ?,
+              {_FORGOTTEN} WHERE id = ? AND {only_where}
+              AND NOT EXISTS (SELECT 1 FROM feeds AS f WHERE f.url = ?)""",
+            [feed.url, feed.host, bucket_of(feed.host), instant(now), _REASON, feed.id, feed.url],
+            name="restore the address of a feed",
+        ),
+    ]
+
+
+CHANGE = "change the address of a feed"

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.features.copy.service import Copied, copy
-from rss_pipeline.features.copy.sides import Side, open_side
+from rss_pipeline.features.copy.service import Copied, Side, copy, open_side
 from rss_pipeline.features.copy.sql import TABLES
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase

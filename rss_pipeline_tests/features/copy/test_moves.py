@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.features import FEATURES
-from rss_pipeline.features.copy.service import Copied, copy
-from rss_pipeline.features.copy.sides import open_side
+from rss_pipeline.features.copy.service import Copied, copy, open_side
 from rss_pipeline.features.copy.sql import TABLES
 from rss_pipeline.progress import NoProgress
 from rss_pipeline.storage.backends.d1.database import D1Database

@@ -8,8 +8,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import CopyRefused, DatabaseUnavailable, SettingsError
-from rss_pipeline.features.copy.service import MARKER
-from rss_pipeline.features.copy.sides import open_side
+from rss_pipeline.features.copy.service import MARKER, open_side
 from rss_pipeline_tests.features.copy.houses import (
     FORKS,
     House,

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from rss_pipeline.errors import BrokerUnavailable
-from rss_pipeline.features.fleet import broker as servers
+from rss_pipeline.features.fleet import cli
 from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline_tests.support.services.redis_server import AUTHORITY, PASSWORD, RedisServer
 from rss_pipeline_tests.support.up import free_port
@@ -16,7 +16,7 @@ def settings(url: str) -> FleetSettings:
 
 
 def test_a_broker_that_answers_and_takes_messages_is_fine(running_redis: RedisServer) -> None:
-    servers.check_broker(settings(running_redis.url(900)))
+    cli.check_broker(settings(running_redis.url(900)))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_broker_that_cannot_be_used_is_told_with_what_to_do(
 ) -> None:
     given = url.format(port=running_redis.port, password=PASSWORD, free=free_port())
     with pytest.raises(BrokerUnavailable) as refused:
-        servers.check_broker(settings(given))
+        cli.check_broker(settings(given))
     assert "the broker cannot be used: " in str(refused.value)
     assert said in str(refused.value)
     assert PASSWORD not in str(refused.value)
@@ -49,22 +49,22 @@ def test_a_broker_that_cannot_be_used_is_told_with_what_to_do(
 def test_a_broker_that_takes_connections_and_says_nothing_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch, scheme: str, said: str
 ) -> None:
-    monkeypatch.setattr(servers, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(cli, "ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(BrokerUnavailable, match=said):
-            servers.check_broker(settings(f"{scheme}://127.0.0.1:{port}/0"))
+            cli.check_broker(settings(f"{scheme}://127.0.0.1:{port}/0"))
 
 
 def test_a_broker_with_tls_is_trusted_by_its_authority_in_rss_ca_file(redis_with_tls: RedisServer) -> None:
     there = settings(redis_with_tls.url(1))
     assert there.broker_where.startswith("rediss://")
-    servers.check_broker(there, ca_file=AUTHORITY)
+    cli.check_broker(there, ca_file=AUTHORITY)
     with pytest.raises(BrokerUnavailable, match="name its authority in RSS_CA_FILE") as refused:
-        servers.check_broker(there)
+        cli.check_broker(there)
     assert PASSWORD not in str(refused.value)
 
 
 def test_a_broker_with_tls_says_so_to_who_comes_without(redis_with_tls: RedisServer) -> None:
     with pytest.raises(BrokerUnavailable, match="check RSS_BROKER_URL"):
-        servers.check_broker(settings(redis_with_tls.url(1).replace("rediss://", "redis://")))
+        cli.check_broker(settings(redis_with_tls.url(1).replace("rediss://", "redis://")))

@@ -17,7 +17,7 @@ from rss_pipeline.features.health.stores import (
 )
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder.backend import FolderStore
-from rss_pipeline.storage.backups.orphans import Orphans, Unmatched
+from rss_pipeline.storage.backups.expiry import Orphans, Unmatched
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.healthy_home import KEY, fill, healthy_home
 from rss_pipeline_tests.support.pipeline import NOON

@@ -14,12 +14,12 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 from dagster._daemon.types import DaemonHeartbeat
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.health.dagster import build_alerts
-from rss_pipeline.features.health.history import (
+from rss_pipeline.features.health.cli import (
     daemon_state,
     last_runs,
     on_from_the_start,
 )
+from rss_pipeline.features.health.dagster import build_alerts
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.health.history import JobRuns
+from rss_pipeline.features.health.cli import JobRuns
 from rss_pipeline.features.health.metrics import FEEDS_SECONDS, ROWS_SECONDS_PAID, Metrics
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.database import Statement

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.features.health.history import last_runs
+from rss_pipeline.features.health.cli import last_runs
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.waiting import PATIENCE
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.storage.feeds import unused
+from rss_pipeline.storage.feeds import forget
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted
@@ -102,7 +102,7 @@ def test_who_subscribes_while_it_is_removed_keeps_the_items(pipeline: Pipeline, 
     turn(pipeline, WEEK)
     cleaned(pipeline)  # Items past their age.
     subscribe(pipeline, ann)
-    assert unused.begin_removal(pipeline.database, "one", now=pipeline.clock()) is None
+    assert forget.begin_removal_of_unused(pipeline.database, "one", now=pipeline.clock()) is None
     is_sound(pipeline)
 
 

@@ -17,8 +17,8 @@ from dagster._core.remote_representation.external_data import (
     ResourceConfigEnvVarSnap,
 )
 
+from rss_pipeline.downstream import feed_reader_resource
 from rss_pipeline.orchestration.build import build_definitions
-from rss_pipeline.orchestration.downstream.feed_reader_resource import feed_reader_resource
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss

@@ -5,7 +5,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from rss_pipeline.pipeline.read.render import item_html, items_html
+from rss_pipeline.pipeline.read.text import item_html, items_html
 from rss_pipeline.storage.backends.s3.objects import S3Store
 from rss_pipeline.storage.images import tasks as image_tasks
 from rss_pipeline.storage.items import items

@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds, forget, registered, unlisted, unused
+from rss_pipeline.storage.feeds import feeds, forget, registered
 from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds, shown_url
 from rss_pipeline.storage.reports.overview import feed_health, overview
@@ -320,9 +320,9 @@ def test_a_feed_that_somebody_subscribes_to_is_not_forgotten(database: Database)
     with pytest.raises(ForgetRefused, match="subscribes"):
         forget.begin_forget(database, "a")
     assert overview(database, now=NOW).items == 1
-    assert unlisted.unlisted(database) == []
+    assert forget.unlisted(database) == []
     leave(database, "ada", "a")
-    assert [row["id"] for row in unlisted.unlisted(database)] == ["a"]
+    assert [row["id"] for row in forget.unlisted(database)] == ["a"]
     assert [row["health"] for row in feed_health(database)] == ["unused"]
     assert forget.begin_forget(database, "a")["items"] == 1
     assert forget.end_forget(database, "a") == 1
@@ -334,9 +334,9 @@ def test_an_empty_feed_that_was_left_keeps_its_back_off_until_its_time_is_over(d
     leave(database, "ada", "a")
     register(database, spec("b"))
     register(database)
-    assert unlisted.empty(database) == ["b"]
-    assert unused.due_feeds(database, now=NOW + 7 * DAY - timedelta(seconds=1)) == []
-    assert unused.due_feeds(database, now=NOW + 7 * DAY) == ["a"]
+    assert forget.empty(database) == ["b"]
+    assert forget.due_unused_feeds(database, now=NOW + 7 * DAY - timedelta(seconds=1)) == []
+    assert forget.due_unused_feeds(database, now=NOW + 7 * DAY) == ["a"]
 
 
 @dataclass
@@ -412,7 +412,7 @@ def _remove(database: Database, id: str, *, is_clean: bool, now: timedelta) -> N
     rows = {row["id"]: row for row in registry_rows(database)}
     if id not in rows or rows[id]["listed"]:
         return
-    if is_clean and id not in unused.due_feeds(database, now=NOW + now):
+    if is_clean and id not in forget.due_unused_feeds(database, now=NOW + now):
         return
     try:
         forget.begin_forget(database, id)

@@ -14,7 +14,7 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.feeds.claims import claim as claim_feeds
-from rss_pipeline.storage.images import claims, closings, tasks, wanted
+from rss_pipeline.storage.images import claims, closings, tasks
 from rss_pipeline.storage.images.claims import ImageClaim, ImagesDue
 from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Asked, Attempted, ImageRelease
 from rss_pipeline.storage.images.tasks import ItemImages
@@ -348,12 +348,12 @@ def reading(known: Database) -> Database:
     return known
 
 
-def missing(database: Database, *, user: str = "ann", now: datetime = NOW) -> wanted.MissingImages:
-    return wanted.missing_of(database.batch([wanted.missing_images(user, item_id("a", "1"), now=now)])[0])
+def missing(database: Database, *, user: str = "ann", now: datetime = NOW) -> tasks.MissingImages:
+    return tasks.missing_of(database.batch([tasks.missing_images(user, item_id("a", "1"), now=now)])[0])
 
 
 def request_now(database: Database, *, user: str = "ann", now: datetime = NOW) -> int:
-    return database.batch([wanted.request_images(user, item_id("a", "1"), now=now)])[0].changes
+    return database.batch([tasks.request_images(user, item_id("a", "1"), now=now)])[0].changes
 
 
 def fail(database: Database, times: int, *, at: datetime = NOW) -> None:
@@ -369,9 +369,9 @@ def fail(database: Database, times: int, *, at: datetime = NOW) -> None:
 
 
 def test_images_that_wait_are_requested_once_and_start_a_download(reading: Database) -> None:
-    assert missing(reading) == wanted.MissingImages(requestable=2, coming=0, waiting=0)
+    assert missing(reading) == tasks.MissingImages(requestable=2, coming=0, waiting=0)
     assert request_now(reading) == 2
-    assert missing(reading) == wanted.MissingImages(requestable=0, coming=2, waiting=0)
+    assert missing(reading) == tasks.MissingImages(requestable=0, coming=2, waiting=0)
     assert request_now(reading) == 0
     due = claims.images_due(reading, NOW)
     assert (due.fresh, due.requested) == (2, 2)
@@ -382,7 +382,7 @@ def test_images_that_failed_for_good_get_one_more_attempt_and_no_earlier_than_an
 ) -> None:
     fail(reading, MAX_ATTEMPTS)
     last = NOW + timedelta(days=MAX_ATTEMPTS - 1)
-    assert missing(reading, now=last + HOUR / 2) == wanted.MissingImages(requestable=0, coming=0, waiting=2)
+    assert missing(reading, now=last + HOUR / 2) == tasks.MissingImages(requestable=0, coming=0, waiting=2)
     assert request_now(reading, now=last + HOUR / 2) == 0
     assert request_now(reading, now=last + HOUR) == 2
     assert sorted(urls(claim(reading, now=last + HOUR))) == ["https://x.example/1", "https://y.example/2"]
@@ -402,7 +402,7 @@ def test_images_that_a_host_put_off_can_be_requested_an_hour_later(reading: Data
         for task in claimed.tasks
     ]
     closings.release(reading, claimed.token, put_off, now=NOW)
-    assert missing(reading, now=NOW + HOUR / 2) == wanted.MissingImages(requestable=0, coming=0, waiting=2)
+    assert missing(reading, now=NOW + HOUR / 2) == tasks.MissingImages(requestable=0, coming=0, waiting=2)
     assert request_now(reading, now=NOW + HOUR / 2) == 0
     assert request_now(reading, now=NOW + HOUR) == 2
 
@@ -417,7 +417,7 @@ def test_a_host_on_hold_and_a_feed_that_had_its_bytes_of_the_day_are_left_alone(
     full = ImageRelease(task_id=claimed.tasks[0].id, due_at=NOW + 9 * HOUR, kind="day_full", reason="full")
     closings.release(reading, claimed.token, [full], now=NOW)
     reading.query("DELETE FROM leases")
-    assert missing(reading) == wanted.MissingImages(requestable=0, coming=1, waiting=1)
+    assert missing(reading) == tasks.MissingImages(requestable=0, coming=1, waiting=1)
     assert request_now(reading) == 0
 
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
-from rss_pipeline.storage.items.aliases import ALIASES_KEPT, add_aliases, alias_counts, drop_unused
+from rss_pipeline.storage.items.identities import ALIASES_KEPT, add_aliases, alias_counts, drop_unused
 from rss_pipeline_tests.storage.values import NOW, change, item, register, spec, visit
 
 

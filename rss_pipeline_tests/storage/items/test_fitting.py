@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rss_pipeline.storage.database import LARGE_ITEM_BYTES, MAX_VALUE_BYTES
-from rss_pipeline.storage.items.fitting import fitted, start_of_html
-from rss_pipeline.storage.items.items import COLUMNS
+from rss_pipeline.storage.items.items import COLUMNS, fitted, start_of_html
 from rss_pipeline_tests.support.cost import costs_less_than
 
 

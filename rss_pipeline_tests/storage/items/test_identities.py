@@ -7,8 +7,13 @@ from typing import Any
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS, Known
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
-from rss_pipeline.storage.items.aliases import add_aliases
-from rss_pipeline.storage.items.identities import KnownCounts, alike, count_known, known_identities
+from rss_pipeline.storage.items.identities import (
+    KnownCounts,
+    add_aliases,
+    alike,
+    count_known,
+    known_identities,
+)
 from rss_pipeline_tests.storage.values import NOW, item, register, retire, spec, visit
 
 

@@ -1,15 +1,7 @@
 """No statement of a request reads a whole table of feeds, items or states."""
 
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
-from rss_pipeline.storage.subscriptions import (
-    folders,
-    item_lists,
-    item_query,
-    listing,
-    states,
-    subscriptions,
-    undo,
-)
+from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, states, subscriptions, undo
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Filter, Key, Order, Page, Scope, Shown
 from rss_pipeline_tests.storage.values import NOW
 
@@ -28,7 +20,7 @@ STATEMENTS = [
     listing.list_names("ann"),
     listing.list_names("ann", "a"),
     item_query.count_unread("ann"),
-    folders.list_folders("ann"),
+    subscriptions.list_folders("ann"),
     *(item_lists.list_items("ann", one, Page(limit=9, after=KEY)) for one in FILTERS),
     *(item_lists.list_numbers("ann", one, Page(limit=9, after=KEY, newest_first=False)) for one in FILTERS),
     *(

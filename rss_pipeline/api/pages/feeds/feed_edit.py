@@ -21,7 +21,7 @@ from rss_pipeline.api.fields import (
     SHORTEST_INTERVAL,
 )
 from rss_pipeline.api.hosts import EVERY_ADDRESS, is_https
-from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, task_url
+from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, task_url, with_query
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
@@ -30,7 +30,17 @@ from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader import edit as editing
 from rss_pipeline.reader.accounts.users import is_owner
-from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed, address_rights
+from rss_pipeline.reader.edit import (
+    Direction,
+    Edited,
+    NotTheirs,
+    OtherFeed,
+    add_folders,
+    address_rights,
+    move_feed,
+    remove_folders,
+    rename_folder,
+)
 from rss_pipeline.reader.failures import failing_feeds
 from rss_pipeline.reader.feeds import FeedRow, has_feed, star_count_of_feed, visits, with_visits
 from rss_pipeline.reader.kept_documents import kept_document, kept_documents
@@ -262,4 +272,114 @@ def _not_there() -> ApiError:
         "not_found",
         "This page is only there for the owner of the reader, and for feeds that the owner reads.",
         what_to_do="The owner is the user who was added first.",
+    )
+
+
+FOLDERS = "/settings/folders"
+
+
+@router.get(FOLDERS)
+async def all_folders(request: Request, caller: SignedIn) -> Response:
+    """All folders."""
+    return await _folders(request, caller)
+
+
+@router.get(f"{FOLDERS}/one")
+async def one_folder(request: Request, caller: SignedIn, name: str = "") -> Response:
+    """One folder with its feeds in their order; without a name the feeds in no folder."""
+    return await _folder(request, caller, name)
+
+
+@router.post(f"{FOLDERS}/add")
+async def add(request: Request, caller: SignedIn) -> Response:
+    """Make a folder."""
+    name = (await form_fields(request)).get("name", "").strip()
+    if (error := _mistake(name)) is not None:
+        return await _folders(request, caller, error=error)
+    await caller.change(lambda own: add_folders(own, [name]))
+    return see_other(FOLDERS)
+
+
+@router.post(f"{FOLDERS}/rename")
+async def rename(request: Request, caller: SignedIn) -> Response:
+    """Rename a folder; with the name of another one, the two become one."""
+    fields = await form_fields(request)
+    name, new = fields.get("name", ""), fields.get("new", "").strip()
+    if (error := _mistake(new)) is not None:
+        return await _folder(request, caller, name, error=error)
+    await caller.change(lambda own: rename_folder(own, name, new))
+    return see_other(with_query(f"{FOLDERS}/one", {"name": new}))
+
+
+@router.post(f"{FOLDERS}/remove")
+async def remove(request: Request, caller: SignedIn) -> Response:
+    """Remove a folder; its feeds stay."""
+    name = (await form_fields(request)).get("name", "")
+    await caller.change(lambda own: remove_folders(own, [name]))
+    return see_other(FOLDERS)
+
+
+@router.post(f"{FOLDERS}/order")
+async def order(request: Request, caller: SignedIn) -> Response:
+    """Move a feed up or down within its folder."""
+    fields = await form_fields(request)
+    direction: Direction = "up" if "up" in fields else "down"
+    id = fields.get(direction, "")
+    await caller.change(lambda own: move_feed(own, id, direction))
+    return see_other(with_query(f"{FOLDERS}/one", {"name": fields.get("name", "")}))
+
+
+def _mistake(name: str) -> str | None:
+    if not name:
+        return "Type a name for the folder."
+    if len(name) > MAX_FOLDER_CHARACTERS:
+        return f"The name has more than {MAX_FOLDER_CHARACTERS} characters."
+    return None
+
+
+async def _folders(request: Request, caller: AsyncCaller, *, error: str | None = None) -> Response:
+    frame, _ = await read_frame(caller)
+    status = 200 if error is None else 422
+    return page(request, "folders.html", frame=frame, title="Folders", status=status, error=error)
+
+
+async def _folder(request: Request, caller: AsyncCaller, name: str, *, error: str | None = None) -> Response:
+    frame, _ = await read_frame(caller)
+    if name and name not in [each.name for each in frame.folders]:
+        raise ApiError("not_found", "You have no such folder.", what_to_do="Your folders are under Settings.")
+    return page(
+        request,
+        "folder_edit.html",
+        frame=frame,
+        title=name or "Feeds in no folder",
+        status=200 if error is None else 422,
+        folder=name,
+        feeds=[feed for feed in frame.feeds if feed.folder == (name or None)],
+        error=error,
+    )
+
+
+_MOST_SHOWN = 200
+
+
+@router.get("/failing")
+async def failing(request: Request, caller: SignedIn) -> Response:
+    """Feeds with a failed last visit, and those that are not visited at all."""
+    frame, owns = await read_frame(caller, is_owner(caller.user_id))
+    failing = [feed for feed in frame.feeds if feed.last_visit_failed]
+    visited = with_visits(failing, await caller.ask(visits([feed.feed_id for feed in failing])))
+    found = failing_feeds(visited)
+    failures = found[:_MOST_SHOWN]
+    settings, scope = caller.stores.settings, request.scope
+    partitions = {each.feed_id: partition_url(settings, scope, each.feed_id) for each in failures}
+    return page(
+        request,
+        "failing.html",
+        frame=frame,
+        title="Feeds that fail",
+        failures=failures,
+        more=len(found) - len(failures),
+        off=[feed for feed in frame.feeds if not feed.is_collected],
+        partitions=partitions if owns else {},
+        is_owner=owns,
     )

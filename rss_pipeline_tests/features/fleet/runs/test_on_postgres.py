@@ -17,7 +17,7 @@ from dagster_postgres.event_log import PostgresEventLogStorage
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.features.fleet.dagster import FleetRunCoordinator
 from rss_pipeline.features.fleet.settings import FleetSettings
-from rss_pipeline.features.health.history import last_runs
+from rss_pipeline.features.health.cli import last_runs
 from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs, host_tags
 from rss_pipeline.orchestration.instance.forget_feed import forget_feed
