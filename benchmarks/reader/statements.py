@@ -15,7 +15,7 @@ from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.subscriptions import counts, item_lists, listing, states
+from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, states
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Page, Scope, Shown
 
 ROUNDS = 60
@@ -85,7 +85,7 @@ def main() -> None:
             database,
             "unread counts, 100 feeds",
             5,
-            lambda user: ([counts.count_unread(user)], counts.unread_counts),
+            lambda user: ([item_query.count_unread(user)], item_query.unread_counts),
         )
         measure(
             database,

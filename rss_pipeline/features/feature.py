@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rss_pipeline.pipeline.session.session import Session
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Row, Statement, Value
+    from rss_pipeline.storage.subscriptions.item_query import ItemCondition
 
     EventBatches = Iterator[list[dg.AssetMaterialization]]
 
@@ -199,6 +200,8 @@ class Feature:
     """An end for runs on other machines that have lost their process; the ids of these."""
     feed_keys: Mapping[str, FeedKey] = field(default_factory=dict)
     """Keys of a feed in feeds.yaml, by name."""
+    item_condition: "Part[ItemCondition] | None" = None
+    """A condition on the items that lists, counts, marks and search show (subscriptions/item_query.py)."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
@@ -250,7 +253,7 @@ class Feature:
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
 # - statements in the batch that inserts items, and in the one that closes a visit, of feeds without its key;
 #   the text of an item that is shown, searched and scanned for images (pipeline/visits)
-# - a transform and a count for lists and search, a filter, a word of the search box, what else is marked with
+# - a transform for lists and search, a filter, a word of the search box, what else is marked with
 #   an item, entries in the list of feeds, tags of apps (reader/items.py, reader/feeds.py)
 # - fields of a feed and of an item in the JSON API, entries of an item's page, actions on an item
 # - preferences of a user and of a subscription; ways to log in; parts of statistics; columns of `status`

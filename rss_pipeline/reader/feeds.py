@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.feeds.predicates import Health
-from rss_pipeline.storage.subscriptions import counts, listing
 from rss_pipeline.storage.subscriptions import folders as stored_folders
-from rss_pipeline.storage.subscriptions.counts import UnreadCount
+from rss_pipeline.storage.subscriptions import item_query, listing
+from rss_pipeline.storage.subscriptions.item_query import UnreadCount
 from rss_pipeline.storage.subscriptions.listing import FeedName, FeedRow, Visits, with_visits
 
 __all__ = [
@@ -77,22 +77,22 @@ def folders(user_id: str) -> Query[Sequence[str]]:
 
 def unread_counts(user_id: str) -> Query[Sequence[UnreadCount]]:
     """The unread items of each feed, by feed id; feeds without any, too."""
-    return Query.of(counts.count_unread(user_id), counts.unread_counts)
+    return Query.of(item_query.count_unread(user_id), item_query.unread_counts)
 
 
 def item_count(user_id: str) -> Query[int]:
     """The number of all items of the user's feeds: an index entry is read of each."""
-    return Query.of(counts.count_items(user_id), _number)
+    return Query.of(item_query.count_items(user_id), _number)
 
 
 def star_count(user_id: str) -> Query[int]:
     """The number of all items to which the user has given a star."""
-    return Query.of(counts.count_all_starred(user_id), _number)
+    return Query.of(item_query.count_all_starred(user_id), _number)
 
 
 def star_count_of_feed(user_id: str, feed_id: str) -> Query[int]:
     """The number of those of one feed."""
-    return Query.of(counts.count_starred(user_id, feed_id), _number)
+    return Query.of(item_query.count_starred(user_id, feed_id), _number)
 
 
 def _number(found: Result) -> int:

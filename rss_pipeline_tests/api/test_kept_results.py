@@ -27,7 +27,7 @@ from rss_pipeline.storage.images import claims, closings, tasks
 from rss_pipeline.storage.images.closings import Archived
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.subscriptions import counts, folders, item_lists, listing
+from rss_pipeline.storage.subscriptions import folders, item_lists, item_query, listing
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Page, Scope
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
 from rss_pipeline_tests.orchestration.test_looks import counting
@@ -363,9 +363,9 @@ def test_what_a_kept_result_reads_of_feeds_is_watched_by_the_schema(tmp_path: Pa
         listing.list_names("u"),
         listing.list_feeds("u", has_visits=False),
         folders.list_folders("u"),
-        counts.count_unread("u"),
-        counts.count_items("u"),
-        counts.count_all_starred("u"),
+        item_query.count_unread("u"),
+        item_query.count_items("u"),
+        item_query.count_all_starred("u"),
         item_lists.list_items("u", filter, page, text_characters=9),
         item_lists.list_numbers("u", Filter(is_read=False), Page(limit=1)),
         item_lists.page_version("u", filter, replace(page, order="published", after=Key(1, 1))),

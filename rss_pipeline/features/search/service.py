@@ -132,7 +132,8 @@ class Search:
         if not numbers:
             return []
         items, texts = self.read(
-            item_lists.items_by(self.user_id, Chosen.by_numbers(numbers)), sql.shown_texts(numbers)
+            item_lists.items_by(self.user_id, Chosen.by_numbers(numbers), with_hidden=False),
+            sql.shown_texts(numbers),
         )
         rows = {row.arrived: row for row in item_lists.named_items(items)}
         html = {int(row["arrived"]): row["html"] or "" for row in texts.rows}

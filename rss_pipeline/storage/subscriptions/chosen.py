@@ -13,8 +13,11 @@ from typing import Literal, NamedTuple, Self
 
 from rss_pipeline.storage.database import Value
 from rss_pipeline.storage.sql import compact, number
-from rss_pipeline.storage.subscriptions.counts import NEWEST
 
+NEWEST = """coalesce((SELECT max(i.arrived) FROM items AS i INDEXED BY items_of_feed
+  WHERE i.feed_id = s.feed_id), 0)"""
+"""The arrival number of the newest item of `subscriptions AS s`, 0 for none: what a client that lists the
+feed has seen."""
 MAX_CHOSEN = 20_000
 """The most items that are named at once: a JSON parameter stays below 1 MB."""
 
@@ -82,11 +85,11 @@ class Shown:
     """Feeds that were listed by themselves, by id, with the numbers that hold for them instead."""
 
     def of(self, user_id: str) -> tuple[str, list[Value]]:
-        """`WITH` for the table `shown`: `feed_id`, `read_up_to` and, as `number`, the number up to which the
-        feed was shown, its newest item's at most; with its parameters."""
+        """`WITH` for the table `shown`: `user_id`, `feed_id`, `read_up_to` and, as `number`, the number up to
+        which the feed was shown, its newest item's at most; with its parameters."""
         condition, params = self.scope.of(user_id)
         shown = f"""shown AS MATERIALIZED (
-          SELECT s.feed_id, s.read_up_to, min({{}}, {NEWEST}) AS number
+          SELECT s.user_id, s.feed_id, s.read_up_to, min({{}}, {NEWEST}) AS number
           FROM subscriptions AS s{{}} WHERE {condition})"""
         # Mostly there are none; then a feed is marked in three quarters of the time.
         if not self.of_feeds:

@@ -23,7 +23,7 @@ from rss_pipeline.storage.backups.user_states import (
 )
 from rss_pipeline.storage.database import Database, Row, Statement, one
 from rss_pipeline.storage.sql import compact
-from rss_pipeline.storage.subscriptions.counts import UNREAD
+from rss_pipeline.storage.subscriptions.item_query import unread
 
 _ALWAYS_NAMED = 100
 """So many unread items are named without a look at how many are read."""
@@ -128,7 +128,7 @@ def _subscriptions(user_id: str) -> Statement:
     return Statement(
         f"""WITH mine AS MATERIALIZED (
           SELECT s.*, f.url, coalesce(f.fetch_url, f.url) AS requested_url, f.last_success_at,
-            {UNREAD} AS unread
+            {unread(with_hidden=True)} AS unread
           FROM subscriptions AS s JOIN feeds AS f ON f.id = s.feed_id WHERE s.user_id = ?)
         SELECT *, CASE WHEN unread > {_ALWAYS_NAMED} THEN (
           SELECT count(*) FROM items AS i INDEXED BY items_of_feed

@@ -20,7 +20,8 @@ from rss_pipeline.storage.feeds.predicates import (
 )
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.sql import compact
-from rss_pipeline.storage.subscriptions.counts import NEWEST, UNREAD
+from rss_pipeline.storage.subscriptions.chosen import NEWEST
+from rss_pipeline.storage.subscriptions.item_query import unread
 
 
 class FeedRow(NamedTuple):
@@ -107,8 +108,7 @@ _VISIT = (
 _VISITS_AT_ONCE = 50
 _COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
   f.link, f.description, s.folder, s.position, s.wished_interval, s.added_at AS added,
-  s.last_read_at AS read_at, {UNREAD} AS unread,
-  {NEWEST} AS version,
+  s.last_read_at AS read_at, {NEWEST} AS version,
   f.changed_at AS changed, {HEALTH} AS health, f.last_error_kind AS error_kind, f.last_error AS error,
   CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since"""
 """The other fields of FeedRow."""
@@ -126,7 +126,8 @@ def list_feeds(
         only, params = f"{only} AND {NEWEST} > ?", [*params, newer_than]
     at, reason, success = _VISIT if has_visits else ("''", "NULL", "NULL")
     return Statement(
-        f"""SELECT {_COLUMNS}, {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at
+        f"""SELECT {_COLUMNS}, {unread()} AS unread,
+          {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at
         FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id {_HOLDS if has_visits else ""}
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         params,

@@ -12,6 +12,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Shown
+from rss_pipeline.storage.subscriptions.item_query import listed
 
 _STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id"
 
@@ -35,12 +36,14 @@ def mark_items(user_id: str, chosen: Chosen, *, is_read: bool) -> list[Statement
 
 
 def mark_shown(user_id: str, shown: Shown) -> list[Statement]:
-    """Mark all items read that were shown: those that came since stay unread."""
+    """Mark all items read that were shown: those that came since stay unread, and those that are hidden."""
     table, params = shown.of(user_id)
+    of_one_feed = shown.scope.feed_id is not None
     kept = Statement(
         f"""{table} UPDATE item_states SET is_read = 1 FROM shown
         WHERE item_states.user_id = ? AND item_states.feed_id = shown.feed_id
-          AND item_states.arrived <= shown.number AND item_states.is_read = 0""",
+          AND item_states.arrived <= shown.number AND item_states.is_read = 0
+          {listed("shown", "item_states", of_one_feed=of_one_feed)}""",
         [*params, user_id],
         name="mark kept items read",
     )
@@ -53,7 +56,25 @@ def mark_shown(user_id: str, shown: Shown) -> list[Statement]:
     )
     condition, scope_params = shown.scope.of(user_id)
     feeds = f"SELECT s.feed_id FROM subscriptions AS s WHERE {condition}"
-    return [kept, moved, *settle(user_id, feeds, scope_params, advance=True)]
+    hidden = [_keep_hidden(user_id, shown)] if listed("shown", "i", of_one_feed=of_one_feed) else []
+    return [kept, *hidden, moved, *settle(user_id, feeds, scope_params, advance=True)]
+
+
+def _keep_hidden(user_id: str, shown: Shown) -> Statement:
+    """Unread items that no list shows stay unread below the number that is about to move over them."""
+    table, params = shown.of(user_id)
+    is_shown = listed("shown", "i", of_one_feed=shown.scope.feed_id is not None)
+    return Statement(
+        f"""{table} INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read)
+        SELECT shown.user_id, i.feed_id, i.arrived, i.id, 0 FROM shown
+        CROSS JOIN items AS i INDEXED BY items_of_feed
+          ON i.feed_id = shown.feed_id AND i.arrived > shown.read_up_to AND i.arrived <= shown.number
+        WHERE NOT (true{is_shown})
+        ON CONFLICT (user_id, feed_id, arrived) DO UPDATE SET is_read = 0
+          WHERE item_states.is_read IS NULL""",
+        params,
+        name="keep hidden items unread",
+    )
 
 
 def note_reading(user_id: str, chosen: Chosen, *, at: datetime) -> Statement:
@@ -73,15 +94,16 @@ def note_reading_of_shown(user_id: str, shown: Shown, *, at: datetime) -> Statem
     """The same for the feeds with unread items among these; goes before `mark_shown` into the batch."""
     table, params = shown.of(user_id)
     state = "t.user_id = subscriptions.user_id AND t.feed_id = shown.feed_id"
+    of_item, of_state = (listed("shown", each, of_one_feed=shown.scope.feed_id is not None) for each in "it")
     return Statement(
         f"""{table} UPDATE subscriptions SET last_read_at = ? FROM shown
         WHERE subscriptions.user_id = ? AND subscriptions.feed_id = shown.feed_id AND (
           EXISTS (SELECT 1 FROM item_states AS t
-            WHERE {state} AND t.arrived <= shown.number AND t.is_read = 0)
+            WHERE {state} AND t.arrived <= shown.number AND t.is_read = 0{of_state})
           OR EXISTS (SELECT 1 FROM items AS i INDEXED BY items_of_feed
             WHERE i.feed_id = shown.feed_id AND i.arrived > shown.read_up_to AND i.arrived <= shown.number
               AND NOT EXISTS (SELECT 1 FROM item_states AS t
-                WHERE {state} AND t.arrived = i.arrived AND t.is_read = 1)))""",
+                WHERE {state} AND t.arrived = i.arrived AND t.is_read = 1){of_item}))""",
         [*params, instant(at), user_id],
         name="note when feeds are read",
     )

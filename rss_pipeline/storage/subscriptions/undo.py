@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Result, Row, Statement
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Shown
+from rss_pipeline.storage.subscriptions.item_query import listed
 from rss_pipeline.storage.subscriptions.states import settle
 
 MOST_OF_A_FEED = 100_000
@@ -33,6 +34,7 @@ def remember(user_id: str, id: str, shown: Shown, *, until: datetime, now: datet
     `items` of each feed, how many these are. What ended by `now` is forgotten."""
     table, params = shown.of(user_id)
     state = "t.user_id = ? AND t.feed_id = shown.feed_id"
+    of_item, of_state = (listed("shown", each, of_one_feed=shown.scope.feed_id is not None) for each in "it")
     return [
         Statement(
             f"""{table} INSERT INTO undoable_marks (user_id, id, feed_id, until, read_up_to, items)
@@ -41,10 +43,10 @@ def remember(user_id: str, id: str, shown: Shown, *, until: datetime, now: datet
               CROSS JOIN items AS i INDEXED BY items_of_feed
                 ON i.feed_id = shown.feed_id AND i.arrived > shown.read_up_to AND i.arrived <= shown.number
               WHERE NOT EXISTS (SELECT 1 FROM item_states AS t
-                WHERE {state} AND t.arrived = i.arrived AND t.is_read = 1)
+                WHERE {state} AND t.arrived = i.arrived AND t.is_read = 1){of_item}
               UNION ALL SELECT shown.feed_id, shown.read_up_to, t.arrived FROM shown
               CROSS JOIN item_states AS t ON {state} AND t.arrived <= shown.number
-              WHERE t.arrived <= shown.read_up_to AND t.is_read = 0) AS marked
+              WHERE t.arrived <= shown.read_up_to AND t.is_read = 0{of_state}) AS marked
             GROUP BY marked.feed_id, marked.read_up_to HAVING count(*) <= {MOST_OF_A_FEED}
             RETURNING json_array_length(items) AS items""",
             [*params, user_id, id, instant(until), user_id, user_id],

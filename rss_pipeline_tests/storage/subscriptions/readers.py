@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.subscriptions import counts, item_lists, listing, states, subscriptions
+from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, states, subscriptions
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Page
 from rss_pipeline_tests.storage.values import NOW, item, visit
 
@@ -68,8 +68,8 @@ def guids(
 
 def unread(database: Database, user: str) -> dict[str, int]:
     """Feed to number of unread items; the list of feeds says the same."""
-    counted, listed = database.batch([counts.count_unread(user), listing.list_feeds(user)])
-    found = {one.feed_id: one.unread for one in counts.unread_counts(counted)}
+    counted, listed = database.batch([item_query.count_unread(user), listing.list_feeds(user)])
+    found = {one.feed_id: one.unread for one in item_query.unread_counts(counted)}
     assert {one.feed_id: one.unread for one in listing.feed_rows(listed)} == found
     return found
 

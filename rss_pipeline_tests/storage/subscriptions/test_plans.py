@@ -2,9 +2,9 @@
 
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.subscriptions import (
-    counts,
     folders,
     item_lists,
+    item_query,
     listing,
     states,
     subscriptions,
@@ -27,7 +27,7 @@ STATEMENTS = [
     listing.list_feeds("ann", "a"),
     listing.list_names("ann"),
     listing.list_names("ann", "a"),
-    counts.count_unread("ann"),
+    item_query.count_unread("ann"),
     folders.list_folders("ann"),
     *(item_lists.list_items("ann", one, Page(limit=9, after=KEY)) for one in FILTERS),
     *(item_lists.list_numbers("ann", one, Page(limit=9, after=KEY, newest_first=False)) for one in FILTERS),
