@@ -8,9 +8,11 @@ titles.py      titles of the boxes; dates.py finds dates, entries.py the rest; s
 judged.py      how much each group looks like entries; doubts.py what is against the best
 detect.py      the list of a page, of all these: a pure function
 links.py       the identity of an entry
+service.py     the look at an address: one request, after its robots.txt (robots.py, sql.py)
+cli.py         the command `page`
 ```
 """
 
-from rss_pipeline.features.feature import Feature
+from rss_pipeline.features.feature import Feature, Part
 
-FEATURE = Feature(name="pages")
+FEATURE = Feature(name="pages", commands={"page": Part("pages.cli:page")})

@@ -160,7 +160,7 @@ class Page:
     class_paths: list[int] = field(default_factory=list)
     """Likewise with the words of their classes, without digits."""
     begins: list[int] = field(default_factory=list)
-    """The place in `text` where the element's begins.."""
+    """The place in `text` where the element's begins."""
     stops: list[int] = field(default_factory=list)
     is_aside: list[bool] = field(default_factory=list)
     """In a menu, a foot, a margin."""
@@ -223,6 +223,23 @@ def read_page(html: str, url: str) -> Page | None:
     _read_links(page)
     _read_head(page, root)
     return page
+
+
+def own_address(html: str) -> str | None:
+    """The address that a page says it has: `<link rel="canonical">`, og:url or an absolute `<base href>`."""
+    page = read_page(html, "")
+    if page is None:
+        return None
+    named = [
+        element.get(name) or ""
+        for element, name, key, value in (
+            *((each, "href", "rel", "canonical") for each in page.elements if each.tag == "link"),
+            *((each, "content", "property", "og:url") for each in page.elements if each.tag == "meta"),
+            *((each, "href", "", "") for each in page.elements if each.tag == "base"),
+        )
+        if not key or (element.get(key) or "").lower() == value
+    ]
+    return next((url for url in named if is_web(url)), None)
 
 
 def _base(root: etree._Element, url: str) -> str:
