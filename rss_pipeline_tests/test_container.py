@@ -1,7 +1,7 @@
 """Dockerfile and compose.yaml: what they promise, as far as it can be read without Docker.
 
-hadolint checks the Dockerfile in `make lint`. Nothing is built here. The manifests of Kubernetes are
-features/fleet/test_kubernetes.py's.
+hadolint checks the Dockerfile in `make lint`. Nothing is built here. The tests of a fleet have those
+of the manifests of Kubernetes.
 """
 
 import re

@@ -13,6 +13,7 @@ from rss_pipeline.settings import Settings, variables
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.s3.backend import R2Backend, S3Backend
+from rss_pipeline_tests.support.installed import INSTALLED
 
 CWD = Path("/srv/rss")
 EXAMPLE = Path(__file__).parent.parent / ".env.example"
@@ -201,10 +202,15 @@ def test_a_misspelt_variable_is_a_warning_with_a_suggestion() -> None:
     assert sentence.endswith('did you mean "ALLOW_NETWORKS"?')
 
 
+OF_A_FLEET = {"RSS_BROKER_URL", "RSS_WORKER_NAME", "RSS_WORKER_RUNS"}
+
+
 def test_the_example_file_lists_every_variable_with_its_default() -> None:
     listed = dict(re.findall(r"^#([A-Z_]+)=(.*)$", EXAMPLE.read_text("utf-8"), flags=re.MULTILINE))
     for name in ("DATABASE_URL", "DAGSTER_DATABASE_URL"):
         assert listed.pop(name) == ""  # No names of ours alone.
+    if "fleet" not in INSTALLED:
+        listed = {name: value for name, value in listed.items() if name not in OF_A_FLEET}
     assert settings(**listed).unknown == ()
     assert settings(**{**listed, "RSS_PARSE_WORKERS": ""}) == settings()
     misspelt = settings(**{f"{name}_": "" for name in listed}).unknown

@@ -76,5 +76,5 @@ def test_every_module_that_a_docstring_or_comment_names_exists() -> None:
 def test_a_page_names_every_command() -> None:
     page = (ROOT / "docs" / "commands.md").read_text("utf-8")
     commands = main.list_commands(click.Context(main))
-    assert len(commands) > 20
+    assert len(commands) >= 15
     assert [name for name in commands if not re.search(rf"^\|.*`{name}\b", page, re.MULTILINE)] == []

@@ -60,7 +60,7 @@ class Visit(BaseModel):
     """The next visit."""
 
     at: str
-    reason: str | None = Field(description="How the time was chosen, or that its host is on hold.")
+    reason: str | None = Field(description="How the time was chosen, or why it or its host is on hold.")
     summary: str = Field(description="Both in a sentence.")
 
 

@@ -274,8 +274,8 @@ def move_images(settings: Settings, as_json: bool) -> None:
         say_json(asdict(moved))
     else:
         say(
-            f"{moved.public:,} images and documents of topics moved into the public bucket,"
-            f" {moved.private:,} images of private feeds out of the public place."
+            f"{moved.public:,} images and documents of topics moved to where everybody may read them,"
+            f" {moved.private:,} images of private feeds to where nobody else may."
         )
 
 

@@ -38,6 +38,9 @@ from dagster._core.definitions.run_request import InstigatorType
 # Raised by a launcher: the daemon puts the run back into its queue.
 from dagster._core.errors import DagsterUserCodeUnreachableError
 
+# The form of what a storage calls for each event of a run.
+from dagster._core.event_api import EventHandlerFn
+
 # Events of a run that no op yields: many in one transaction, and the end of a run whose process was killed.
 from dagster._core.events import (
     AssetObservationData,
@@ -68,10 +71,10 @@ from dagster._core.remote_representation.external_data import partition_set_snap
 from dagster._core.run_coordinator.queued_run_coordinator import RunQueueConfig
 
 # See InstigatorType.
-from dagster._core.scheduler.instigation import InstigatorState, SensorInstigatorData
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData
 
-# The storages and their tables: the purge removes what Dagster leaves behind, a poll writes its events
-# together, a run's file is made in one transaction.
+# The storages and their tables: files stay open, the purge removes what Dagster leaves behind, a poll writes
+# its events together, a run's file is made in one transaction.
 from dagster._core.storage.event_log import InMemoryEventLogStorage, SqlEventLogStorage, SqliteEventLogStorage
 from dagster._core.storage.event_log.schema import (
     AssetCheckExecutionsTable,
@@ -79,16 +82,24 @@ from dagster._core.storage.event_log.schema import (
     SqlEventLogStorageTable,
 )
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
+    INDEX_SHARD_NAME,
+    SqliteEventLogStorageWatchdog,
+)
 
 # The places of what runs print: their files are removed with the runs, and some runs get none.
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
-from dagster._core.storage.runs import SqlRunStorage
+from dagster._core.storage.runs import SqliteRunStorage, SqlRunStorage
 from dagster._core.storage.runs.schema import BackfillTagsTable, BulkActionsTable, RunsTable, RunTagsTable
-from dagster._core.storage.schedules import SqlScheduleStorage
+from dagster._core.storage.schedules import SqliteScheduleStorage, SqlScheduleStorage
 from dagster._core.storage.schedules.schema import JobTickTable
 from dagster._core.storage.sql import get_alembic_config
+from dagster._core.storage.sqlite import create_db_conn_string
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._core.storage.sqlite_storage import _event_logs_directory as event_logs_directory
+from dagster._core.storage.sqlite_storage import _runs_directory as runs_directory
+from dagster._core.storage.sqlite_storage import _schedule_directory as schedule_directory
 
 # Tags that Dagster's daemon and UI read; their texts are documented, their names are not.
 from dagster._core.storage.tags import (

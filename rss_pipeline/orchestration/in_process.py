@@ -9,7 +9,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.features import FEATURES
-from rss_pipeline.orchestration.instance.new_run import new_run, run_tags
+from rss_pipeline.orchestration.instance.dead_runs import run_tags
 from rss_pipeline.orchestration.jobs import POLL_FEEDS, REFRESH_FEEDS
 from rss_pipeline.orchestration.parts import PUBLISHED
 from rss_pipeline.orchestration.queueing import REASON_TAG, REFRESH_TAGS
@@ -76,7 +76,6 @@ def _execute(
     return definitions.resolve_job_def(job).execute_in_process(
         run_config={"ops": ops, **QUIET},
         instance=instance,
-        run_id=new_run(instance),
         raise_on_error=False,
         tags={**run_tags(), **(tags or {})},
     )

@@ -16,7 +16,6 @@ from pydantic import Field, create_model
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.orchestration.cause_first import resource_cause_first
-from rss_pipeline.orchestration.instance.open_history import history_held_open
 from rss_pipeline.orchestration.jobs import REFRESH_FEEDS
 from rss_pipeline.orchestration.run_config import NOTHING, closed
 from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -106,7 +105,6 @@ def session_resource(
             lease_seconds = min(lease_seconds, LEASE_SECONDS)
         with (
             resource_cause_first(context),
-            history_held_open(context.instance, run_id),
             Session(
                 RunContext(
                     settings=replace(settings, lease_seconds=lease_seconds),

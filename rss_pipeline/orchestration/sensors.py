@@ -34,6 +34,7 @@ from rss_pipeline.orchestration.queueing import REFRESH_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_runs, recent_runs_of_shards
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.triggers import Decision
+from rss_pipeline.orchestration.wakes import END_DEAD_RUNS, SYNC_REGISTRY
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.triggers.daily import Allowance
 from rss_pipeline.pipeline.triggers.images import decide_fresh, most_at_once
@@ -180,6 +181,7 @@ _STARTING = (
         awaits=awaiting.requests,
         concerns="feeds",
         seconds=lambda _: 30,
+        is_woken=True,
         tags=REFRESH_TAGS,
         description="Starts visits that users of the reader requested and that `rss-pipeline up` did not"
         " start at once: the reader is on another machine, or a run was killed.",
@@ -190,22 +192,25 @@ _STARTING = (
         decide=lambda settings: partial(decide_download, at_once=most_at_once(settings.shards)),
         awaits=awaiting.images,
         concerns="images",
+        is_woken=True,
         description="Starts a download when images of new items have waited for 2 minutes, or when 100 images"
         " wait; with RSS_SHARDS several at once, one for each four shards.",
     ),
 )
 _WORKING = (
     Works(
-        name="sync_registry",
+        name=SYNC_REGISTRY,
         work=_Sync,
         concerns="feeds",
+        is_woken=True,
         description="Applies changes of feeds.yaml: new feeds, changed feeds, and feeds that were removed or"
         " came back.",
     ),
     Works(
-        name="end_dead_runs",
+        name=END_DEAD_RUNS,
         work=lambda _: _end_dead_runs,
         concerns="upkeep",
+        is_woken=True,
         description="Ends runs without a living process, so that they take no place in the queue.",
     ),
     Works(

@@ -199,6 +199,15 @@ CREATE TABLE host_gaps (
   PRIMARY KEY (kept, host)
 );
 
+-- The rules of a site's robots.txt for us, as JSON, requested at most once a day before a page is. Where it could not be read,
+-- `refusal` says why, and no page of the site is requested.
+CREATE TABLE robots (
+  origin TEXT PRIMARY KEY,
+  requested_at TEXT NOT NULL,
+  rules TEXT,
+  refusal TEXT
+);
+
 -- A claim of a run, for feeds or images: what it took and the hosts that it keeps to itself (lists). `awaited`: hosts that
 -- a refresh by hand waits for. `seconds`: its length, by which a clock that was put back is noticed. `asked`, `image_asked`:
 -- hosts that were requested right before they were freed, whose pace holds until the lease ends. `unbegun`: feeds whose

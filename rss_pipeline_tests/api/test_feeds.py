@@ -233,7 +233,7 @@ def test_on_d1_the_list_of_feeds_is_one_request(reader: Reader) -> None:
         assert database.requests == 1
 
 
-def test_a_feed_with_a_host_on_hold_says_so_and_when_the_hold_ends(reader: Reader) -> None:
+def test_a_feed_on_hold_says_what_is_on_hold_and_when_the_hold_ends(reader: Reader) -> None:
     user = ann(reader, a=1)
     before = feed(user)["next_visit"]
     reader.database.query("UPDATE feeds SET next_fetch_at = '2026-01-01T00:00:00Z'")
@@ -243,3 +243,11 @@ def test_a_feed_with_a_host_on_hold_says_so_and_when_the_hold_ends(reader: Reade
     held = feed(user)["next_visit"]
     assert held["at"] == "2099-01-01T00:00:00Z" != before["at"]
     assert held["reason"] == "its host is on hold"
+    why = "a user adds at most 60 new addresses an hour; this one has its turn then"
+    reader.database.query(
+        "INSERT INTO feed_holds (feed_id, host, hold_until, reason) SELECT id, '', '2099-01-02T00:00:00Z', ?"
+        " FROM feeds",
+        [why],
+    )
+    held = feed(user)["next_visit"]
+    assert (held["at"], held["reason"]) == ("2099-01-02T00:00:00Z", why)

@@ -1,4 +1,4 @@
-"""`rss-pipeline images`: what polls by cron leave is downloaded, and doctor says how much waits."""
+"""`rss-pipeline images`: what polls by cron leave is downloaded."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
-def test_images_of_polls_without_a_daemon_are_counted_by_doctor_and_downloaded_by_a_command(
+def test_images_of_polls_without_a_daemon_are_downloaded_by_a_command(
     pipeline: Pipeline,
     server: FeedServer,
     invoke: Callable[..., Result],
@@ -21,20 +21,9 @@ def test_images_of_polls_without_a_daemon_are_counted_by_doctor_and_downloaded_b
     monkeypatch.setenv("RSS_IMAGE_FREE_PERCENT", "0")
     monkeypatch.setenv("RSS_IMAGE_FREE_GB", "0")
 
-    def doctor() -> tuple[str, str, str]:
-        found = {check["name"]: check for check in json.loads(invoke("doctor", "--json").stdout)}
-        images = found["waiting images"]
-        return images["state"], images["found"], images["fix"]
-
-    assert doctor()[:2] == ("ok", "none waits")
     good = server.route("127.0.0.3", "/good", Answer(body=png()))
     late = server.route("127.0.0.4", "/late", Answer(status=503))
     collect(pipeline, server, good, late)
-    pipeline.database.query("UPDATE image_tasks SET created_at = '2026-01-01T00:00:00Z'")
-    state, found, fix = doctor()
-    assert (state, found) == ("warning", "2 to download, one since 2026-01-01T00:00:00Z")
-    assert "`rss-pipeline images` downloads them" in fix
-
     said = invoke("images")
     assert said.exit_code == 0
     assert said.stdout.startswith(
@@ -45,8 +34,6 @@ def test_images_of_polls_without_a_daemon_are_counted_by_doctor_and_downloaded_b
         "good": "success",
         "late": "pending",
     }
-    assert doctor()[:2] == ("ok", "1 to download")
-
     server.route("127.0.0.4", "/late", Answer(body=png()))
     assert json.loads(invoke("images", "--json").stdout)["archived"] == 0, "the attempt is not due yet"
     pipeline.database.query(

@@ -23,33 +23,6 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import cpu_seconds_of_children
 
 
-def test_a_poll_names_the_topics_that_it_published_and_a_store_that_takes_none_is_a_warning(
-    invoke: Any, tmp_path: Path, server: FeedServer
-) -> None:
-    fine = server.route(HOST, "/feed", Answer(body=rss("a"), etag='"1"'))
-    (tmp_path / "feeds.yaml").write_text(
-        f"feeds: [{{url: '{fine}', id: fine, allow_private: true}}]\n"
-        "topics: {t: {of: [fine], public: true}}\n",
-        "utf-8",
-    )
-    (tmp_path / "objects").mkdir()
-    in_the_way = tmp_path / "objects" / "topics"
-    in_the_way.touch()
-    first = invoke("poll")
-    assert (first.exit_code, first.stdout.splitlines()) == (
-        0,
-        ["1 feeds visited: 1 with a new document, 0 unchanged, 0 failed; 1 new items."],
-    )
-    assert "Topics were not published; the next poll tries again." in first.stderr
-    in_the_way.unlink()
-    second = invoke("poll")
-    assert (second.exit_code, second.stdout.splitlines()) == (
-        0,
-        ["Nothing was due.", "1 topics published: t."],
-    )
-    assert invoke("poll").stdout == "Nothing was due.\n"
-
-
 @pytest.mark.slow
 def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
     invoke: Any, tmp_path: Path, server: FeedServer

@@ -12,6 +12,7 @@ import httpx
 import psutil
 import pytest
 
+from rss_pipeline.features import FEATURES
 from rss_pipeline_tests.support.up import PROGRAM, free_port
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
@@ -23,9 +24,10 @@ def environment(folder: Path, port: int) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_says_where_it_is_and_serves_until_it_is_stopped_with_the_index_beside_it(
+def test_it_says_where_it_is_and_serves_until_it_is_stopped_with_all_that_is_beside_it(
     tmp_path: Path, number: int
 ) -> None:
+    beside = sum(len(feature.reader_processes) for feature in FEATURES)
     port = free_port()
     with subprocess.Popen(
         [PROGRAM, "reader"],
@@ -55,12 +57,13 @@ def test_it_says_where_it_is_and_serves_until_it_is_stopped_with_the_index_besid
         assert (tmp_path / "home" / "rss.sqlite").exists()
         assert (tmp_path / "home" / "reader_secret").stat().st_mode & 0o777 == 0o600
         # Some seconds after the reader, which answers first.
-        [index] = soon(lambda: psutil.Process(process.pid).children(recursive=True))
-        assert "--follow" in index.cmdline()
+        reader = psutil.Process(process.pid)
+        soon(lambda: len(reader.children(recursive=True)) == beside)
+        others = reader.children(recursive=True)
         process.send_signal(number)
         assert process.wait(timeout=PATIENCE) == (0 if number == signal.SIGINT else -signal.SIGTERM)
         assert process.stderr.read() == b""
-        soon(lambda: not index.is_running() or index.status() == psutil.STATUS_ZOMBIE)
+        soon(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in others))
 
 
 @pytest.mark.slow

@@ -251,6 +251,12 @@ def test_a_feed_on_a_host_on_hold_is_next_at_the_end_of_the_hold(invoke: Any, pi
     )
     assert lines_of(invoke("status"))["held"] == ["held", "ok", "0", "-", "2", "h"]
     assert f"next visit at {until}: its host is on hold" in invoke("status", "-v").stdout
+    later = ago(hours=-4)
+    pipeline.database.query(
+        "INSERT INTO feed_holds (feed_id, host, hold_until, reason) VALUES ('held', '', ?, 'it is full')",
+        [later],
+    )
+    assert f"next visit at {later}: it is full" in invoke("status", "-v").stdout
 
 
 def test_status_lists_moves_and_missed_items_of_feeds_that_do_well(invoke: Any, collected: Pipeline) -> None:

@@ -14,6 +14,7 @@ from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline_tests.orchestration.test_poll_sensor import says, tick
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.installed import of_features
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.stored import add_items, item
@@ -54,7 +55,7 @@ def counting(counts: Counter[str]) -> Callable[[D1Database, str, bytes], tuple[i
 
 def minute(pipeline: DagsterPipeline) -> None:
     """The ticks of a minute."""
-    for sensor in (POLL, PUBLISH, IMAGES):
+    for sensor in (POLL, *of_features(topics=[PUBLISH]), IMAGES):
         says(tick(pipeline, sensor))
     for _ in range(2):
         pipeline.clock.turn(seconds=30)

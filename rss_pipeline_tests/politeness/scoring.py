@@ -141,7 +141,7 @@ class PictureHost:
     answered: list[tuple[datetime, int]] = field(default_factory=list)
     held_at: datetime = NEVER
     held_until: datetime = NEVER
-    wants_referer: bool = False
+    wants_referer_since: datetime | None = None
 
 
 class Scorer:
@@ -195,9 +195,11 @@ class Scorer:
         again = image.refused and at - image.asked_at < SAME_VISIT and referer != image.referer
         if at - image.asked_at < DAY and not again:
             self.fault("an image again", name, f"{request.target}, {at - image.asked_at} after the last time")
-        if referer is None and host.wants_referer and not again:
+        since = host.wants_referer_since
+        if referer is None and since is not None and at > since + IN_FLIGHT and not again:
             self.fault("a Referer forgotten", name, request.target)
-        host.wants_referer |= again and referer is not None and said.status == 200
+        if since is None and again and referer is not None and said.status == 200:
+            host.wants_referer_since = at
         image.asked_at, image.referer = at, referer
         image.refused = said.status in (401, 403) and not again
         host.asked.append(at)

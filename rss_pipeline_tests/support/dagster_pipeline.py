@@ -9,19 +9,18 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from dagster._core.storage.event_log.sqlite import sqlite_event_log
-from dagster._core.storage.runs.sqlite import sqlite_run_storage
-from sqlalchemy import Engine, NullPool, create_engine
+import yaml
 
 from rss_pipeline.orchestration.build import build_definitions
+from rss_pipeline.orchestration.dagster_private import ConfigurableClassData, InstanceRef
 from rss_pipeline.orchestration.in_process import poll_in_process
+from rss_pipeline.orchestration.instance import storages
+from rss_pipeline.orchestration.instance.storages import OPEN_FILES
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -31,50 +30,13 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds.claimable import Wanted
 from rss_pipeline_tests.support.pipeline import Pipeline
 
-_read_scripts = ScriptDirectory.from_config
-
-
-def _kept_scripts(config: Config) -> ScriptDirectory:
-    return _scripts_in(config.config_file_name, config.get_main_option("script_location"))
-
-
-@cache
-def _scripts_in(file: str | None, folder: str | None) -> ScriptDirectory:
-    assert file is not None
-    assert folder is not None
-    config = Config(file)
-    config.set_main_option("script_location", folder)
-    return _read_scripts(config)
-
-
-# Dagster keeps the events of each run in a database of its own, and for its schema's number reads all ninety
-# migrations of its own twice: a quarter of the processor time of a small run. Here they are read once.
-ScriptDirectory.from_config = _kept_scripts  # type: ignore[method-assign]
-
-
-def _kept_engine(
-    url: str, *, poolclass: type[NullPool], connect_args: Mapping[str, Any] | None = None
-) -> Engine:
-    return _engine(url, tuple((connect_args or {}).items()))
-
-
-@lru_cache(maxsize=32)
-def _engine(url: str, connect_args: tuple[tuple[str, Any], ...]) -> Engine:
-    return create_engine(url, poolclass=NullPool, connect_args=dict(connect_args))
-
-
-# Dagster makes a new engine for each event, and SQLAlchemy compiles its statements anew: a tenth and more of
-# the processor time of a run. These engines keep no connection, so one may serve all events of a file.
-for module in (sqlite_event_log, sqlite_run_storage):
-    vars(module)["create_engine"] = _kept_engine
-
 
 @contextmanager
 def new_instance(home: Path) -> Iterator[dg.DagsterInstance]:
     """A Dagster instance on disk, in the folder `dagster` of a home."""
     folder = home / "dagster"
     shutil.copytree(_empty_folder(), folder)
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
+    with open_folder(folder) as instance:
         yield instance
 
 
@@ -84,8 +46,18 @@ def _empty_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="rss-pipeline-dagster-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
-    with dg.DagsterInstance.from_config(str(folder)):
+    with open_folder(folder):
+        # What is in a log beside a file would not be copied with it.
+        OPEN_FILES.close()
         return folder
+
+
+def open_folder(folder: Path) -> dg.DagsterInstance:
+    """The instance in this folder with the storages of ours; DAGSTER_HOME does not name it."""
+    where = ConfigurableClassData(
+        storages.__name__, storages.OpenSqliteStorage.__name__, yaml.dump({"base_dir": str(folder)})
+    )
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(folder))._replace(storage_data=where))
 
 
 class DagsterPipeline(Pipeline):
@@ -220,7 +192,7 @@ class DagsterPipeline(Pipeline):
 def copied(pipeline: DagsterPipeline, home: Path) -> Iterator[DagsterPipeline]:
     """A pipeline that was closed, as it was then, in a home of its own: a run takes longer than a copy."""
     shutil.copytree(pipeline.settings.home, home, dirs_exist_ok=True)
-    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+    with open_folder(home / "dagster") as instance:
         copy = DagsterPipeline(home, instance)
         copy.feeds, copy.clock.now = list(pipeline.feeds), pipeline.clock.now
         yield copy

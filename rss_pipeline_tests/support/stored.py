@@ -58,7 +58,9 @@ def add_items(database: Database, items: Iterable[Row], *, streams: Sequence[str
     ]
     if members:
         _insert(database, "item_streams", members)
-    database.batch(mark_stale(compact(sorted({row["feed_id"] for row in rows}))))
+    # Nothing becomes stale where no feature keeps anything of items.
+    if marks := mark_stale(compact(sorted({row["feed_id"] for row in rows}))):
+        database.batch(marks)
 
 
 def _insert(database: Database, table: str, rows: Sequence[Row]) -> None:

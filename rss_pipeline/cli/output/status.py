@@ -265,11 +265,11 @@ def _line(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str], *,
 
 
 def _next_visit(row: Row) -> tuple[datetime | None, str]:
-    """The time and its reason; a feed may be due while its host is on hold."""
+    """The time and its reason; a feed may be due while it or its host is on hold."""
     if not row["enabled"]:
         return None, "`enabled: false` in feeds.yaml"
     if row["held_until"] is not None:
-        return from_instant(row["held_until"]), ON_HOLD
+        return from_instant(row["held_until"]), str(row["hold_reason"] or ON_HOLD)
     return from_instant(row["next_fetch_at"]), str(row["schedule_reason"] or "it was not visited yet")
 
 

@@ -95,11 +95,16 @@ def fetch_feeds(
         )
         answers = SharedAnswers()
         unbegun: set[str] = set()
+        noting = asyncio.Lock()
 
         def beginning(id: str) -> Callable[[], Awaitable[bool]] | None:
             async def begin() -> bool:
                 assert beginnings is not None
-                return beginnings.has_begun(id) or await asyncio.to_thread(beginnings.begin, id)
+                if beginnings.has_begun(id):
+                    return True
+                # One call at a time: each notes the feeds that come next as well.
+                async with noting:
+                    return beginnings.has_begun(id) or await asyncio.to_thread(beginnings.begin, id)
 
             return None if beginnings is None else begin
 

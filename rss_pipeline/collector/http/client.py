@@ -2,8 +2,8 @@
 
 Not here: the addresses that are allowed (`address_policy.py`, `guarded_transport.py`), the turns of hosts
 (`fetch/pacing.py`), the meaning of a status (`status_errors.py`) and redirects (`redirects.py`).
-It uses httpx's transport and not httpx's client, so it has no cookies, no netrc, no proxy from the
-environment, and follows no redirect by itself.
+It uses httpcore, the transport of httpx, and not httpx's client, so it has no cookies, no netrc, no proxy
+from the environment, and follows no redirect by itself.
 """
 
 import asyncio
@@ -17,17 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import httpcore
+
 from rss_pipeline.collector.http.address_policy import AddressPolicy, OwnMachine
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.errors import FetchError, NotSent, body_error, request_error
-from rss_pipeline.collector.http.guarded_transport import Network, guarded_transport
+from rss_pipeline.collector.http.guarded_transport import Network, Transport, guarded_transport
 from rss_pipeline.collector.http.headers import Head, extra_headers
 from rss_pipeline.collector.http.metered_stream import meter_body
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
-from rss_pipeline.collector.http.request_url import ExactURL, RequestUrl
+from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Access
 from rss_pipeline.collector.models.network import network_of
-from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.tls import tls_context
 
 ACCEPT = (
@@ -42,7 +43,7 @@ KEPT_SECONDS = 5.0
 _DRAINED_BYTES = 16_384
 _DRAIN_SECONDS = 1.0
 
-_CONNECTION_CLOSED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+_CONNECTION_CLOSED = (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +96,9 @@ class FetchPolicy:
 class HttpResponse:
     """A response: its head has been read, its body has not."""
 
-    def __init__(self, response: httpx.Response, host: str, *, is_direct: bool = True) -> None:
-        self.status = response.status_code
-        self.head = Head(response.headers.raw)
+    def __init__(self, response: httpcore.Response, host: str, *, is_direct: bool = True) -> None:
+        self.status = response.status
+        self.head = Head(response.headers)
         self._response = response
         self._host = host
         stream = response.extensions.get("network_stream")
@@ -112,7 +113,7 @@ class HttpResponse:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes of the body as they arrive, content-coded. Raises `FetchError` if they end early."""
-        pieces = self._response.aiter_raw()
+        pieces = self._response.aiter_stream()
         while True:
             try:
                 piece = await anext(pieces)
@@ -138,11 +139,10 @@ class Client:
     """Sends requests to one URL at a time. Made for one round, inside its event loop."""
 
     def __init__(self, policy: FetchPolicy) -> None:
-        # At DEBUG both libraries log every header, passwords included.
-        for name in ("httpx", "httpcore"):
-            logger = logging.getLogger(name)
-            if logger.level < logging.WARNING:
-                logger.setLevel(logging.WARNING)
+        # At DEBUG it logs every header, passwords included.
+        logger = logging.getLogger("httpcore")
+        if logger.level < logging.WARNING:
+            logger.setLevel(logging.WARNING)
         self._policy = policy
         self._trust: dict[str, ssl.SSLContext] = {}
         self._lines: dict[object, _PooledTransport] = {}
@@ -182,12 +182,18 @@ class Client:
         """
         stay = stay and self._policy.keep_alive
         line, response = await self._send(url, extra, _Trace(is_wanted), stay=stay, private=private)
-        connection = meter_body(response, most=most or self._policy.max_wire_bytes)
+        answer = HttpResponse(response, url.host, is_direct=self._policy.proxy is None)
+        connection = meter_body(
+            response.extensions.get("network_stream"),
+            answer.status,
+            answer.head,
+            most=most or self._policy.max_wire_bytes,
+        )
         try:
-            yield HttpResponse(response, url.host, is_direct=self._policy.proxy is None)
+            yield answer
         finally:
             # A connection that fails while it is closed does not make the response wrong.
-            with suppress(httpx.HTTPError, OSError):
+            with suppress(httpcore.NetworkError, httpcore.ProtocolError, OSError):
                 # Bytes after the end of the response would be read as the next one.
                 if stay and connection is not None and not connection.is_read_out:
                     await connection.aclose()
@@ -202,7 +208,7 @@ class Client:
         *,
         stay: bool,
         private: PrivateHosts,
-    ) -> "tuple[_PooledTransport, httpx.Response]":
+    ) -> "tuple[_PooledTransport, httpcore.Response]":
         line = self._borrow(url, private)
         try:
             request = self._request(url, extra, trace, stay=stay)
@@ -226,15 +232,17 @@ class Client:
 
     def _request(
         self, url: RequestUrl, extra: list[tuple[bytes, bytes]], trace: "_Trace", *, stay: bool
-    ) -> httpx.Request:
+    ) -> httpcore.Request:
         given = {name.lower() for name, _ in extra}
-        headers = [(name, value) for name, value in self._defaults if name.lower() not in given]
-        headers.append((b"Accept-Encoding", b"gzip"))
-        headers.append((b"Connection", b"keep-alive" if stay else b"close"))
+        headers = [
+            (b"Host", url.address.netloc),
+            *((name, value) for name, value in self._defaults if name.lower() not in given),
+            (b"Accept-Encoding", b"gzip"),
+            (b"Connection", b"keep-alive" if stay else b"close"),
+            *extra,
+        ]
         extensions: dict[str, Any] = {"timeout": self._timeout, "trace": trace}
-        request = httpx.Request("GET", url.address, headers=[*headers, *extra], extensions=extensions)
-        request.url = ExactURL(url)
-        return request
+        return httpcore.Request("GET", url.for_request(), headers=headers, extensions=extensions)
 
     def _borrow(self, url: RequestUrl, private: PrivateHosts, *, anew: bool = False) -> "_PooledTransport":
         """A transport for `url`: one for each origin if connections are kept, else one for each scheme.
@@ -274,7 +282,7 @@ class Client:
             del self._lines[line.key]
         await line.transport.aclose()
 
-    def _transport(self, scheme: str, opened: AddressPolicy) -> httpx.AsyncHTTPTransport:
+    def _transport(self, scheme: str, opened: AddressPolicy) -> Transport:
         """A new transport: the one place where connections are made.
 
         The certificate authorities are read when first needed: that takes some 20 ms, and a round of http
@@ -286,14 +294,12 @@ class Client:
             is_tls = scheme == "https"
             trust = tls_context(policy.ca_file) if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             self._trust[scheme] = trust
-        kept = policy.connections_per_host if policy.keep_alive else 0
         return guarded_transport(
             opened,
             policy.network,
             trust=self._trust[scheme],
-            limits=httpx.Limits(
-                max_connections=None, max_keepalive_connections=kept, keepalive_expiry=KEPT_SECONDS
-            ),
+            kept=policy.connections_per_host if policy.keep_alive else 0,
+            keepalive_expiry=KEPT_SECONDS,
             proxy=policy.proxy,
         )
 
@@ -303,7 +309,7 @@ class _PooledTransport:
     """A transport, and the number of requests that run over it."""
 
     key: object
-    transport: httpx.AsyncHTTPTransport
+    transport: Transport
     users: int = 0
 
 

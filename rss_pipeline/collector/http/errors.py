@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import anyio
+import httpcore
 
 from rss_pipeline.collector.models.failure import FailureKind
-from rss_pipeline.httpx_without_cli import httpx
 
 
 class FetchError(Exception):
@@ -69,7 +69,7 @@ def request_error(
 ) -> FetchError:
     """The `FetchError` for any exception that a request to `host` raised before its response. Through a
     `proxy` (its URL) that is the only one to which a connection is made."""
-    if proxy is not None and isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+    if proxy is not None and isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
         causes = list(_causes(error))
         if not any(isinstance(cause, FetchError | ssl.SSLError) for cause in causes):
             parts = urlsplit(proxy)
@@ -78,7 +78,7 @@ def request_error(
                 "its name does not resolve"
                 if any(isinstance(cause, socket.gaierror) for cause in causes)
                 else f"no answer within {connect_timeout:g} s"
-                if isinstance(error, httpx.ConnectTimeout)
+                if isinstance(error, httpcore.ConnectTimeout)
                 else _system(error)
             )
             sentence = f"No connection to the outbound proxy {where}: {found}."
@@ -101,11 +101,11 @@ def request_error(
         if _is_too_long(cause):
             return _too_long(host)
     match error:
-        case httpx.ConnectTimeout():
+        case httpcore.ConnectTimeout():
             return FetchError("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
-        case httpx.ProxyError():
+        case httpcore.ProxyError():
             return FetchError("connect", f"The outbound proxy could not connect to {host}: is it running?")
-        case httpx.LocalProtocolError():
+        case httpcore.LocalProtocolError():
             # The exception's text quotes the header, which may be a password.
             return FetchError(
                 "bad_url",
@@ -113,18 +113,24 @@ def request_error(
                 advice="A header that is set for this feed contains a line break or another character "
                 "that HTTP does not allow.",
             )
-        case httpx.RemoteProtocolError() if _is_closed_by_peer(error):
+        case httpcore.RemoteProtocolError() if _is_closed_by_peer(error):
             return FetchError(
                 "connect", f"{host} closed the connection before it had answered.", reached=True
             )
-        case httpx.RemoteProtocolError():
+        case httpcore.RemoteProtocolError():
             return FetchError("connect", f"{host} sent an answer that is not HTTP.", reached=True)
-        case httpx.UnsupportedProtocol():
+        case httpcore.UnsupportedProtocol():
             return bad_host(host)
-        case httpx.TransportError() | OSError() | anyio.BrokenResourceError() | anyio.ClosedResourceError():
+        case (
+            httpcore.TimeoutException()
+            | httpcore.NetworkError()
+            | OSError()
+            | anyio.BrokenResourceError()
+            | anyio.ClosedResourceError()
+        ):
             reached = any(isinstance(cause, _FROM_SOMEBODY) for cause in _causes(error))
             return FetchError("connect", f"No connection to {host}: {_system(error)}.", reached=reached)
-        case httpx.InvalidURL() | httpx.StreamError() | ValueError():
+        case ValueError():
             return bad_host(host)
         case _:
             return FetchError("connect", f"The answer of {host} could not be read.")
@@ -137,7 +143,7 @@ def body_error(error: Exception, host: str) -> FetchError:
             return cause
         if _is_too_long(cause):
             return _too_long(host)
-    if isinstance(error, httpx.RemoteProtocolError) and not _is_closed_by_peer(error):
+    if isinstance(error, httpcore.RemoteProtocolError) and not _is_closed_by_peer(error):
         return FetchError(
             "truncated",
             f"{host} sent bytes that are not HTTP within the body; the next visit requests it again.",
@@ -148,7 +154,7 @@ def body_error(error: Exception, host: str) -> FetchError:
     )
 
 
-def _is_closed_by_peer(error: httpx.RemoteProtocolError) -> bool:
+def _is_closed_by_peer(error: httpcore.RemoteProtocolError) -> bool:
     """h11 and httpcore give this error and a syntax error the same class: only their texts differ."""
     return str(error).startswith(("peer closed", "Server disconnected"))
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
+from typing import Protocol
 
 import httpcore
 
@@ -145,40 +146,73 @@ def guarded_transport(
     network: Network,
     *,
     trust: ssl.SSLContext,
-    limits: httpx.Limits,
+    kept: int = 0,
+    keepalive_expiry: float | None = None,
     proxy: str | None = None,
-) -> httpx.AsyncHTTPTransport:
-    """A transport that connects to addresses that `policy` allows.
+) -> "Transport":
+    """A transport that connects to addresses that `policy` allows, and keeps at most `kept` idle connections
+    for `keepalive_expiry` seconds.
 
     An outbound `proxy` resolves names itself, so only literal addresses, `localhost` and ports can be checked
     here; a name at an odd port is resolved here too, so that it leads to no server of this installation. The
     address of the proxy is the operator's choice and is not checked.
     """
-    if proxy is None:
-        return _Direct(GuardedBackend(policy, network), trust=trust, limits=limits)
-    return _Proxied(policy, network, trust=trust, limits=limits, proxy=proxy)
-
-
-class _Direct(httpx.AsyncHTTPTransport):
-    def __init__(self, backend: GuardedBackend, *, trust: ssl.SSLContext, limits: httpx.Limits) -> None:
-        # httpx passes no network backend to httpcore; its own constructor makes only this pool.
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=trust,
-            max_connections=limits.max_connections,
-            max_keepalive_connections=limits.max_keepalive_connections,
-            keepalive_expiry=limits.keepalive_expiry,
-            network_backend=MeteredBackend(backend),
+    if proxy is not None:
+        return _Proxied(
+            policy, network, trust=trust, kept=kept, keepalive_expiry=keepalive_expiry, proxy=proxy
         )
+    backend = MeteredBackend(GuardedBackend(policy, network))
+    if not kept:
+        return _Unpooled(backend, trust=trust)
+    return httpcore.AsyncConnectionPool(
+        ssl_context=trust,
+        max_connections=None,
+        max_keepalive_connections=kept,
+        keepalive_expiry=keepalive_expiry,
+        network_backend=backend,
+    )
 
 
-class _Proxied(httpx.AsyncHTTPTransport):
+class Transport(Protocol):
+    """Sends requests of httpcore, and raises its exceptions."""
+
+    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+        """Send one; whoever gets the response closes it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the idle connections."""
+        ...
+
+
+class _Unpooled:
+    """A connection for each request, closed with its response: a pool goes through all of its connections
+    several times a request, which takes a tenth of its time."""
+
+    def __init__(self, backend: httpcore.AsyncNetworkBackend, *, trust: ssl.SSLContext) -> None:
+        self._backend = backend
+        self._trust = trust
+
+    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+        assert (b"Connection", b"close") in request.headers, "a kept connection would never be closed"
+        connection = httpcore.AsyncHTTPConnection(
+            request.url.origin, ssl_context=self._trust, network_backend=self._backend
+        )
+        return await connection.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """There is none that is idle."""
+
+
+class _Proxied:
     def __init__(
         self,
         policy: AddressPolicy,
         network: Network,
         *,
         trust: ssl.SSLContext,
-        limits: httpx.Limits,
+        kept: int,
+        keepalive_expiry: float | None,
         proxy: str,
     ) -> None:
         where = httpx.Proxy(url=proxy)
@@ -192,25 +226,27 @@ class _Proxied(httpx.AsyncHTTPTransport):
             ),
             proxy_auth=where.raw_auth,
             ssl_context=trust,
-            max_connections=limits.max_connections,
-            max_keepalive_connections=limits.max_keepalive_connections,
-            keepalive_expiry=limits.keepalive_expiry,
+            max_connections=None,
+            max_keepalive_connections=kept,
+            keepalive_expiry=keepalive_expiry,
             network_backend=MeteredBackend(httpcore.AnyIOBackend()),
         )
         self._policy = policy
         self._network = network
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        url = request.url
-        port = url.port or (443 if url.scheme == "https" else 80)
-        host = url.raw_host.decode("ascii")
+    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+        origin = request.url.origin
+        port, host = origin.port, origin.host.decode("ascii")
         addresses = written_addresses(host)
         if not addresses and port not in PORTS:
             with suppress(OSError, FetchError):
                 addresses = await _resolved(self._network, host, port, None)
         await _refuse_own_servers(self._policy.machine, self._network, host, port, addresses)
         self._policy.check_unresolved(host, port)
-        return await super().handle_async_request(request)
+        return await self._pool.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
 
 
 def _alternating(addresses: Sequence[Address]) -> list[Address]:

@@ -85,10 +85,12 @@ def requested_wait(status: int, head: Head, *, now: datetime) -> int | None:
     """
     waits = [parse_retry_after(text, now=now) for text in head.all("retry-after")]
     wait = max((each for each in waits if each is not None), default=None)
+    if wait or not (status == 429 or status in _REFUSALS):
+        return wait
     limits = head.list("ratelimit") or ""
     left = [*map(head.first, _LEFT), *_LEFT_IN_LIMITS.findall(limits)]
     is_used_up = any(each and each.partition(",")[0].strip().strip("0") in {"", "."} for each in left)
-    if wait or not (status == 429 or (status in _REFUSALS and is_used_up)):
+    if status != 429 and not is_used_up:
         return wait
     found = [*map(head.first, _RESETS), *_RESET_IN_LIMITS.findall(limits)]
     resets = (_reset_seconds(each, now=now) for each in found)

@@ -15,7 +15,7 @@ import h11
 import httpcore
 
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.httpx_without_cli import httpx
+from rss_pipeline.collector.http.headers import Head
 
 # The same lines as with h11's own patterns, of 0.16, in time by their length: with those, a trailer of 60,000
 # blanks and a NUL holds all requests of a round for 10 seconds.
@@ -52,8 +52,9 @@ class MeteredStream(httpcore.AsyncNetworkStream):
     A response begins after a write.
     """
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, *, is_tls: bool = False) -> None:
         self._stream = stream
+        self._is_tls = is_tls
         self._answer_begins()
 
     def _answer_begins(self) -> None:
@@ -129,20 +130,21 @@ class MeteredStream(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        return MeteredStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        stream = await self._stream.start_tls(ssl_context, server_hostname, timeout)
+        return MeteredStream(stream, is_tls=True)
 
     def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        # httpcore asks at each connection, and anyio reads all that it knows of one for each answer.
+        return None if info == "ssl_object" and not self._is_tls else self._stream.get_extra_info(info)
 
 
-def meter_body(response: httpx.Response, *, most: int) -> MeteredStream | None:
+def meter_body(connection: object, status: int, head: Head, *, most: int) -> MeteredStream | None:
     """The connection of a response with a read head, from which now at most `most` more bytes are read."""
-    connection = response.extensions.get("network_stream")
     if not isinstance(connection, MeteredStream):
         return None
-    length = response.headers.get("content-length", "")
-    has_length = length.isdecimal() and len(length) < 20 and "transfer-encoding" not in response.headers
-    bodiless = response.status_code in {204, 304}
+    length = head.list("content-length") or ""
+    has_length = length.isdecimal() and len(length) < 20 and head.list("transfer-encoding") is None
+    bodiless = status in {204, 304}
     connection.body_follows(int(length) if has_length and not bodiless else None, most=most)
     return connection
 
@@ -169,6 +171,8 @@ class MeteredBackend(httpcore.AsyncNetworkBackend):
 
 _NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _NOT_IN_A_VALUE = re.compile(rb"[\x00\r\v\f]")
+_WELLFORMED = re.compile(rb"\A[^\n]*+\n(?:[-!#$%&'*+.^_`|~0-9A-Za-z]++:[^\x00\r\v\f\n]*+\r?\n)*+\r?\n")
+"""A head with nothing to leave out, and no folded line: almost each."""
 _NOT_A_LETTER = re.compile(rb"[^a-z]+")
 _FRAMING = {
     b"contentlength": "Content-Length",
@@ -184,6 +188,8 @@ def wellformed_head(head: bytes) -> bytes:
     Blanks before the colon are removed (RFC 9112 5.1). A folded line (RFC 9112 5.2) belongs to the line
     before it. Raises `FetchError` if a malformed line may concern the length or the coding of the body.
     """
+    if _WELLFORMED.fullmatch(head) is not None:
+        return head
     status, *lines, last, end = head.split(b"\n")
     kept = [status]
     for first, *folded in _fields(lines):

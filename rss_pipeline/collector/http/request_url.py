@@ -8,7 +8,9 @@ import re
 import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+import httpcore
 import idna
 
 from rss_pipeline.collector.http.errors import FetchError, bad_host
@@ -46,22 +48,21 @@ class RequestUrl:
         """Scheme and authority, as in a Referer."""
         return self.scheme.encode() + b"://" + self.address.netloc
 
-
-class ExactURL(httpx.URL):
-    """A URL with path and query as registered; httpx would normalise dot segments and percent signs.
-
-    httpcore's "target" extension does the same, but would also rewrite the CONNECT to a proxy.
-    """
-
-    def __init__(self, url: RequestUrl) -> None:
-        super().__init__(url.address)
-        self._target = url.target
-
-    @property
-    def raw_path(self) -> bytes:
-        return self._target
+    def for_request(self) -> httpcore.URL:
+        """The URL as httpcore takes it, path and query as given: httpx would normalise dot segments and
+        percent signs. Raises ValueError for a host in Punycode that no name has."""
+        if self.host.startswith("xn--"):
+            idna.decode(self.host)
+        return httpcore.URL(
+            scheme=self.scheme,
+            host=self.host,
+            port=self.address.port,
+            target=self.target,
+        )
 
 
+# A visit splits the URL of its feed for the hosts that it opens, for its origin and for its request.
+@lru_cache(maxsize=1_000)
 def request_url(url: str) -> RequestUrl:
     """Split a URL. Raises `FetchError` (bad_url) with a message that repeats at most the host."""
     match = re.fullmatch(

@@ -5,6 +5,7 @@
 
 import re
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rss_pipeline.collector.parse.links import absolute, web_base
@@ -61,22 +62,32 @@ def _head(text: str) -> "BeautifulSoup":
 
 
 def feed_links(page: "BeautifulSoup", url: str | None) -> list[str]:
-    """The absolute URLs of the feeds in a page's `<link rel="alternate">`, at most five: those of the site
-    first, in the order of the page, and RSS and Atom before other types; then those of comments.
+    """The absolute URLs of the feeds in a page's `<link rel="alternate">`, as `of_alternates`."""
+    base = next((_value(tag, "href") for tag in page.find_all("base") if _value(tag, "href")), None)
+    links = [
+        {name: _value(tag, name) for name in ("rel", "type", "href", "title")}
+        for tag in page.find_all("link")
+    ]
+    return of_alternates(links, (absolute(base, (url,)), url), url)
+
+
+def of_alternates(
+    links: Iterable[Mapping[str, str]], bases: Sequence[str | None], url: str | None
+) -> list[str]:
+    """The absolute URLs of the feeds among `<link>` elements, by their attributes, at most five: those of the
+    site first, in the order of the page, and RSS and Atom before other types; then those of comments.
 
     Without userinfo: the message is stored and logged.
     """
-    base = next((_value(tag, "href") for tag in page.find_all("base") if _value(tag, "href")), None)
-    bases = (absolute(base, (url,)), url)
     found: dict[str, tuple[bool, bool]] = {}
-    for link in page.find_all("link"):
-        kind = _value(link, "type").split(";")[0].strip().lower()
-        if "alternate" not in _value(link, "rel").lower().split() or kind not in _FEED_TYPES:
+    for link in links:
+        kind = link["type"].split(";")[0].strip().lower()
+        if "alternate" not in link["rel"].lower().split() or kind not in _FEED_TYPES:
             continue
-        target = web_base(absolute(_value(link, "href"), bases))
+        target = web_base(absolute(link["href"], bases))
         # The requested URL itself does not help; no one copies a URL of a kilobyte.
         if target and target != url and len(target) <= _LONGEST:
-            named = f"{_value(link, 'title')} {target}"
+            named = f"{link['title']} {target}"
             found.setdefault(target, (_OF_A_PART.search(named) is not None, kind not in _FEED_TYPES[:2]))
     return sorted(found, key=lambda url: found[url])[:_MOST_NAMED]
 

@@ -1,7 +1,7 @@
 """Values of feeds.yaml that several keys have: texts, names, titles, truth values, durations.
 
 Each function takes a node and raises a PydanticCustomError with a sentence; keys and their limits are in
-`entry.py`, `features/streams/entry.py` and `features/topics/registry_entry.py`.
+`entry.py`, and in the features' own models.
 """
 
 import re

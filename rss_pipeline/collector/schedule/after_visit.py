@@ -6,6 +6,7 @@ is released without a visit (skipped hours, an unreadable registry) comes from n
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, NextVisit
@@ -80,6 +81,7 @@ def _ending(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold | Non
                     retry_after=response.retry_after,
                     cuts=feed.http.cuts + 1 if outcome.cut_off else 0,
                     came_in_vain=outcome.came_in_vain,
+                    answered_by=response.url,
                 ),
                 address=permanent_redirects.after_success(feed, response, now=now),
             )
@@ -103,16 +105,22 @@ def _ending(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold | Non
 
 
 def _after_document(feed: Feed, parsed: Parsed, *, now: datetime) -> Ending:
-    hints, response = parsed.header.hints, parsed.document.response
+    response = parsed.document.response
+    after = partial(
+        next_after_success,
+        hints=parsed.header.hints,
+        now=now,
+        retry_after=response.retry_after,
+        answered_by=response.url,
+    )
     if_gap = None
     if not parsed.cut_off and gaps.may_show_gap(feed, items=parsed.items_seen, now=now):
         history = gaps.after_gap(feed, now=now)
         hurried = replace(feed, schedule=replace(feed.schedule, gaps=history))
-        sooner = next_after_success(hurried, hints, now=now, retry_after=response.retry_after)
-        if_gap = IfGap(next=sooner, gaps=history)
+        if_gap = IfGap(next=after(hurried), gaps=history)
     cuts = feed.http.cuts + 1 if parsed.cut_off else 0
     return Ending(
-        next=next_after_success(feed, hints, now=now, retry_after=response.retry_after, cuts=cuts),
+        next=after(feed, cuts=cuts),
         address=permanent_redirects.after_success(feed, response, now=now),
         if_gap=if_gap,
     )

@@ -40,6 +40,7 @@ def next_after_success(
     retry_after: int | None = None,
     cuts: int = 0,
     came_in_vain: bool = False,
+    answered_by: str | None = None,
 ) -> NextVisit:
     """The visit after a document was stored or confirmed, by the hints of the document and of its answer.
 
@@ -47,7 +48,10 @@ def next_after_success(
     skipHours and skipDays (RSS 2.0, UTC) move the visit to the first hour that is allowed. `cuts` counts the
     documents in a row that were cut off, this one included: the third doubles the interval, and so does each
     one after it. `came_in_vain`: the same bytes came again, and will, whenever they are asked for.
+    `answered_by` is the URL of the answer: feeds that lead to one are spread alike, so that they stay in one
+    round, which requests it once.
     """
+    name = answered_by or feed.id
     own, own_reason, shortest = _own_interval(feed, now=now, updates=hints.updates, came_in_vain=came_in_vain)
     if cuts > FULL_RATE_CUTS:
         own = min(own * 2 ** min(cuts - FULL_RATE_CUTS, 7), LONGEST)
@@ -63,13 +67,13 @@ def next_after_success(
     least = min(least, LONGEST)
     reasons = [longer_interval(base, longer, otherwise=own_reason) if longer else own_reason]
     per_cent = _spread_within(
-        feed.id,
+        name,
         base,
         shortest=max(least, shortest or least),
         longest=auto_interval.LONGEST_ALIVE if shortest and base <= auto_interval.LONGEST_ALIVE else LONGEST,
     )
     delay = min(_whole(base * (1 + per_cent / 100)), LONGEST)
-    at = _allowed(now + delay, feed.id, hints)
+    at = _allowed(now + delay, name, hints)
     if at != now + delay:
         reasons.append("skipHours/skipDays of the feed")
         if at > now + LONGEST:
@@ -248,9 +252,9 @@ def _own_interval(
     return interval, reason, interval if whole > own.interval else auto_interval.SHORTEST
 
 
-def _spread_within(feed_id: str, base: timedelta, *, shortest: timedelta, longest: timedelta) -> float:
+def _spread_within(name: str, base: timedelta, *, shortest: timedelta, longest: timedelta) -> float:
     """The feed's per cent, turned round where it would lead beyond a bound; `shortest` before `longest`."""
-    per_cent = _spread_per_cent(feed_id)
+    per_cent = _spread_per_cent(name)
     if base * (1 + per_cent / 100) > longest:
         per_cent = -abs(per_cent)
     if base * (1 + per_cent / 100) < shortest:
@@ -258,14 +262,14 @@ def _spread_within(feed_id: str, base: timedelta, *, shortest: timedelta, longes
     return per_cent
 
 
-def _spread_per_cent(feed_id: str) -> float:
-    """-3.0 to 3.0 in tenths, always the same for a feed: neighbours drift apart and stay apart."""
+def _spread_per_cent(name: str) -> float:
+    """-3.0 to 3.0 in tenths, always the same for a name: neighbours drift apart and stay apart."""
     steps = 10 * SPREAD_PER_CENT
-    number = int.from_bytes(hashlib.sha256(feed_id.encode()).digest()[:4], "big")
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
     return (number % (2 * steps + 1) - steps) / 10
 
 
-def _allowed(at: datetime, feed_id: str, hints: PublisherHints) -> datetime:
+def _allowed(at: datetime, name: str, hints: PublisherHints) -> datetime:
     """`at`, or a minute in the first hour after it that is not to be skipped."""
     hour = at.replace(minute=0, second=0, microsecond=0)
     for ahead in range(24 * 7):
@@ -274,13 +278,13 @@ def _allowed(at: datetime, feed_id: str, hints: PublisherHints) -> datetime:
             if ahead == 0:
                 return at
             # Not all of them at the full hour.
-            return candidate + timedelta(minutes=_minute(feed_id))
+            return candidate + timedelta(minutes=_minute(name))
     return at  # every hour of the week is to be skipped: such a wish is a mistake
 
 
-def _minute(feed_id: str) -> int:
-    """0 to 9, always the same for a feed."""
-    return int.from_bytes(hashlib.sha256(feed_id.encode()).digest()[4:6], "big") % 10
+def _minute(name: str) -> int:
+    """0 to 9, always the same for a name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[4:6], "big") % 10
 
 
 def _seconds(value: int | None) -> timedelta | None:

@@ -42,7 +42,7 @@ TABLES = {
 The tables of topics are not copied: the first sync in the target makes them from feeds.yaml, so that every
 topic is published there, into the bucket that the target has for topics. Sessions, failed logins, known
 clients and marks to undo are not copied either: users log in again. The machines of a fleet join by
-themselves, and the HTML of items is made again.
+themselves, the HTML of items is made again, and robots.txt is requested again.
 """
 _OF_ITEMS = frozenset({"items", "item_versions"})
 """The tables that have the texts of items."""

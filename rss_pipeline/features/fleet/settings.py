@@ -13,7 +13,16 @@ _BROKER = "RSS_BROKER_URL"
 _DRIVER = "postgresql+psycopg2"
 _FILE = Path(__file__).with_name("dagster_fleet.yaml")
 _LINES = {
-    """# Run and event storage is SQLite in DAGSTER_HOME, which is the default.
+    """# Runs, events and ticks are SQLite files in DAGSTER_HOME that each process keeps open.
+# Dagster's own classes open and close them for each statement.
+storage:
+  custom:
+    module: rss_pipeline.orchestration.instance.storages
+    class: OpenSqliteStorage
+    config:
+      base_dir:
+        env: DAGSTER_HOME
+
 """: "",
     """  module: rss_pipeline.orchestration.queueing
   class: BackfillsLastRunCoordinator

@@ -9,16 +9,17 @@ import logging
 import ssl
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
+
+import httpcore
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.http.errors import FetchError, request_error
 from rss_pipeline.collector.http.guarded_transport import guarded_transport
-from rss_pipeline.collector.http.request_url import ExactURL, RequestUrl, request_url
-from rss_pipeline.httpx_without_cli import httpx
+from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.tls import tls_context
 
 SECONDS = 10.0
@@ -44,8 +45,8 @@ def notify(policy: FetchPolicy, notices: Sequence[Notice]) -> list[str]:
 
 
 async def _notify(policy: FetchPolicy, notices: Sequence[Notice]) -> list[str]:
-    # It logs the URL of each request, and a hub's may hold a token.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    # At DEBUG it logs the URL of each request, and a hub's may hold a token.
+    logging.getLogger("httpcore").setLevel(logging.WARNING)
     hubs: defaultdict[str, list[Notice]] = defaultdict(list)
     for notice in notices:
         hubs[notice.hub].append(notice)
@@ -98,24 +99,29 @@ async def post(policy: FetchPolicy, url: RequestUrl, body: bytes, *, content_typ
         machine=policy.machine,
     )
     is_tls = url.scheme == "https"
-    headers = {"User-Agent": policy.user_agent, "Content-Type": content_type, "Connection": "close"}
+    headers = [
+        (b"Host", url.address.netloc),
+        (b"User-Agent", policy.user_agent.encode()),
+        (b"Content-Type", content_type.encode()),
+        (b"Content-Length", str(len(body)).encode()),
+        (b"Connection", b"close"),
+    ]
     timeout = {"connect": policy.connect_timeout, "read": None, "write": None, "pool": None}
-    request = httpx.Request(
-        "POST", url.address, headers=headers, content=body, extensions={"timeout": timeout}
+    request = httpcore.Request(
+        "POST", url.for_request(), headers=headers, content=body, extensions={"timeout": timeout}
     )
-    request.url = ExactURL(url)
     try:
-        async with guarded_transport(
+        transport = guarded_transport(
             allowed,
             policy.network,
             trust=tls_context(policy.ca_file) if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=0),
             proxy=policy.proxy,
-        ) as transport:
+        )
+        async with aclosing(transport):
             response = await transport.handle_async_request(request)
-            with suppress(httpx.HTTPError, OSError):
+            with suppress(httpcore.NetworkError, httpcore.ProtocolError, OSError):
                 await response.aclose()
-            return response.status_code
+            return response.status
     # The libraries parse bytes of any server: every error they raise on them is that server's.
     except Exception as error:
         raise request_error(

@@ -20,6 +20,8 @@ from rss_pipeline.orchestration.dagster_private import GRPC_INFO_TAG, JobFailure
 
 HOST_TAG = "rss_pipeline/host"
 """A tag of runs that the command executes itself: the machine with its process."""
+_REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
+"""The UI lists the runs of a job by this tag."""
 _KILLED = (
     "Its process no longer exists: it was killed together with the code server, or the machine restarted."
 )
@@ -39,6 +41,11 @@ class RunSign:
 def host_tags() -> dict[str, str]:
     """Tags for runs that this process executes."""
     return {HOST_TAG: socket.gethostname()}
+
+
+def run_tags() -> dict[str, str]:
+    """The tags of a run that begins in this process."""
+    return {**_REPOSITORY_TAG, **host_tags()}
 
 
 def end_dead_runs(

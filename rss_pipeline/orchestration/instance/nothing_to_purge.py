@@ -1,7 +1,8 @@
 """The question whether a purge would find nothing, answered without an import of Dagster.
 
-For `purge --dry-run`: what a purge removes is decided in upkeep/purge_job.py. Only Dagster's default
-storage, SQLite files in its home, is read here. In doubt the answer is no, and the purge itself looks.
+For `purge --dry-run`: what a purge removes is decided in upkeep/purge_job.py. Only SQLite files in Dagster's
+home are read here, where Dagster's own storage and ours (storages.py) have them. In doubt the answer is no,
+and the purge itself looks.
 """
 
 import sqlite3
@@ -21,6 +22,16 @@ _OTHER_PLACES = ("storage", "run_storage", "event_log_storage", "schedule_storag
 """Keys of dagster.yaml that move the history out of the home, or into other files of it.
 https://docs.dagster.io/deployment/oss/dagster-yaml
 """
+_OURS = {
+    "storage": {
+        "custom": {
+            "module": "rss_pipeline.orchestration.instance.storages",
+            "class": "OpenSqliteStorage",
+            "config": {"base_dir": {"env": "DAGSTER_HOME"}},
+        }
+    }
+}
+"""As our dagster.yaml has it."""
 _OLD_RUNS = """SELECT EXISTS (SELECT 1 FROM runs WHERE status IN ('SUCCESS', 'FAILURE', 'CANCELED')
   AND update_timestamp < :before) OR EXISTS (SELECT 1 FROM bulk_actions WHERE timestamp < :before)"""
 _OLD_TICKS = """SELECT EXISTS (SELECT 1 FROM job_ticks WHERE timestamp < :before
@@ -54,7 +65,7 @@ def _is_elsewhere(file: Path) -> bool:
     if not file.exists():
         return False
     keys = yaml.load(file.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return isinstance(keys, dict) and not keys.keys().isdisjoint(_OTHER_PLACES)
+    return isinstance(keys, dict) and any(keys[key] != _OURS.get(key) for key in _OTHER_PLACES if key in keys)
 
 
 def _has_old_files(home: Path, before: datetime) -> bool:

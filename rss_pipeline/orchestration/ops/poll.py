@@ -84,7 +84,8 @@ def visit_more(context: dg.OpExecutionContext, session: SessionResource, visits:
         return poll.visit_more(session, wanted, session.accesses, visits)
 
 
-@dg.op(ins=visits_in, out=dg.Out(dg.Nothing))
+# An output of an asset's last op is one more event for each of its partitions.
+@dg.op(ins=visits_in, out=dg.Out(dg.Nothing, is_required=False))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
     """Record the feeds that changed as materialized (in a backfill, all that were read), what features
     add to them, and failures."""
@@ -102,7 +103,8 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             for observations in reporting.report_failures(session.run, visits):
                 record_events(context, observations)
             reporting.raise_for(failed, visits=len(visits))
-            yield dg.Output(None)
+            if any(feature.after_poll for feature in FEATURES):
+                yield dg.Output(None)
         else:
             changed: set[str] = set()
             for events in reporting.report_changes(session.run, context.instance, visits):

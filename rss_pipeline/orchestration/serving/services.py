@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -43,6 +43,7 @@ from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.serving.refresher import Forked
 from rss_pipeline.orchestration.serving.refresher import start as start_refresher
 from rss_pipeline.orchestration.serving.restarted import restarted
+from rss_pipeline.orchestration.wakes import waking
 from rss_pipeline.settings import Settings
 
 # The lines that `rss-pipeline up` prints: one for each poll that visited a feed, one for each red run.
@@ -132,6 +133,8 @@ def run(workspace: Path | None, *, parent: int) -> int:
     with (
         _reader(settings) as look_at_reader,
         dg.DagsterInstance.get() as instance,
+        # Before the code servers: they ask it for the intervals of sensors.
+        waking(instance, settings) as wake_sensors,
         code_servers(instance, workspace) as addresses,
     ):
         print_new = print_lines(
@@ -141,6 +144,9 @@ def run(workspace: Path | None, *, parent: int) -> int:
         def look() -> None:
             print_new()
             look_at_reader()
+            # A history that cannot be read now: sensors tick by their intervals meanwhile.
+            with suppress(Exception):
+                wake_sensors()
 
         return until_one_ends(
             {

@@ -5,7 +5,7 @@ The job is in purge_job.py, the printed output in cli/output/.
 
 import dagster as dg
 
-from rss_pipeline.orchestration.instance.new_run import run_tags
+from rss_pipeline.orchestration.instance.dead_runs import run_tags
 from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.orchestration.upkeep.purge_job import PURGE_HISTORY
 

@@ -107,11 +107,26 @@ def _visit(
     session: Session, lease: str, url: str, *, access: Access | None = None, allow_private: bool
 ) -> tuple[Document | None, Parsed | Failure]:
     """Request one address and read its document; the document, if one came, and what it is."""
+    feed = feed_at(url, allow_private=allow_private)
+    if isinstance(feed, Failure):
+        return None, feed
+    outcome = request_document(session, lease, feed, access)
+    if isinstance(outcome, Failure):
+        return None, outcome
+    task = ParseTask(feed=feed, document=outcome, now=session.run.clock())
+    [(_, result)] = session.parser_pool.map(parse_document, [task])
+    if isinstance(result, WorkerFailure):
+        return outcome, unreadable(outcome, result)
+    return outcome, result
+
+
+def feed_at(url: str, *, allow_private: bool) -> Feed | Failure:
+    """A feed that is not stored, for one request of an address; a failure if it is none."""
     try:
         registered = read_url(url.replace("${", "$${"), {})
     except ValueError as error:
-        return None, Failure(kind="bad_url", message=f"{error}.")
-    feed = Feed(
+        return Failure(kind="bad_url", message=f"{error}.")
+    return Feed(
         # No feed's: one that was at this address and has another now may have the id. A hold is known by its
         # address all the same.
         id=f"-{feed_id(registered.url, registered.host)}",
@@ -119,12 +134,17 @@ def _visit(
         address=FeedAddress(host=registered.host),
         allow_private=allow_private,
     )
+
+
+def request_document(
+    session: Session, lease: str, feed: Feed, access: Access | None = None
+) -> Document | Failure:
+    """Request one address in its host's turn, guarded and paced as in a poll; the document is spooled."""
     if not _turn_comes(session, lease, feed.address.host):
         message = f"Another run requests from {feed.address.host} at this moment. Try again in a minute."
-        return None, Failure(kind="host_on_hold", message=message)
-    access = access or Access()
+        return Failure(kind="host_on_hold", message=message)
     [outcome] = fetch_feeds(
-        [(feed, access)],
+        [(feed, access or Access())],
         policy=replace(session.policy, round_seconds=None),
         spool=session.spool.folder,
         clock=session.run.clock,
@@ -134,19 +154,12 @@ def _visit(
     )
     session.politeness.keep_holds()
     match outcome:
-        case Document():
-            pass
-        case Failure():
-            return None, outcome
+        case Document() | Failure():
+            return outcome
         case OnHold():
-            return None, Failure(kind="host_on_hold", message=f"{outcome}. Add it after that.")
+            return Failure(kind="host_on_hold", message=f"{outcome}. Add it after that.")
         case _:
-            return None, Failure(kind="host_on_hold", message="It was not requested. Try again later.")
-    task = ParseTask(feed=feed, document=outcome, now=session.run.clock())
-    [(_, result)] = session.parser_pool.map(parse_document, [task])
-    if isinstance(result, WorkerFailure):
-        return outcome, unreadable(outcome, result)
-    return outcome, result
+            return Failure(kind="host_on_hold", message="It was not requested. Try again later.")
 
 
 def _turn_comes(session: Session, lease: str, host: str) -> bool:

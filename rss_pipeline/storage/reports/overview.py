@@ -122,8 +122,8 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
 
     `health` is a word of predicates.HEALTH. `newest_item_at` is the publication time of the newest item that
     the feed lists, else the time at which the last item was collected; in the future there are announcements
-    only. `same_as` is another registered feed that leads to the same address;
-    `held_until` is the end of a hold that comes after `next_fetch_at`.
+    only. `same_as` is another registered feed that leads to the same address; `held_until` is the end of a
+    hold that comes after `next_fetch_at`, `hold_reason` its reason where it is the feed's own.
     """
     # Items and JSON are read for the listed feeds only: D1 counts the rows, and 5,000 feeds are many.
     rows = database.query(
@@ -132,6 +132,9 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
         next_fetch_at, schedule_reason, fetch_url, move_url, move_since, needs_access, gaps, last_gap_at,
         same_as,
         nullif({free_since()}, next_fetch_at) AS held_until,
+        (SELECT reason FROM feed_holds WHERE feed_id = feeds.id
+          AND hold_until > coalesce((SELECT hold_until FROM hosts WHERE hosts.host = feeds.host), '')
+        ) AS hold_reason,
         coalesce(
           (SELECT max(value) FROM json_each(feeds.rhythm) WHERE value <= {NOW}),
           (SELECT max(created_at) FROM items WHERE feed_id = feeds.id)) AS newest_item_at,

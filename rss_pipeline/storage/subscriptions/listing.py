@@ -101,7 +101,8 @@ _VISIT_AT = "max(f.next_fetch_at, coalesce(h.hold_until, ''), coalesce(o.hold_un
 _HOLDS = "LEFT JOIN hosts AS h ON h.host = f.host LEFT JOIN feed_holds AS o ON o.feed_id = f.id"
 _VISIT = (
     _VISIT_AT,
-    f"CASE WHEN {_VISIT_AT} > f.next_fetch_at THEN '{ON_HOLD}' ELSE f.schedule_reason END",
+    f"""CASE WHEN {_VISIT_AT} = f.next_fetch_at THEN f.schedule_reason
+      WHEN o.hold_until > coalesce(h.hold_until, '') THEN o.reason ELSE '{ON_HOLD}' END""",
     "f.last_success_at",
 )
 """`visit_at`, `visit_reason` and `success_at` of FeedRow, by `_HOLDS`: they change with each visit."""

@@ -38,6 +38,7 @@ from rss_pipeline_tests.orchestration import desk
 from rss_pipeline_tests.orchestration.desk import Desk, browser
 from rss_pipeline_tests.soak.reading_up import Publishers, allowed
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS
+from rss_pipeline_tests.support.installed import of_features
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.stages import Stages, name_of
@@ -143,9 +144,12 @@ def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(
         "end_dead_runs",
         "back_up_users",
     }
-    assert schedules.keys() >= {"clean_daily", "clean_again", "purge_daily", "check_health_hourly"}
+    assert schedules.keys() >= {"purge_daily"} | of_features(
+        health=["check_health_hourly"], retention=["clean_daily", "clean_again"]
+    )
     stopped = {name for name, state in (sensors | schedules).items() if state["status"] != "RUNNING"}
-    assert stopped == {"alert_run_failed", "alert_check_failed"}, "nobody has said where alerts go"
+    alerts = of_features(health=["alert_run_failed", "alert_check_failed"])
+    assert stopped == alerts, "no setting says where alerts go"
 
 
 def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:

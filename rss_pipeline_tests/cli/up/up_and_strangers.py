@@ -46,7 +46,10 @@ def no_page_of_another_site_starts_a_run_or_shows_the_ui(ui: Desk) -> None:
         assert answer.value.status == 200
         page.wait_for_url(f"http://127.0.0.1:{ui.up.port}/**")
     doors = [
-        tag["value"] for run in runs_of(ui.up, "check_health") for tag in run["tags"] if tag["key"] == "door"
+        tag["value"]
+        for run in runs_of(ui.up, "download_images")
+        for tag in run["tags"]
+        if tag["key"] == "door"
     ]
     assert doors == []
 
@@ -59,7 +62,7 @@ def attack(ui: Desk) -> bytes:
         selector = {
             "repositoryName": "__repository__",
             "repositoryLocationName": location(ui.up),
-            "pipelineName": "check_health",
+            "pipelineName": "download_images",
         }
         tags = [{"key": "door", "value": door}]
         params = {"mode": "default", "selector": selector, "executionMetadata": {"tags": tags}}

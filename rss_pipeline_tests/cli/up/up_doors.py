@@ -19,8 +19,8 @@ from rss_pipeline_tests.support.waiting import PATIENCE
 GRAPHQL_WS = Subprotocol("graphql-ws")
 
 
-def launch_of_a_check(up: Up, door: str, **run_config: Any) -> dict[str, Any]:
-    """A GraphQL request that starts a run of `check_health`, with the door by which it came as a tag."""
+def launch_of_a_run(up: Up, door: str, **run_config: Any) -> dict[str, Any]:
+    """A GraphQL request that starts a run of `download_images`, with the door by which it came as a tag."""
     params = {
         "mode": "default",
         "runConfigData": run_config,
@@ -28,7 +28,7 @@ def launch_of_a_check(up: Up, door: str, **run_config: Any) -> dict[str, Any]:
         "selector": {
             "repositoryName": "__repository__",
             "repositoryLocationName": location(up),
-            "pipelineName": "check_health",
+            "pipelineName": "download_images",
         },
     }
     return {"query": LAUNCH_RUN, "variables": {"params": params}}
@@ -48,7 +48,7 @@ def no_page_of_another_site_starts_a_run(up: Up) -> None:
         ("rebinding", "POST", {**json_type, "Host": f"evil.example:{up.port}"}),
         ("fetch metadata", "POST", {**json_type, "Origin": own, "Sec-Fetch-Site": "cross-site"}),
     ):
-        body = launch_of_a_check(up, door)
+        body = launch_of_a_run(up, door)
         in_url = urlencode({"query": body["query"], "variables": json.dumps(body["variables"])})
         statuses[door] = answered(up, method, f"/graphql?{in_url}", headers, json.dumps(body).encode())
     report = "/report_asset_materialization/feed_items?partition=feed-0"
@@ -70,7 +70,7 @@ def no_page_of_another_site_starts_a_run(up: Up) -> None:
     assert answered(up, "GET", "/server_info", {"Host": "rss.example.org"}, b"") == 200
     assert opened(up, None) == opened(up, Origin(own)) == 101
     runs = up.ask(
-        """{ runsOrError(filter: {pipelineName: "check_health"}) { ... on Runs { results {
+        """{ runsOrError(filter: {pipelineName: "download_images"}) { ... on Runs { results {
         tags { key value } } } } }"""
     )["runsOrError"]["results"]
     assert [run for run in runs if "door" in {tag["key"] for tag in run["tags"]}] == []
@@ -100,7 +100,7 @@ def no_client_sends_a_run_to_another_database(up: Up) -> None:
     """Its file was made, or a server asked, when the database's resource took its place from run config."""
     elsewhere = up.home / "elsewhere.sqlite"
     resources = {"database": {"config": {"path": str(elsewhere)}}}
-    body = launch_of_a_check(up, "run config", resources=resources)
+    body = launch_of_a_run(up, "run config", resources=resources)
     found = up.ask(body["query"], **body["variables"])["launchPipelineExecution"]
     assert found["__typename"] == "RunConfigValidationInvalid"
     assert not elsewhere.exists()

@@ -15,6 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 from rss_pipeline_tests.cli.up.up_and_strangers import no_page_of_another_site_starts_a_run_or_shows_the_ui
 from rss_pipeline_tests.cli.up.up_feeds import ALL_FEEDS
 from rss_pipeline_tests.orchestration.desk import BROKEN, BUSY, GONE, QUIET, Desk, host
+from rss_pipeline_tests.support.installed import of_features
 from rss_pipeline_tests.support.up import location, runs_of
 from rss_pipeline_tests.support.waiting import soon
 
@@ -186,16 +187,21 @@ def of_those_that_fail_only_what_somebody_materialized_is_red(ui: Desk) -> None:
 
 def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) -> None:
     page = ui.go("/automation")
-    names = {"clean_daily", "clean_again", "purge_daily", "retry_images", "check_health_hourly"}
+    names = of_features(
+        health=["check_health_hourly"],
+        retention=["clean_daily", "clean_again"],
+        topics=["publish_when_changed"],
+    )
     names |= {
-        "publish_when_changed",
+        "purge_daily",
+        "retry_images",
         "poll_feeds_when_due",
         "sync_registry",
         "download_images_when_waiting",
         "end_dead_runs",
         "back_up_users",
     }
-    alerts = {"alert_check_failed", "alert_run_failed"}
+    alerts = of_features(health=["alert_check_failed", "alert_run_failed"])
     for name in names | alerts:
         row = page.locator("[data-index]").filter(has=page.get_by_text(name, exact=True))
         switch = row.locator("input[type=checkbox]").last

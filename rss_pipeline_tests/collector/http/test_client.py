@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpcore
 import pytest
 
 from rss_pipeline.collector.http.body import Inflate
@@ -301,10 +301,9 @@ class TestHosts:
         ("error", "kind"),
         [
             (UnicodeError("label too long"), "bad_url"),
-            (httpx.InvalidURL("x"), "bad_url"),
-            (httpx.StreamClosed(), "bad_url"),
-            (httpx.UnsupportedProtocol("x"), "bad_url"),
-            (httpx.ProxyError("407 Proxy Authentication Required"), "connect"),
+            (httpcore.UnsupportedProtocol("x"), "bad_url"),
+            (httpcore.ProxyError("407 Proxy Authentication Required"), "connect"),
+            (httpcore.ReadTimeout("x"), "connect"),
             (OSError(113, "No route to host"), "connect"),
             (ExceptionGroup("x", [OSError(101, "Network is unreachable")]), "connect"),
             (KeyError("a fault of the library"), "connect"),

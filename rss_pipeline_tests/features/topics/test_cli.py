@@ -1,4 +1,4 @@
-"""The command `publish`: topics published now, and what it prints."""
+"""The command `publish`: topics published now, and what it prints; what `poll` prints of topics."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
 from rss_pipeline_tests.features.topics.stored import set_topics, topic
-from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 
@@ -96,3 +97,32 @@ def test_a_topic_that_cannot_be_published_is_a_sentence_and_an_exit_code(
     assert said.exit_code == 1
     assert [line[3] for line in lines(said)] == ["failed", "topics/u.json, topics/u.atom"]
     assert "t: t.atom: another key is a folder of this one's name" in said.stderr
+
+
+def test_a_poll_names_the_topics_that_it_published_and_a_store_that_takes_none_is_a_warning(
+    tmp_path: Path, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RSS_PIPELINE_HOME", str(tmp_path))
+    fine = server.route("127.0.0.2", "/feed", Answer(body=rss("a"), etag='"1"'))
+    (tmp_path / "feeds.yaml").write_text(
+        f"feeds: [{{url: '{fine}', id: fine, allow_private: true}}]\n"
+        "topics: {t: {of: [fine], public: true}}\n",
+        "utf-8",
+    )
+    (tmp_path / "objects").mkdir()
+    in_the_way = tmp_path / "objects" / "topics"
+    in_the_way.touch()
+    first = CliRunner().invoke(main, ["poll"])
+    assert (first.exit_code, first.stdout.splitlines()) == (
+        0,
+        ["1 feeds visited: 1 with a new document, 0 unchanged, 0 failed; 1 new items."],
+    )
+    assert "Topics were not published; the next poll tries again." in first.stderr
+    in_the_way.unlink()
+    second = CliRunner().invoke(main, ["poll"])
+    assert (second.exit_code, second.stdout.splitlines()) == (
+        0,
+        ["Nothing was due.", "1 topics published: t."],
+    )
+    assert CliRunner().invoke(main, ["poll"]).stdout == "Nothing was due.\n"

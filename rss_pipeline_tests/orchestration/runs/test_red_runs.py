@@ -15,6 +15,7 @@ from rss_pipeline.orchestration.upkeep.purge_in_process import purge_in_process
 from rss_pipeline_tests.pipeline.visits.faults.test_faults import Fault, statement, trap
 from rss_pipeline_tests.pipeline.visits.faults.test_our_outage import feeds_that_answered
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.installed import INSTALLED
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -111,6 +112,7 @@ def test_a_feed_that_a_person_materializes(pipeline: DagsterPipeline, server: Fe
     assert said.endswith(" 2 of 2 feeds were not collected: first, second.")
 
 
+@pytest.mark.skipif("health" not in INSTALLED, reason="without health checks")
 def test_a_health_check_that_cannot_ask(pipeline: DagsterPipeline) -> None:
     pipeline.database.query("DROP TABLE hosts")
     assert "no such table: hosts" in first_words(pipeline, launched(pipeline, "check_health"))[0]

@@ -58,7 +58,7 @@ def test_no_job_takes_config_for_a_resource_or_the_name_of_an_environment_variab
     settings: Settings,
 ) -> None:
     jobs = build_definitions(settings).get_repository_def().get_all_jobs()
-    assert len(jobs) >= 7
+    assert len(jobs) >= 5
     for job in jobs:
         found = dict(leaves(job.run_config_schema.config_type))
         assert [path for path in found if path.startswith(".resources")] == [], job.name

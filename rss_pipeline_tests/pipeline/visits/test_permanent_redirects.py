@@ -149,6 +149,24 @@ def test_the_same_host_s_https_is_asked_from_the_next_visit_on(
     assert pipeline.feed("upgraded")["fetch_url"] == target
 
 
+def test_feeds_that_lead_to_one_url_stay_in_one_poll(pipeline: Pipeline, server: FeedServer) -> None:
+    """Each feed is visited some per cent sooner or later than its interval: these by the same."""
+    target = server.route(NEW, "/feed", Answer(body=rss("a"), etag='"1"'))
+    ids = [
+        pipeline.register(
+            server.route(OLD, f"/{n}", Answer(status=status, headers={"Location": target})),
+            f"leads-{n}",
+            interval="2h",
+        )
+        for n, status in enumerate((301, 302, 307))
+    ]
+    ids.append(pipeline.register(target, "there", interval="2h"))
+    for _ in ("a document", "a 304"):
+        pipeline.poll()
+        assert len({pipeline.feed(id)["next_fetch_at"] for id in ids}) == 1
+        pipeline.clock.turn(hours=3)
+
+
 def test_the_address_guard_holds_for_an_adopted_address(pipeline: Pipeline, server: FeedServer) -> None:
     server.listen(NEW)
     pipeline.register("http://feeds.example/feed", "moved", allow_private=False)

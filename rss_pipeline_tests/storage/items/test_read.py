@@ -159,7 +159,7 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
 def test_a_document_that_brings_nothing_writes_no_number(known: Database) -> None:
     visit(known, [item("1")])
     results = known.batch([*_insert_again(known), Statement("SELECT value FROM sequences")])
-    assert [result.changes for result in results] == [0, 0, 0, 0]
+    assert {result.changes for result in results} == {0}
 
 
 def _insert_again(database: Database) -> list[Statement]:

@@ -42,7 +42,10 @@ def test_every_report_has_the_same_next_visit(database: Database, held: str | No
     assert overview(database, now=NOW).next_fetch_at == instant(next_visit)
     [shown] = feed_rows(database.batch([list_feeds("ann")])[0])
     assert shown.next_visit == next_visit
-    assert (shown.visit_reason == ON_HOLD) == (held is not None)
+    assert shown.visit_reason == (
+        stored["schedule_reason"] if held is None else {"host": ON_HOLD, "feed": "503"}[held]
+    )
+    assert stored["hold_reason"] == ("503" if held == "feed" else None)
 
     before = feed_figures(database, now=NOW)
     assert (before.due, before.oldest_due_at) == ((1, next_visit) if held is None else (0, None))

@@ -25,8 +25,32 @@ CHROMIUM = next(
 )
 REBOUND = "rebound.example"
 """A name that a stranger lets point to 127.0.0.1, as far as the browser knows."""
+_OFF = [
+    # A window starts processes for its address bar's lists and for a page that may come: with them a page
+    # takes twice the processor time.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    "SpareRendererForSitePerProcess",
+    # Of these lists Chromium takes the last, and these are in playwright's.
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "TcpPortRandomizationWin",
+    "ThirdPartyStoragePartitioning",
+]
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
+    f"--disable-features={','.join(_OFF)}",
     "--disable-gpu",
     "--disable-background-networking",
     "--no-first-run",

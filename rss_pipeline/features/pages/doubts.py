@@ -1,0 +1,158 @@
+"""The doubts about the best list of a page: with one, a person has to confirm it.
+
+Each is a sentence on what was seen. A list without a doubt is certain.
+"""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
+
+from rss_pipeline.features.pages.judged import Judged
+from rss_pipeline.features.pages.page import BLOCK, Page
+
+_LIST_WORDS = frozenset(
+    # A list of forty strings is read by nobody.
+    """announcements archiv archive archives article articles artikel aktuelles blog blogs career careers
+    changelog entries episodes events jobs journal log nachrichten news newsroom notes noticias notizie
+    nouvelles podcast post posts press presse publications release releases stellen termine updates
+    vacancies veranstaltungen weblog writing""".split()  # noqa: SIM905
+)
+"""Last words of the addresses of lists, in a few languages."""
+_DOCS_WORDS = frozenset(
+    (
+        "api",
+        "doc",
+        "docs",
+        "documentation",
+        "guide",
+        "guides",
+        "handbook",
+        "help",
+        "manual",
+        "reference",
+        "wiki",
+    )
+)
+_NO_LIST_WORDS = frozenset(
+    (
+        "404",
+        "cart",
+        "checkout",
+        "login",
+        "logon",
+        "register",
+        "search",
+        "signin",
+        "signup",
+        "suche",
+        "sitemap",
+    )
+)
+_NOT_FOUND = re.compile(r"\b(?:404|not found|nicht gefunden|page introuvable|no encontrada)\b", re.IGNORECASE)
+_PRICE = re.compile(
+    r"[$€£¥₹₽₩]\s?\d|\d\s?(?:[€£¥₽₩円元원]|(?:EUR|USD|GBP|CHF|PLN|SEK|zł|kr|руб)\b)"
+    r"|add to cart|in den warenkorb",
+    re.IGNORECASE,
+)
+_DOCUMENT = re.compile(r"\.(?:pdf|docx?|odt|rtf|wpd)(?:\Z|[?#])", re.IGNORECASE)
+_WORDS = re.compile(r"[a-z0-9]+")
+_LANGUAGE = re.compile(r"[a-z]{2}(?:-[a-z]{2})?")
+
+_RUNNING_TEXT = 80
+"""Characters of a line from which it is running text and no label."""
+_MUCH_TEXT = 500
+_MOST_DATED = 0.6
+_MOST_HEADED = 0.8
+_LIST_SHARE = 0.6
+"""The share of the page's text that a list without dates has to be."""
+_ARCHIVE_SHARE = 0.45
+_MANY = 10
+_FEW = 4
+_SHORT_TITLE = 4.0
+_LONG_TITLE = 20.0
+
+
+def doubts_about(page: Page, best: Judged) -> tuple[str, ...]:
+    """Sentences on what is against a list; none if it is certain."""
+    return tuple(_doubts(page, best))
+
+
+def _doubts(page: Page, best: Judged) -> Iterator[str]:
+    segments = _segments(page.url)
+    if page.has_password:
+        yield "The page has a field for a password."
+    if set(segments) & _NO_LIST_WORDS or _NOT_FOUND.search(page.title):
+        yield "It is a page for a search, a login or an error, by its address or title."
+    if set(segments) & _DOCS_WORDS:
+        yield "By its address it is documentation, of which an index is no list of news."
+    inside, outside, total = _texts(page, best)
+    # Of a page that is all menus, feet and margins by its names, these say nothing.
+    if best.links.in_aside and (best.dated < _MOST_DATED or inside * 2 < total):
+        yield "The links are in a menu, a foot or a margin."
+    if best.distinct < 0.7 or best.title_length < _SHORT_TITLE:
+        yield "Many entries have no title of their own."
+    if best.generic > 0.5 or best.own < 0.3:
+        yield "Most links go to tags, authors or other hosts."
+    priced = sum(_PRICE.search(page.text, box.begin, box.stop) is not None for box in best.links.boxes)
+    if priced * 2 >= len(best.links.boxes):
+        yield "Most entries have a price, as in a shop."
+    is_list_address = bool(segments) and segments[-1] in _LIST_WORDS
+    is_home = all(_LANGUAGE.fullmatch(each) or each in ("index", "home") for each in segments)
+    if page.og_type == "article" and outside > _MUCH_TEXT:
+        yield "The page says that it is one article, and it has running text."
+    if best.dated >= _MOST_DATED:
+        most = 4.0 if is_list_address or (is_home and best.headed >= _MOST_HEADED) else 1.0
+    else:
+        most = 0.3
+        if len(best.links.boxes) < _FEW or best.own < _MOST_HEADED:
+            yield "Few of the entries have a date, and they are few or on other hosts."
+        is_headed = best.headed >= _MOST_HEADED and best.text >= 0.2
+        documents = sum(_DOCUMENT.search(box.anchor.url) is not None for box in best.links.boxes)
+        is_shown_by_text = best.title_length >= _LONG_TITLE and (
+            documents >= _MOST_HEADED * len(best.links.boxes)
+            or (best.text >= _MOST_HEADED and len(best.links.boxes) >= _MANY)
+        )
+        is_archive = is_list_address and best.title_length >= _LONG_TITLE
+        if inside < total * (_ARCHIVE_SHARE if is_archive else _LIST_SHARE):
+            yield "Few of the entries have a date, and the page has much besides them."
+        elif not (is_headed or is_list_address or is_shown_by_text):
+            yield "Few of the entries have a date or a heading."
+    if outside > most * inside and outside > _RUNNING_TEXT:
+        yield "There is more running text outside the entries than in them."
+
+
+def _segments(url: str) -> list[str]:
+    """The parts of an address's path in lower case, without numbers and endings."""
+    try:
+        path = unquote(urlsplit(url).path).lower()
+    except ValueError:
+        return []
+    found = [each.partition(".")[0] for each in path.split("/") if each]
+    while found and (found[-1].isdigit() or found[-1] in ("index", "page")):
+        found.pop()
+    return [word for each in found for word in (_WORDS.findall(each) if len(each) < 20 else [each])]
+
+
+def _texts(page: Page, best: Judged) -> tuple[int, int, int]:
+    """Characters in the entries, of running text outside them and in none of them, and of all but menus."""
+    spans = [(box.begin, box.stop) for box in best.links.boxes]
+    inside = sum(stop - begin for begin, stop in spans)
+    spans += [
+        (page.begins[node], page.stops[node])
+        for node, is_aside in enumerate(page.is_aside)
+        if is_aside and not page.is_aside[page.parents[node]]
+    ]
+    # Some pages have each entry once for every width of a screen.
+    in_entries = {
+        line.strip() for box in best.links.boxes for line in page.text[box.begin : box.stop].split(BLOCK)
+    }
+    outside = total = at = 0
+    for begin, stop in [*sorted(spans), (len(page.text), len(page.text))]:
+        if begin > at:
+            for line in page.text[at:begin].split(BLOCK):
+                text = line.strip()
+                total += len(text)
+                if len(text) >= _RUNNING_TEXT and text not in in_entries:
+                    outside += len(text)
+        at = max(at, stop)
+    return inside, outside, total + inside

@@ -1,0 +1,167 @@
+"""The likeness of each list of a page to entries: shares of dates, headings, text, and a score.
+
+Doubts about the best one are doubts.py's.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rss_pipeline.features.pages.dates import PageDates, address_date
+from rss_pipeline.features.pages.entries import dates_above
+from rss_pipeline.features.pages.links import same_host, shape
+from rss_pipeline.features.pages.lists import Box, LinkList, link_lists
+from rss_pipeline.features.pages.page import HEADINGS, Page
+from rss_pipeline.features.pages.titles import titles_of
+
+_GENERIC = re.compile(
+    r"/(?:tags?|categor(?:y|ies)|authors?|topics?|labels?|users?|series|page|login|signup|search)(?:/|\Z|\?)",
+    re.IGNORECASE,
+)
+"""Addresses of other lists."""
+_MOST_LISTS, _LONGEST_LISTS = 12, 3
+"""Lists of which each box is read: by a first look, and by their length alone."""
+_BESIDE = 40
+_LONG_TITLE, _LONGEST_TITLE, _LONG_TEXT = 30, 60, 200
+_MOST_ELEMENTS = 60
+_KNOWN_SHARE, _SCORE_SHARE, _SECOND_SHARE = 0.6, 0.6, 0.5
+
+
+@dataclass(slots=True)
+class Judged:
+    """A list with shares of its entries, each from 0 to 1."""
+
+    links: LinkList
+    titles: list[str]
+    dated: float
+    headed: float
+    text: float
+    """1 where each has 200 characters besides its title."""
+    title_length: float
+    """Characters in the mean, of each title 60 at most."""
+    distinct: float
+    own: float
+    """On the page's host."""
+    generic: float
+    """To tags, categories, authors."""
+    score: float = 0.0
+
+
+def judged_lists(page: Page, dates: PageDates) -> list[Judged]:
+    """The lists of a page that may be its entries, the best first."""
+    every = link_lists(page)
+    longest = sorted(every, key=lambda links: (links.in_aside, -len(links.boxes)))[:_LONGEST_LISTS]
+    likely = sorted(every, key=_rough, reverse=True)[:_MOST_LISTS]
+    lists = {id(links): links for links in (*likely, *longest)}.values()
+    return sorted((judged(page, dates, links) for links in lists), key=lambda each: -each.score)
+
+
+def _rough(links: LinkList) -> float:
+    """A score without a look into the boxes."""
+    text = sum(min(max(box.stop - box.begin, _LONG_TITLE), _LONG_TEXT) for box in links.boxes)
+    return float(text / len(links.boxes) ** 0.5 * (0.15 if links.in_aside else 1))
+
+
+def judged(page: Page, dates: PageDates, links: LinkList) -> Judged:
+    """A list with its titles, shares and score."""
+    boxes, n = links.boxes, len(links.boxes)
+    titles = titles_of(page, dates, boxes)
+    is_part = boxes[0].anchor.is_part
+    found = Judged(
+        links,
+        titles,
+        dated=_dated(page, dates, boxes) / n,
+        headed=sum(_has_heading(page, box) for box in boxes) / n,
+        text=sum(
+            min(max(box.stop - box.begin - len(title), 0), _LONG_TEXT) / _LONG_TEXT
+            for box, title in zip(boxes, titles, strict=True)
+        )
+        / n,
+        title_length=sum(0 if "://" in title else min(len(title), _LONGEST_TITLE) for title in titles) / n,
+        distinct=len(set(filter(None, titles))) / n,
+        own=sum(same_host(box.anchor.url, page.url) for box in boxes) / n,
+        generic=sum(_GENERIC.search(box.anchor.url) is not None for box in boxes) / n,
+    )
+    found.score = (
+        float(n**0.5)
+        * (0.2 + min(found.title_length / _LONG_TITLE, 1))
+        * (0.2 + found.distinct)
+        * (1 + 1.5 * found.dated**2)
+        * (1 + 0.7 * found.headed)
+        * (1 + 0.5 * found.text)
+        * (0.4 + 0.6 * found.own)
+        * (1 - 0.7 * found.generic)
+        * (0.15 if links.in_aside else 1)
+        # The headings of an article are no entries; those of a changelog have dates.
+        * (0.1 if is_part and found.dated < 1 else 1)
+    )
+    return found
+
+
+def _dated(page: Page, dates: PageDates, boxes: Sequence[Box]) -> int:
+    if boxes[0].anchor.is_part:
+        # The date of a version is beside its name; an article may have dates in each part.
+        return sum(bool(dates.between(box.begin, page.stops[box.anchor.node] + _BESIDE)) for box in boxes)
+    dated = sum(
+        bool(dates.between(box.begin, max(box.stop, box.begin + 1)))
+        or address_date(box.anchor.url) is not None
+        for box in boxes
+    )
+    return dated or sum(day is not None for day in dates_above(page, dates, boxes))
+
+
+def _has_heading(page: Page, box: Box) -> bool:
+    return page.is_heading[box.anchor.node] or any(
+        page.tags[node] in HEADINGS for node in range(box.node, min(box.end, box.node + _MOST_ELEMENTS))
+    )
+
+
+def widened(page: Page, dates: PageDates, lists: Sequence[Judged]) -> Judged:
+    """The best list, with entries that a class or a place sets apart from it (pinned, first, without image),
+    and with a second list that is as good: news and events on one page."""
+    best = lists[0]
+    boxes = list(best.links.boxes)
+    ids = {box.anchor.identity for box in boxes}
+    shapes = {shape(box.anchor.url)[:-1] for box in boxes}
+    for other in lists[1:]:
+        theirs = other.links.boxes
+        known = sum(box.anchor.identity in ids for box in theirs)
+        if other.links.in_aside and not best.links.in_aside:
+            continue
+        if known >= _KNOWN_SHARE * len(boxes) and other.score > _SCORE_SHARE * best.score:
+            further = [
+                box
+                for box in theirs
+                if box.anchor.identity not in ids and shape(box.anchor.url)[:-1] in shapes
+            ]
+        elif known == 0 and other.score > _SECOND_SHARE * best.score and _is_shown_as(other, best):
+            further = theirs
+        else:
+            continue
+        boxes = _without_overlaps(boxes, further)
+        ids = {box.anchor.identity for box in boxes}
+    if len(boxes) == len(best.links.boxes):
+        return best
+    return judged(page, dates, LinkList(boxes, best.links.in_aside))
+
+
+def _is_shown_as(other: Judged, best: Judged) -> bool:
+    return (
+        min(other.headed, best.headed) > 0.8
+        and min(other.text, best.text) > 0.5
+        and other.own > 0.8
+        and other.generic < 0.2
+    )
+
+
+def _without_overlaps(boxes: Sequence[Box], further: Sequence[Box]) -> list[Box]:
+    """All boxes, and those of `further` that share no element with one, in the order of the page."""
+    starts = [box.node for box in boxes]
+    kept = list(boxes)
+    for box in further:
+        index = bisect_right(starts, box.node)
+        is_in_one = index > 0 and boxes[index - 1].end > box.node
+        if not is_in_one and (index == len(boxes) or boxes[index].node >= box.end):
+            kept.append(box)
+    return sorted(kept, key=lambda box: box.node)

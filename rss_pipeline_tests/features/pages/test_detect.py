@@ -1,0 +1,269 @@
+"""The detection of a page's list without selectors: what is found, how sure it is, and what is none."""
+
+import json
+import time
+from datetime import date
+
+import pytest
+
+from rss_pipeline.features.pages.detect import detect
+from rss_pipeline.features.pages.model import Detected
+from rss_pipeline.features.pages.page import text_of
+from rss_pipeline_tests.features.pages.site import TITLES, URL, WORDS, entries, link, links, page
+
+
+def found(html: str, url: str = URL) -> list[str]:
+    return [entry.link for entry in detect(html, url).entries]
+
+
+def titles(detected: Detected) -> list[str | None]:
+    return [entry.title for entry in detected.entries]
+
+
+def test_a_list_of_dated_articles_is_certain_and_has_all_that_a_reader_wants() -> None:
+    html = page(
+        entries().replace("<p>", '<img src="a.png" width="300"><span class="author">by Ann Lee</span><p>', 1)
+    )
+    detected = detect(html, URL)
+    assert detected.verdict == "certain"
+    assert found(html) == links()
+    assert titles(detected) == list(TITLES)
+    assert [entry.date for entry in detected.entries] == [date(2026, month, 11) for month in range(1, 7)]
+    first = detected.entries[0]
+    assert (first.image, first.author) == ("https://example.org/news/a.png", "Ann Lee")
+    assert first.text is not None
+    assert WORDS in first.text
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        pytest.param(
+            "<table>"
+            + "".join(
+                f"<tr><td>No. {n}</td><td>2026-01-0{n + 1}</td><td>{title}</td>"
+                f'<td><a href="{link(n)}">PDF</a></td></tr>'
+                for n, title in enumerate(TITLES)
+            )
+            + "</table>",
+            id="the rows of a table, whose links all say PDF",
+        ),
+        pytest.param(
+            "".join(
+                f'<a class="card" href="{link(n)}"><img src="i.png"><h3>{title}</h3><p>{WORDS}</p>'
+                f"<span>{n + 1} March 2026</span></a>"
+                for n, title in enumerate(TITLES)
+            ),
+            id="cards that are one link each",
+        ),
+        pytest.param(
+            "<div>"
+            + "".join(
+                f'<h3><a href="{link(n)}">{title}</a></h3><p>March {n + 1}, 2026</p><p>{WORDS}</p>'
+                for n, title in enumerate(TITLES)
+            )
+            + "</div>",
+            id="headings and texts without an element around each",
+        ),
+        pytest.param(
+            "".join(
+                f"<h2>202{6 - n // 3}</h2><ul>"
+                + "".join(
+                    f'<li><span>Mar 0{k + 1}</span> <a href="{link(k)}">{TITLES[k]}</a></li>'
+                    for k in range(n, n + 3)
+                )
+                + "</ul>"
+                for n in (0, 3)
+            ),
+            id="an archive by years",
+        ),
+    ],
+)
+def test_a_list_is_found_in_each_of_the_usual_forms(main: str) -> None:
+    detected = detect(page(main), URL)
+    assert detected.verdict == "certain"
+    assert [entry.link for entry in detected.entries] == links()
+    assert titles(detected) == list(TITLES)
+    assert all(entry.date for entry in detected.entries)
+
+
+def test_a_pinned_entry_that_looks_different_belongs_to_the_list() -> None:
+    title = "The office is closed on Friday"
+    pinned = f'<article class="top"><h2><a href="{link(8)}">{title}</a></h2><b>1 May 2026</b></article>'
+    assert found(page(pinned + entries())) == ["https://example.org/news/8-entry", *links()]
+
+
+def test_the_year_of_a_date_is_that_of_the_heading_above_it() -> None:
+    items = "".join(f'<li>0{n + 1}-05 <a href="{link(n)}">{TITLES[n]}</a></li>' for n in range(3))
+    detected = detect(page(f"<h2>2024</h2><ul>{items}</ul>"), URL)
+    assert [entry.date for entry in detected.entries] == [date(2024, n, 5) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("01/0{n}/2026", None),
+        ("yesterday", None),
+        ("{n} hours ago", None),
+        ("March {n}", None),
+        ("31.0{n}.2026", date(2026, 1, 31)),
+        ("2026年1月{n}日", date(2026, 1, 1)),
+        ("{n} de enero de 2026", date(2026, 1, 1)),
+        ("Wed {n} January 2026", date(2026, 1, 1)),
+        ("<time>Updated 2026-05-05</time> <i>2026-01-0{n}</i>", date(2026, 1, 1)),
+    ],
+)
+def test_a_date_is_read_in_many_forms_and_never_guessed(shown: str, expected: date | None) -> None:
+    detected = detect(page(entries(date=f"<p>{shown}</p>")), URL)
+    assert detected.entries[0].date == expected
+
+
+def test_the_other_dates_of_a_page_decide_whether_the_day_comes_first() -> None:
+    html = page(entries(date="<p>0{n}/05/2026</p>").replace("06/05/2026", "26/05/2026"))
+    assert detect(html, URL).entries[0].date == date(2026, 5, 1)
+
+
+@pytest.mark.parametrize("charset", ["euc_jp", "windows-1251", "utf-8"])
+def test_the_charset_of_a_meta_element_is_read_where_the_header_names_none(charset: str) -> None:
+    title = "Новости города" if charset == "windows-1251" else "図書館のお知らせ"
+    html = page(entries(titles=[title, *TITLES])).replace('charset="utf-8"', f'charset="{charset}"')
+    text = text_of(html.encode(charset), "text/html")
+    assert detect(text, URL).entries[0].title == title
+
+
+def test_relative_links_are_resolved_against_base_href_and_the_final_address() -> None:
+    html = page(entries(), head='<base href="//cdn.example.net/site/">').replace(
+        'href="/news/', 'href="news/'
+    )
+    assert found(html)[0] == "https://cdn.example.net/site/news/0-entry"
+    assert found(page(entries()), "http://moved.example/x/y")[0] == "http://moved.example/news/0-entry"
+
+
+def test_javascript_and_mail_links_are_no_entries() -> None:
+    bad = "".join(
+        f'<article><h2><a href="{each}">Some title that is long</a></h2></article>'
+        for each in ("javascript:a()", "mailto:a@example.org", "tel:123")
+    )
+    assert found(page(entries() + bad)) == links()
+
+
+def test_an_entry_may_link_to_another_host() -> None:
+    html = page(entries().replace(f'href="{link(2)}"', 'href="https://other.example/report"'))
+    assert "https://other.example/report" in found(html)
+
+
+def test_the_versions_of_a_changelog_on_one_page_are_entries_by_their_fragments() -> None:
+    main = "".join(
+        f'<h2 id="v1.{n}"><a href="#v1.{n}">Version 1.{n}</a> <small>2026-02-0{n}</small></h2>'
+        f"<ul><li>{WORDS}</li></ul>"
+        for n in range(6, 0, -1)
+    )
+    detected = detect(page(main), "https://example.org/changelog")
+    assert detected.verdict == "certain"
+    assert [entry.link for entry in detected.entries][:2] == [
+        "https://example.org/changelog#v1.6",
+        "https://example.org/changelog#v1.5",
+    ]
+
+
+def test_json_ld_fills_in_what_the_page_does_not_show() -> None:
+    posts = [
+        {
+            "@type": "BlogPosting",
+            "url": each,
+            "datePublished": "2026-04-02T10:00:00Z",
+            "author": {"name": "Ann"},
+        }
+        for each in links()
+    ]
+    head = f'<script type="application/ld+json">{json.dumps({"blogPost": posts})}</script>'
+    entry = detect(page(entries(date=""), head=head), URL).entries[0]
+    assert (entry.date, entry.author) == (date(2026, 4, 2), "Ann")
+
+
+def test_the_feeds_that_a_page_names_are_listed_whatever_its_list() -> None:
+    head = '<link rel="alternate" type="application/rss+xml" href="/feed.xml">'
+    assert detect(page(entries(), head=head), URL).feeds == ("https://example.org/feed.xml",)
+    assert detect(page("", head=head), URL).feeds == ("https://example.org/feed.xml",)
+
+
+ARTICLE = f"<h1>A bridge across the river</h1>{f'<p>{WORDS} {WORDS} {WORDS}</p>' * 9}"
+MENU = "".join(f'<li><a href="/topic/{n}">Topic {n}</a></li>' for n in range(80))
+
+
+OTHERS = f"<section><h2>More</h2>{entries(titles=TITLES[:3])}</section>"
+WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in range(7)) + "</tr>"
+
+
+@pytest.mark.parametrize(
+    ("html", "url"),
+    [
+        pytest.param(page(ARTICLE), URL + "a-bridge", id="an article"),
+        pytest.param(page(ARTICLE + OTHERS), URL + "a-bridge", id="an article with others below it"),
+        pytest.param(page(f"<ul>{MENU}</ul>"), "https://example.org/", id="a menu longer than any list"),
+        pytest.param(page(f"<form>{entries()}<input type=password></form>"), URL, id="a login"),
+        pytest.param(page(entries(date="<b>€ 19.90</b>")), "https://example.org/shop/", id="a shop"),
+        pytest.param(page(entries()), "https://example.org/docs/", id="documentation"),
+        pytest.param(page(entries(), title="404 - Page not found"), URL, id="an error page"),
+        pytest.param(page(f"<table>{WEEK * 5}</table>"), URL, id="a calendar"),
+        pytest.param(page(f"<p>{WORDS}</p>"), URL, id="no links"),
+        pytest.param("", URL, id="nothing"),
+        pytest.param('{"version": 1}', URL, id="no page"),
+    ],
+)
+def test_a_page_without_a_list_is_never_certain(html: str, url: str) -> None:
+    assert detect(html, url).verdict != "certain"
+
+
+def test_a_page_that_scripts_make_says_that_it_needs_a_browser() -> None:
+    detected = detect('<html><body><div id="root"></div><script src="app.js"></script></body></html>', URL)
+    assert detected.verdict == "none"
+    assert "needs a browser" in detected.evidence[0]
+
+
+def test_a_page_of_frames_says_so() -> None:
+    html = '<html><frameset cols="20%,80%"><frame src="a.html"><frame src="b.html"></frameset></html>'
+    assert "frames" in detect(html, URL).evidence[0]
+
+
+def test_what_changes_around_the_entries_changes_none_of_them() -> None:
+    advert = '<div class="ad-{0}"><a href="https://ads.example/{0}">Buy {0} now, it is cheap</a></div>'
+    one = detect(page(entries(), around=advert.format(1)), URL)
+    two = detect(
+        page(advert.format(7) + entries().replace("</article>", "<i>12 comments</i></article>")), URL
+    )
+    assert [(each.link, each.title, each.date) for each in one.entries] == [
+        (each.link, each.title, each.date) for each in two.entries
+    ]
+
+
+REDESIGNED = "<div><section>" + "".join(
+    f'<div class="row"><div><div><b><a href="{link(n)}">{title}</a></b></div></div><div>{WORDS}</div></div>'
+    for n, title in enumerate(("A quite new entry", *TITLES[:5]), start=9)
+) + "</section></div>"  # fmt: skip
+
+
+def test_a_redesigned_list_is_known_by_its_links() -> None:
+    known = [f"https://example.org{link(n)}" for n in range(10, 15)]
+    assert detect(page(REDESIGNED), "https://example.org/").verdict == "ask"
+    again = detect(page(REDESIGNED), "https://example.org/", known=known)
+    assert again.verdict == "certain"
+    assert [entry.link for entry in again.entries] == [f"https://example.org{link(n)}" for n in range(9, 15)]
+
+
+def test_a_list_with_none_of_the_known_links_has_to_be_confirmed() -> None:
+    assert detect(page(entries()), URL, known=["https://example.org/old/1", *links(2)]).verdict == "ask"
+
+
+def test_detection_takes_time_by_the_size_of_the_page() -> None:
+    def seconds(count: int) -> float:
+        html = page(
+            "<ul>"
+            + "".join(f'<li><a href="/p/{n}">Title no. {n}</a> 2026-01-02</li>' for n in range(count))
+            + "</ul>"
+        )
+        began = time.thread_time()
+        assert len(detect(html, URL).entries) == count
+        return time.thread_time() - began
+
+    assert seconds(1_600) < 8 * min(seconds(400) for _ in range(2))
