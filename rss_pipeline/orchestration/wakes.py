@@ -27,7 +27,7 @@ from rss_pipeline.orchestration.dagster_private import (
 from rss_pipeline.orchestration.looks import Awaits
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect
-from rss_pipeline.storage.reports.waiting import Waiting, waiting
+from rss_pipeline.storage.reports.overview import Waiting, waiting
 
 WOKEN_SECONDS = 300
 """The interval of a sensor that is woken: for what no look shows."""

@@ -17,7 +17,7 @@ from rss_pipeline.features.pages.sql import drop_robots, keep_robots, robots_sin
 from rss_pipeline.pipeline.adding.find import feed_at, request_document
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.visits.document_failures import unreadable
+from rss_pipeline.pipeline.visits.parse import unreadable
 
 ROBOTS_FOR = timedelta(days=1)
 """A host's robots.txt is requested at most once in this time, whatever came."""
