@@ -21,10 +21,11 @@ import httpcore
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy, OwnMachine
 from rss_pipeline.collector.http.addresses import AddressRange
-from rss_pipeline.collector.http.errors import FetchError, NotSent, body_error, request_error
-from rss_pipeline.collector.http.guarded_transport import Network, Transport, guarded_transport
+from rss_pipeline.collector.http.errors import FetchError, NotSent
+from rss_pipeline.collector.http.guarded_transport import Network, Transport, exact_url, guarded_transport
 from rss_pipeline.collector.http.headers import Head, extra_headers
 from rss_pipeline.collector.http.metered_stream import meter_body
+from rss_pipeline.collector.http.network_errors import body_error, request_error
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Access
@@ -242,7 +243,7 @@ class Client:
             *extra,
         ]
         extensions: dict[str, Any] = {"timeout": self._timeout, "trace": trace}
-        return httpcore.Request("GET", url.for_request(), headers=headers, extensions=extensions)
+        return httpcore.Request("GET", exact_url(url), headers=headers, extensions=extensions)
 
     def _borrow(self, url: RequestUrl, private: PrivateHosts, *, anew: bool = False) -> "_PooledTransport":
         """A transport for `url`: one for each origin if connections are kept, else one for each scheme.

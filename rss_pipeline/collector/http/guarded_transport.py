@@ -15,6 +15,7 @@ from itertools import chain, zip_longest
 from typing import Protocol
 
 import httpcore
+import idna
 
 from rss_pipeline.collector.http.address_policy import (
     PORTS,
@@ -26,6 +27,7 @@ from rss_pipeline.collector.http.address_policy import (
 from rss_pipeline.collector.http.addresses import Address, literal_address, plain_address, refusal
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.metered_stream import MeteredBackend
+from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.httpx_without_cli import httpx
 
 LOOKUP_SECONDS = 5.0
@@ -171,6 +173,14 @@ def guarded_transport(
         keepalive_expiry=keepalive_expiry,
         network_backend=backend,
     )
+
+
+def exact_url(url: RequestUrl) -> httpcore.URL:
+    """The URL of a request for a transport, path and query as given: httpx would normalise dot segments and
+    percent signs. Raises ValueError for a host in Punycode that no name has."""
+    if url.host.startswith("xn--"):
+        idna.decode(url.host)
+    return httpcore.URL(scheme=url.scheme, host=url.host, port=url.address.port, target=url.target)
 
 
 class Transport(Protocol):

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-import httpcore
 import idna
 
 from rss_pipeline.collector.http.errors import FetchError, bad_host
@@ -47,18 +46,6 @@ class RequestUrl:
     def site(self) -> bytes:
         """Scheme and authority, as in a Referer."""
         return self.scheme.encode() + b"://" + self.address.netloc
-
-    def for_request(self) -> httpcore.URL:
-        """The URL as httpcore takes it, path and query as given: httpx would normalise dot segments and
-        percent signs. Raises ValueError for a host in Punycode that no name has."""
-        if self.host.startswith("xn--"):
-            idna.decode(self.host)
-        return httpcore.URL(
-            scheme=self.scheme,
-            host=self.host,
-            port=self.address.port,
-            target=self.target,
-        )
 
 
 # A visit splits the URL of its feed for the hosts that it opens, for its origin and for its request.

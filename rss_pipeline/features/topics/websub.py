@@ -17,8 +17,9 @@ import httpcore
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.http.client import FetchPolicy
-from rss_pipeline.collector.http.errors import FetchError, request_error
-from rss_pipeline.collector.http.guarded_transport import guarded_transport
+from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.guarded_transport import exact_url, guarded_transport
+from rss_pipeline.collector.http.network_errors import request_error
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.tls import tls_context
 
@@ -108,7 +109,7 @@ async def post(policy: FetchPolicy, url: RequestUrl, body: bytes, *, content_typ
     ]
     timeout = {"connect": policy.connect_timeout, "read": None, "write": None, "pool": None}
     request = httpcore.Request(
-        "POST", url.for_request(), headers=headers, content=body, extensions={"timeout": timeout}
+        "POST", exact_url(url), headers=headers, content=body, extensions={"timeout": timeout}
     )
     try:
         transport = guarded_transport(

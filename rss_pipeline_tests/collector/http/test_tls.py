@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.http.errors import request_error
+from rss_pipeline.collector.http.network_errors import request_error
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline_tests.collector.fetch.rounds import RSS, feed, fetch
