@@ -21,6 +21,7 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.orchestration.instance.dead_runs import born, last_sign
 from rss_pipeline.storage.subscriptions.subscriptions import FRESH_ITEMS
 from rss_pipeline_tests.soak.reading_clients import Client
+from rss_pipeline_tests.support.dagster_pipeline import open_folder
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.up import Up, members
@@ -128,7 +129,7 @@ def allowed(port: int) -> dict[str, str]:
 def users_of(up: Up, publishers: Publishers) -> Iterator[tuple[Killed, list[Client]]]:
     """Three users at work, and news for them. All feeds have been visited."""
     with ExitStack() as stack:
-        killed = Killed(up, stack.enter_context(dg.DagsterInstance.from_config(str(up.home / "dagster"))))
+        killed = Killed(up, stack.enter_context(open_folder(up.home / "dagster")))
         soon(killed.answers)
         clients = []
         for seed, name in enumerate(USERS):

@@ -23,6 +23,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.instance.dead_runs import born, last_sign
 from rss_pipeline.orchestration.queueing import BACKFILL_PRIORITY
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline_tests.support.dagster_pipeline import open_folder
 from rss_pipeline_tests.support.pictures import PNG
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
@@ -286,7 +287,7 @@ def living(folder: Path, server: FeedServer, chance: random.Random) -> Iterator[
         soon(up.answers)
         # At work, and older than what `up` takes for a start that went wrong.
         soon(lambda: up.rows("SELECT 1 FROM feeds WHERE last_success_at IS NULL") == [])
-        with dg.DagsterInstance.from_config(str(up.home / "dagster")) as instance:
+        with open_folder(up.home / "dagster") as instance:
             yield Killed(up, instance, publishers)
 
 

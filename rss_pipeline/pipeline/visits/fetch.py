@@ -10,10 +10,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.fetch.feeds import Beginnings, OtherRuns, fetch_feeds
+from rss_pipeline.collector.fetch.holds import LONGEST_GAP
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import FailureHistory, Feed
+from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.network import network_of, registered_domain
 from rss_pipeline.collector.models.outcome import (
@@ -159,7 +160,7 @@ def request(
     for visit in pending:
         of_user[visit.feed.brought_by] += 1
         turns[visit.feed.id] = of_user[visit.feed.brought_by]
-    pending.sort(key=lambda visit: (not _was_refused_once(visit.feed.failures), turns[visit.feed.id]))
+    pending.sort(key=lambda visit: (not _was_refused_for_others(visit.feed), turns[visit.feed.id]))
     run.progress.begin("fetch", len(pending))
     if not pending:
         return visits
@@ -190,8 +191,15 @@ def request(
     return [fetched.get(visit.feed.id, visit) for visit in visits]
 
 
-def _was_refused_once(failures: FailureHistory) -> bool:
-    return failures.last_kind == "rate_limited" and failures.in_a_row == 1
+def _was_refused_for_others(feed: Feed) -> bool:
+    """True after one refusal with a wait that a limit by rate has; a host that asks for a day has none, and
+    would keep its other feeds from their visits for another day."""
+    failures, schedule = feed.failures, feed.schedule
+    if failures.last_kind != "rate_limited" or failures.in_a_row != 1:
+        return False
+    if schedule.next_fetch_at is None or schedule.last_visited_at is None:
+        return True
+    return schedule.next_fetch_at - schedule.last_visited_at <= 2 * LONGEST_GAP
 
 
 def _release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Visits:

@@ -138,6 +138,8 @@ def test_every_command_and_every_check_works_in_each_pair_of_stores(
         (tmp_path / "list.opml").write_text(OPML.format(urls["imported"]), "utf-8")
         done("import", "list.opml")
         assert urls["imported"] in done("export-opml")
+    if "page" in commands:
+        assert "none" in done("page", "--allow-private", "--json", urls["news"])
     if "copy" not in commands:
         pass
     elif env:

@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 
 from rss_pipeline.collector.fetch.holds import LONGEST_GAP
+from rss_pipeline.collector.schedule import next_visit
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request, Route
 
@@ -100,11 +101,14 @@ def test_no_registered_feed_is_unvisited_for_more_than_a_day(pipeline: Pipeline,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.0, 0.4])
 def test_a_feed_that_is_always_refused_does_not_keep_its_neighbour_on_the_host_from_its_visits(
-    pipeline: Pipeline, server: FeedServer
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch, spread: float
 ) -> None:
     """Each refusal holds the host for a day. The feed that has waited longer is first when the hold ends, and
-    the refused one comes a while after it: in the pace that the host is taken to want."""
+    the refused one comes a while after it: in the pace that the host is taken to want. Without a spread both
+    are due at the same second."""
+    monkeypatch.setattr(next_visit, "_spread_per_cent", lambda name: spread)
     requests = Requests(pipeline)
     refusal = Answer(status=429, headers={"Retry-After": str(YEAR)})
     for id, answer in {"refused": refusal, "fine": FINE}.items():
