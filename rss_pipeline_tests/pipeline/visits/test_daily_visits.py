@@ -108,7 +108,7 @@ def test_a_feed_that_is_always_refused_does_not_keep_its_neighbour_on_the_host_f
     """Each refusal holds the host for a day. The feed that has waited longer is first when the hold ends, and
     the refused one comes a while after it: in the pace that the host is taken to want. Without a spread both
     are due at the same second."""
-    monkeypatch.setattr(next_visit, "_spread_per_cent", lambda name: spread)
+    monkeypatch.setattr(next_visit, "_spread_per_cent", lambda _: spread)
     requests = Requests(pipeline)
     refusal = Answer(status=429, headers={"Retry-After": str(YEAR)})
     for id, answer in {"refused": refusal, "fine": FINE}.items():
