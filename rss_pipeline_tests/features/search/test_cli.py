@@ -93,7 +93,10 @@ def test_two_wishes_at_once_are_refused(home: Path) -> None:
 @pytest.mark.slow
 def test_it_follows_the_database_until_it_is_stopped(home: Path, database: SqliteDatabase) -> None:
     visit(database, [item("1")], id="a")
+    # Where the tests themselves run under nohup, it would be ignored.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with subprocess.Popen([PROGRAM, "search-index", "--follow"], stderr=subprocess.PIPE) as process:
+        signal.signal(signal.SIGHUP, before)
         soon(lambda: indexed(home) == 1)
         visit(database, [item("2")], id="a")
         soon(lambda: indexed(home) == 2)
