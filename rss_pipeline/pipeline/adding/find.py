@@ -157,7 +157,7 @@ def request_document(
         case Document() | Failure():
             return outcome
         case OnHold():
-            return Failure(kind="host_on_hold", message=f"{outcome}. Add it after that.")
+            return Failure(kind="host_on_hold", message=f"{outcome}. Try again after that.")
         case _:
             return Failure(kind="host_on_hold", message="It was not requested. Try again later.")
 

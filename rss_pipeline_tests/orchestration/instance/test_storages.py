@@ -177,15 +177,18 @@ def test_a_child_touches_no_file_of_its_parent(dagster_pipeline: DagsterPipeline
     instance = dagster_pipeline.instance
     run = instance.create_run_for_job(dg.GraphDefinition("one").to_job())
     instance.report_engine_event("by the parent", run)
-    log = runs_folder(dagster_pipeline) / f"{run.run_id}.db-wal"
+    file = runs_folder(dagster_pipeline) / f"{run.run_id}.db"
+    log, ours = file.with_name(f"{file.name}-wal"), OPEN_FILES.engine(str(file))
     pid = os.fork()
     if pid == 0:
+        code = 1
         try:
             instance.report_engine_event("by the child", run)
+            code = int(OPEN_FILES.engine(str(file)) is ours)
             OPEN_FILES.close()
         finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     # The child was not the last to close the file, for all it knows.
     assert log.exists()
     instance.report_engine_event("by the parent again", run)
