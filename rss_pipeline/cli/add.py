@@ -5,17 +5,15 @@ The search and the visit are pipeline.adding's; lists of feeds are in features/o
 
 import os
 import sys
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rss_pipeline.cli.arguments import as_json, subscribe_reader
 from rss_pipeline.cli.output import terminal
-from rss_pipeline.collector.models.clock import instant, utc_now
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database, open_objects
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.adding.add import Added, AlreadyListed, NotAdded
@@ -39,25 +37,12 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
     """
     from rss_pipeline.pipeline.adding.add import Added, NotAdded, prepare
     from rss_pipeline.pipeline.adding.add import add as add_one
-    from rss_pipeline.pipeline.session.run_context import RunContext
-    from rss_pipeline.pipeline.session.session import Session
+    from rss_pipeline.pipeline.session.session import session_of_command
 
     failed = False
     results = []
     added = []
-    with (
-        open_database(settings) as database,
-        Session(
-            RunContext(
-                settings=settings,
-                database=database,
-                objects=open_objects(settings),
-                run_id=f"add-{uuid.uuid4()}",
-                clock=utc_now,
-            )
-        ) as session,
-        session.step(),
-    ):
+    with session_of_command(settings, "add") as session:
         prepare(session, environ=os.environ)
         for text in url:
             result = add_one(session, text, environ=os.environ, allow_private=allow_private)
@@ -67,7 +52,7 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
             results.append(_as_json(text, result))
             if not as_json:
                 _show(text, result)
-        sentence = subscribe_reader(settings, database, added) if added else None
+        sentence = subscribe_reader(settings, session.run.database, added) if added else None
     if sentence is not None and not as_json:
         terminal.say(sentence)
     if as_json:

@@ -3,16 +3,12 @@
 A download itself is pipeline.images'.
 """
 
-import uuid
-
 import click
 
 from rss_pipeline.cli.arguments import as_json
 from rss_pipeline.cli.output import terminal
-from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import ensure_room
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database, open_objects
 
 
 @click.command()
@@ -32,26 +28,11 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
     Exit code 1 if a store or the network failed; an image that cannot be had is no failure.
     """
     from rss_pipeline.pipeline.images.download import download_images
-    from rss_pipeline.pipeline.session.run_context import RunContext
-    from rss_pipeline.pipeline.session.session import Session
+    from rss_pipeline.pipeline.session.session import session_of_command
     from rss_pipeline.storage.images.claims import images_waiting
 
     ensure_room(settings.home)
-    with (
-        open_database(settings) as database,
-        terminal.Bars() as progress,
-        Session(
-            RunContext(
-                settings=settings,
-                database=database,
-                objects=open_objects(settings),
-                run_id=f"images-{uuid.uuid4()}",
-                clock=utc_now,
-                progress=progress,
-            )
-        ) as session,
-        session.step(),
-    ):
+    with terminal.Bars() as progress, session_of_command(settings, "images", progress=progress) as session:
         done = download_images(
             run=session.run,
             lease_keeper=session.leases,
@@ -59,7 +40,7 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
             spool=session.spool,
             seconds=seconds,
         )
-        left = images_waiting(database)
+        left = images_waiting(session.run.database)
     if as_json:
         terminal.say_json(
             {

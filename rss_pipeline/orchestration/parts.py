@@ -19,7 +19,7 @@ from rss_pipeline.orchestration.queueing import DAEMON_TAGS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.triggers import Decide, Tick
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
-from rss_pipeline.orchestration.wakes import WOKEN_SECONDS, are_woken
+from rss_pipeline.orchestration.wakes import interval_of
 from rss_pipeline.settings import Settings
 
 AFTER_FEED_ITEMS = dg.AssetIn(FEED_ITEMS, partition_mapping=dg.AllPartitionMapping(), dagster_type=dg.Nothing)
@@ -67,8 +67,6 @@ class Starts:
     concerns: str
     description: str
     seconds: Callable[[Settings], int] = lambda _: 60
-    is_woken: bool = False
-    """wakes.py lets it tick when there is something to do; without, it ticks by `seconds`."""
     tags: Mapping[str, str] = field(default_factory=lambda: DAEMON_TAGS)
 
     def build(self, of: Building) -> dg.SensorDefinition:
@@ -89,7 +87,7 @@ class Starts:
         return dg.sensor(
             name=self.name,
             job=self.job,
-            minimum_interval_seconds=_interval(self.seconds(of.settings), self.is_woken, of.settings),
+            minimum_interval_seconds=interval_of(self.name, self.seconds(of.settings), of.settings),
             default_status=dg.DefaultSensorStatus.RUNNING,
             tags={CONCERNS: self.concerns, **self.tags},
             owners=OWNERS,
@@ -106,7 +104,6 @@ class Works:
     concerns: str
     description: str
     seconds: int = 30
-    is_woken: bool = False
 
     def build(self, of: Building) -> dg.SensorDefinition:
         """The sensor; it runs from the start."""
@@ -127,13 +124,9 @@ class Works:
 
         return dg.sensor(
             name=self.name,
-            minimum_interval_seconds=_interval(self.seconds, self.is_woken, of.settings),
+            minimum_interval_seconds=interval_of(self.name, self.seconds, of.settings),
             default_status=dg.DefaultSensorStatus.RUNNING,
             tags={CONCERNS: self.concerns},
             owners=OWNERS,
             description=self.description,
         )(evaluate)
-
-
-def _interval(seconds: int, is_woken: bool, settings: Settings) -> int:
-    return WOKEN_SECONDS if is_woken and are_woken(settings) else seconds

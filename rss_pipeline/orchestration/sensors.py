@@ -181,7 +181,6 @@ _STARTING = (
         awaits=awaiting.requests,
         concerns="feeds",
         seconds=lambda _: 30,
-        is_woken=True,
         tags=REFRESH_TAGS,
         description="Starts visits that users of the reader requested and that `rss-pipeline up` did not"
         " start at once: the reader is on another machine, or a run was killed.",
@@ -192,7 +191,6 @@ _STARTING = (
         decide=lambda settings: partial(decide_download, at_once=most_at_once(settings.shards)),
         awaits=awaiting.images,
         concerns="images",
-        is_woken=True,
         description="Starts a download when images of new items have waited for 2 minutes, or when 100 images"
         " wait; with RSS_SHARDS several at once, one for each four shards.",
     ),
@@ -202,7 +200,6 @@ _WORKING = (
         name=SYNC_REGISTRY,
         work=_Sync,
         concerns="feeds",
-        is_woken=True,
         description="Applies changes of feeds.yaml: new feeds, changed feeds, and feeds that were removed or"
         " came back.",
     ),
@@ -210,7 +207,6 @@ _WORKING = (
         name=END_DEAD_RUNS,
         work=lambda _: _end_dead_runs,
         concerns="upkeep",
-        is_woken=True,
         description="Ends runs without a living process, so that they take no place in the queue.",
     ),
     Works(

@@ -46,13 +46,14 @@ _AWAITED: dict[str, tuple[Awaits, timedelta]] = {
     "refresh_feeds_when_requested": (looks.requests, timedelta(seconds=30)),
 }
 """For each sensor that starts runs: the thing it awaits, and its interval while that waits."""
+_WOKEN = {*_AWAITED, SYNC_REGISTRY, END_DEAD_RUNS}
 _DEAD_EVERY = timedelta(seconds=30)
 _IN_PROGRESS = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
-def are_woken(settings: Settings) -> bool:
-    """True where `up` wakes sensors: in its processes, with the embedded database."""
-    return _BY_UP in os.environ and _is_alone(settings)
+def interval_of(sensor: str, seconds: int, settings: Settings) -> int:
+    """Seconds between two ticks of a sensor: a long time in processes of `up` if it wakes this one."""
+    return WOKEN_SECONDS if sensor in _WOKEN and _BY_UP in os.environ and _is_alone(settings) else seconds
 
 
 def _is_alone(settings: Settings) -> bool:

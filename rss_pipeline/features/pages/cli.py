@@ -1,7 +1,6 @@
 """The command `page`: the entries that a page would have, for people who look whether it is a source."""
 
 import sys
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,11 @@ import click
 
 from rss_pipeline.cli.arguments import as_json
 from rss_pipeline.cli.output import terminal
-from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.errors import file_error
 from rss_pipeline.features.pages.model import Detected
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database, open_objects
 
 _SHOWN = 5
 _MOST_BYTES = 50_000_000
@@ -79,22 +76,9 @@ def _of_file(path: Path, base: str | None) -> Detected:
 
 def _of_address(settings: Settings, address: str, *, allow_private: bool) -> Detected | Failure:
     from rss_pipeline.features.pages.service import preview
-    from rss_pipeline.pipeline.session.run_context import RunContext
-    from rss_pipeline.pipeline.session.session import Session
+    from rss_pipeline.pipeline.session.session import session_of_command
 
-    with (
-        open_database(settings) as database,
-        Session(
-            RunContext(
-                settings=settings,
-                database=database,
-                objects=open_objects(settings),
-                run_id=f"page-{uuid.uuid4()}",
-                clock=utc_now,
-            )
-        ) as session,
-        session.step(),
-    ):
+    with session_of_command(settings, "page") as session:
         found = preview(session, address, allow_private=allow_private)
     return found if isinstance(found, Failure) else found.detected
 

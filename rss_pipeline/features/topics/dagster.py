@@ -84,7 +84,6 @@ _PUBLISH_WHEN_CHANGED = Starts(
     decide=lambda _: decide_publish,
     awaits=awaiting.topics,
     concerns="topics",
-    is_woken=True,
     description="Starts a publication when topics changed that no poll publishes: by a replay, a"
     " repair, a clean, images archived later, a change of `topics:`, or what another machine collected.",
 )

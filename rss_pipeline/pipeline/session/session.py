@@ -4,6 +4,7 @@ The parts are modules of their own; a step takes those it uses (visits.steps han
 """
 
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Self
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
+from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import InfrastructureError, disk_full, disk_is_full
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
@@ -21,6 +23,9 @@ from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.politeness import MakeWay, Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
+from rss_pipeline.progress import NoProgress, Progress
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.feeds.leases import RecentHosts
 
 
@@ -125,3 +130,25 @@ class Session:
                 ) from error
             self.leases.do_not_forgive()
             raise
+
+
+@contextmanager
+def session_of_command(
+    settings: Settings, command: str, *, progress: Progress | None = None
+) -> Iterator[Session]:
+    """A session for one call of a command, within its one step; its stores are closed at the end."""
+    with (
+        open_database(settings) as database,
+        Session(
+            RunContext(
+                settings=settings,
+                database=database,
+                objects=open_objects(settings),
+                run_id=f"{command}-{uuid.uuid4()}",
+                clock=utc_now,
+                progress=progress or NoProgress(),
+            )
+        ) as session,
+        session.step(),
+    ):
+        yield session
