@@ -18,6 +18,7 @@ from rss_pipeline.collector.images.find import has_overloaded_tag, in_lower_case
 from rss_pipeline.collector.parse.links import SCHEMES, web_base
 from rss_pipeline.collector.sanitize import mathml, svg
 from rss_pipeline.collector.sanitize.markup import ATTRIBUTES, DROPPED_WITH_CONTENT, TAGS, names
+from rss_pipeline.collector.sanitize.readable import readable
 from rss_pipeline.collector.sanitize.replace import (
     EMBEDDED,
     HERE,
@@ -25,7 +26,6 @@ from rss_pipeline.collector.sanitize.replace import (
     REPLACED,
     has_anchors,
     has_posts,
-    readable,
     replaced,
 )
 from rss_pipeline.collector.sanitize.simple import simple_html
