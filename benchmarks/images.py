@@ -155,7 +155,7 @@ def _fetch(urls: Sequence[str], folder: Path) -> float:
     from rss_pipeline.collector.fetch.image_body import Image
     from rss_pipeline.collector.fetch.image_round import fetch_images, image_policy
     from rss_pipeline.collector.fetch.image_visit import ImageRequest, KeptImage
-    from rss_pipeline.collector.http.private_hosts import private_hosts
+    from rss_pipeline.collector.http.address_policy import private_hosts
     from rss_pipeline.storage.backends.folder.backend import FolderStore
 
     store, spool = FolderStore(folder / "objects"), folder / "spool"

@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.feeds.feed_row import feeds_by_id
 
 FIRST = 1_770_000_000_000_000
 """The number of the first item; the others follow a thousand apart."""

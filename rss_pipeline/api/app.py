@@ -1,6 +1,6 @@
 """The reader as one ASGI application: its layers, its routers, its answers to errors.
 
-What a route does is in routers/, google_reader/ and pages/; what the server itself limits in connections.py.
+What a route does is in routers/, google_reader/ and pages/; what the server itself limits in server.py.
 """
 
 import asyncio
@@ -20,8 +20,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from rss_pipeline.api import problems
 from rss_pipeline.api.answers import Answers
 from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header
-from rss_pipeline.api.auth import session_key
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, session_key
 from rss_pipeline.api.direct import is_passed_on
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.google_reader.call import session_of
@@ -139,7 +138,7 @@ async def _sender(stores: Stores, clock: Clock, scope: Scope) -> str | None:
 
 # An ASGI layer with limits: the address, the size and the time of a body, the requests at work. A body is
 # read whole before anything else is done, so that a slow one holds no place. The limits of a connection (its
-# head, its idle time, the number of connections) are in connections.py.
+# head, its idle time, the number of connections) are in server.py.
 
 BODY_BYTES = 64_000
 BODY_SECONDS = 30.0

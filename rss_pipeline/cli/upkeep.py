@@ -70,7 +70,7 @@ def _purge_in_process(
 
     from rss_pipeline.orchestration.build import build_definitions
     from rss_pipeline.orchestration.instance.home import open_instance
-    from rss_pipeline.orchestration.upkeep.purge_in_process import purge_in_process
+    from rss_pipeline.orchestration.upkeep.purge_job import purge_in_process
 
     with open_instance(settings) as instance:
         definitions = build_definitions(

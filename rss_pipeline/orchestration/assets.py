@@ -10,13 +10,12 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.features import FEATURES
+from rss_pipeline.orchestration import poll_ops as ops
 from rss_pipeline.orchestration.cause_first import run_step
-from rss_pipeline.orchestration.ops import poll as ops
-from rss_pipeline.orchestration.ops.claim import claim
-from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import PARTITIONS_A_RUN, feeds_partitions
+from rss_pipeline.orchestration.poll_ops import SessionResource, claim
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES, REGISTRY
-from rss_pipeline.orchestration.reporting.images import image_metadata
+from rss_pipeline.orchestration.reporting.feeds import image_metadata
 from rss_pipeline.orchestration.ui_labels import GROUP
 from rss_pipeline.pipeline.images import download
 

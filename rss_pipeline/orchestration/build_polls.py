@@ -11,7 +11,7 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.jobs import poll_feeds, refresh_feeds
-from rss_pipeline.orchestration.ops.visits import VISITS_IO_MANAGER
+from rss_pipeline.orchestration.poll_ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.resources import database_resource, object_resource, session_resource
 from rss_pipeline.orchestration.run_config import NOTHING
 from rss_pipeline.pipeline.registry.sync import RegistrySync

@@ -8,10 +8,10 @@ https://docs.dagster.io/guides/build/jobs/op-jobs
 
 import dagster as dg
 
+from rss_pipeline.orchestration import poll_ops as ops
+from rss_pipeline.orchestration import poll_ops as refresh_ops
 from rss_pipeline.orchestration.assets import end_poll, item_images
-from rss_pipeline.orchestration.ops import poll as ops
-from rss_pipeline.orchestration.ops import refresh as refresh_ops
-from rss_pipeline.orchestration.ops.claim import claim
+from rss_pipeline.orchestration.poll_ops import claim
 from rss_pipeline.orchestration.queueing import MINUTES_TAGS
 from rss_pipeline.orchestration.ui_labels import OWNERS
 

@@ -13,7 +13,7 @@ from functools import partial
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
-from rss_pipeline.collector.models.registry import Registry
+from rss_pipeline.collector.models.feed import Registry
 from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import StorageRejected

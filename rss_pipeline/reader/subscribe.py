@@ -1,5 +1,5 @@
-"""Subscribing by an address: a known feed at once, anything else by a request to a run (searches.py); to many
-feeds at once; and to those of feeds.yaml.
+"""Subscribing by an address: a known feed at once, anything else by a request to a run (refresh_run.py); to
+many feeds at once; and to those of feeds.yaml.
 
 A feed of feeds.yaml that users may not subscribe to is as good as unknown: the same requests to the database,
 and the same answer.
@@ -44,7 +44,7 @@ from rss_pipeline.reader.refresh import (
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Database, Result, Row, Statement
-from rss_pipeline.storage.feeds.feeds import stored_urls
+from rss_pipeline.storage.feeds.feed_row import stored_urls
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.refresh.new_addresses import give_turns, hold_until_turn
 from rss_pipeline.storage.refresh.refresh_requests import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
 from rss_pipeline.reader.stores import MAKERS, Stores, open_stores

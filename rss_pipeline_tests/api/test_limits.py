@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from rss_pipeline.api.answers import Answers
 from rss_pipeline.api.app import BODY_BYTES, LARGER_BODIES, Limits
-from rss_pipeline.api.connections import HEAD_BYTES
 from rss_pipeline.api.hosts import OwnHosts, own_hosts
+from rss_pipeline.api.server import HEAD_BYTES
 from rss_pipeline_tests.support.reader import HOST, Reader, Served, reader_settings, served
 from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT, soon
 

@@ -11,7 +11,7 @@ from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import claim_named, wait_for
-from rss_pipeline.pipeline.visits.steps import backup, extract_images, parse, store
+from rss_pipeline.pipeline.visits.session_steps import backup, extract_images, parse, store
 from rss_pipeline.reader.edit import Changes, edit_feeds
 from rss_pipeline.reader.failures import what_to_do
 from rss_pipeline.reader.refresh import (
@@ -26,8 +26,7 @@ from rss_pipeline.reader.refresh import (
     refresh_feed,
     refresh_feeds,
 )
-from rss_pipeline.reader.refresh_run import Requests
-from rss_pipeline.reader.searches import search
+from rss_pipeline.reader.refresh_run import Requests, search
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.objects import ObjectStore

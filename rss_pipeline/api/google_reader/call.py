@@ -11,9 +11,9 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.google_reader.answers import Refused
+from rss_pipeline.api.auth import AsyncCaller
 from rss_pipeline.api.google_reader.forms import Fields
+from rss_pipeline.api.google_reader.responses import Refused
 from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import NoSession

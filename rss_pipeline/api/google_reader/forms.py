@@ -14,7 +14,7 @@ import python_multipart
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, parse_options_header
 
-from rss_pipeline.api.google_reader.answers import Refused, not_understood
+from rss_pipeline.api.google_reader.responses import Refused, not_understood
 
 MAX_FIELDS = 20_000
 """RSS Guard marks 10,000 items in one request."""

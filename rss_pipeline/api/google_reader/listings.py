@@ -18,13 +18,6 @@ from starlette.responses import Response, StreamingResponse
 from rss_pipeline.api.answers import BrokenOff, takes_gzip
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import (
-    IN_THREAD_FROM_BYTES,
-    PRIVATE,
-    Refused,
-    as_json,
-    packed_json,
-)
 from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in, signed_in_by_token
 from rss_pipeline.api.google_reader.parameters import (
     LONG_ID,
@@ -40,6 +33,13 @@ from rss_pipeline.api.google_reader.parameters import (
     long_id,
     read_page,
     read_stream,
+)
+from rss_pipeline.api.google_reader.responses import (
+    IN_THREAD_FROM_BYTES,
+    PRIVATE,
+    Refused,
+    as_json,
+    packed_json,
 )
 from rss_pipeline.api.google_reader.stream_entries import (
     Entry,

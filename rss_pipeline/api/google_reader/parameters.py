@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Literal, get_args
 from urllib.parse import unquote
 
-from rss_pipeline.api.google_reader.answers import Refused, not_understood
 from rss_pipeline.api.google_reader.forms import Fields
+from rss_pipeline.api.google_reader.responses import Refused, not_understood
 from rss_pipeline.reader.item_queries import MAX_INTEGER
 
 StateName = Literal["reading-list", "read", "starred", "unread", "kept-unread", "fresh"]

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import Refused, as_json, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.parameters import (
@@ -23,6 +22,7 @@ from rss_pipeline.api.google_reader.parameters import (
     read_label,
     read_tag,
 )
+from rss_pipeline.api.google_reader.responses import Refused, as_json, not_understood, ok
 from rss_pipeline.api.request_values import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Wishes

@@ -7,7 +7,6 @@ from datetime import timedelta
 from starlette.responses import Response
 
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import Refused, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.parameters import (
     READ,
@@ -26,6 +25,7 @@ from rss_pipeline.api.google_reader.parameters import (
     read_stream,
     read_tag,
 )
+from rss_pipeline.api.google_reader.responses import Refused, not_understood, ok
 from rss_pipeline.api.google_reader.subscription_calls import Feeds, folder_name, read_feeds
 from rss_pipeline.reader import mark
 from rss_pipeline.reader.edit import add_folders

@@ -6,8 +6,7 @@ from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.feed_json import EXAMPLE, Feed, feed_json
 from rss_pipeline.api.problems import ApiError, documented

@@ -12,8 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.answers import gzipped, takes_gzip
-from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, unchanged, version_tag
 from rss_pipeline.api.feed_json import EXAMPLE as FEED
 from rss_pipeline.api.feed_json import NamedFeed, page_of_feed_json

@@ -17,6 +17,7 @@ from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.pacing import Turns
 from rss_pipeline.collector.fetch.shared_answers import Asker, Headers, SharedAnswer, SharedAnswers
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
+from rss_pipeline.collector.http.address_policy import private_hosts
 from rss_pipeline.collector.http.body import Body, save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.cookies import with_cookies
@@ -28,7 +29,6 @@ from rss_pipeline.collector.http.headers import (
     requested_wait,
     seconds_ahead,
 )
-from rss_pipeline.collector.http.private_hosts import private_hosts
 from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url

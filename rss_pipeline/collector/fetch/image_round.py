@@ -21,11 +21,10 @@ from rss_pipeline.collector.fetch.image_visit import (
 from rss_pipeline.collector.fetch.loop_thread import Report, run_round
 from rss_pipeline.collector.fetch.pacing import HostLeases, Pace, Turns
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
-from rss_pipeline.collector.http.address_policy import OwnMachine
+from rss_pipeline.collector.http.address_policy import OwnMachine, PrivateHosts
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.client import Client, FetchPolicy
 from rss_pipeline.collector.http.fetch_error import FetchError
-from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.hold import url_hash

@@ -16,11 +16,11 @@ from typing import Generic, TypeVar
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.image_body import Image, receive_image
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
+from rss_pipeline.collector.http.address_policy import PrivateHosts
 from rss_pipeline.collector.http.client import HttpResponse
 from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import requested_wait
-from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import IMAGE_MESSAGES, status_error, status_name

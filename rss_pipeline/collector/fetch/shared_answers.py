@@ -8,11 +8,11 @@ nothing with a feed that may not reach the server itself. What an answer means f
 from dataclasses import dataclass
 from pathlib import Path
 
+from rss_pipeline.collector.http.address_policy import PrivateHosts
 from rss_pipeline.collector.http.body import Body
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import Head
-from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.redirects import redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl
 

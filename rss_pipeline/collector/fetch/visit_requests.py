@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from rss_pipeline.collector.fetch.pacing import LAPSED, HoldActive, Turn, TurnRefused, Turns
+from rss_pipeline.collector.http.address_policy import PrivateHosts
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.fetch_error import FetchError, NotSent
-from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure

@@ -19,14 +19,13 @@ from typing import Any, Self
 
 import httpcore
 
-from rss_pipeline.collector.http.address_policy import AddressPolicy, OwnMachine
+from rss_pipeline.collector.http.address_policy import AddressPolicy, OwnMachine, PrivateHosts
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.fetch_error import FetchError, NotSent
 from rss_pipeline.collector.http.guarded_transport import Network, Transport, exact_url, guarded_transport
 from rss_pipeline.collector.http.headers import Head, extra_headers
 from rss_pipeline.collector.http.metered_stream import meter_body
 from rss_pipeline.collector.http.network_errors import body_error, request_error
-from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.feed import USUAL_BYTES, Access
 from rss_pipeline.collector.models.network import network_of

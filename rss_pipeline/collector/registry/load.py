@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rss_pipeline.collector.models.feed import Access, FeedSpec
-from rss_pipeline.collector.models.registry import Registry
+from rss_pipeline.collector.models.feed import Access, FeedSpec, Registry
 from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry
 from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.validate import member_place, unknown_key, validated

@@ -64,7 +64,7 @@ def worker(settings: Settings) -> None:
     with open_database(settings) as database, _noted_signals() as signals:
         wait = _waiting(signals)
         # Only here is its driver there for certain.
-        from rss_pipeline.storage.backends.postgres.schemas import check_options
+        from rss_pipeline.storage.backends.postgres.connection import check_options
 
         check_options(own.libpq_url, schema=own.schema)
         # First the clock: a bucket refuses a wrong one as it refuses a wrong key.
@@ -213,7 +213,7 @@ def dagster_tables(settings: Settings) -> None:
     # Where the driver is missing, the check of the database has said it.
     with suppress(ImportError):
         if (fleet := settings.of(FleetSettings)) is not None:
-            from rss_pipeline.storage.backends.postgres.schemas import check_options
+            from rss_pipeline.storage.backends.postgres.connection import check_options
 
             check_options(fleet.libpq_url, schema=fleet.schema)
 

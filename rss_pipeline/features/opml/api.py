@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.google_reader.answers import PRIVATE, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, FeatureCall, signed_in
+from rss_pipeline.api.google_reader.responses import PRIVATE, not_understood, ok
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.request_values import ADDRESS_PATTERN
 from rss_pipeline.api.routing import api_router

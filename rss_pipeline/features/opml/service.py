@@ -34,7 +34,7 @@ from rss_pipeline.reader.subscribe import (
 )
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.feeds.feeds import known_pages, urls_by_id
+from rss_pipeline.storage.feeds.feed_row import known_pages, urls_by_id
 from rss_pipeline.storage.feeds.registered import registry_rows
 from rss_pipeline.storage.feeds.subscribed import add_feeds
 from rss_pipeline.storage.refresh.new_addresses import (

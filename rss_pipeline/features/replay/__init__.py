@@ -7,7 +7,6 @@ restore.py      a lost database rebuilt, users included
 restore_sql.py  its statements
 model.py        a backup that is read again, and its outcome
 dagster.py      the jobs `replay_backups` and `replay_all`
-backfill.py     the backfill that `replay --all --queue` requests
 cli.py          the commands `replay` and `restore`
 """
 

@@ -19,7 +19,7 @@ from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.feeds import feed_ids
+from rss_pipeline.storage.feeds.feed_row import feed_ids
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -115,7 +115,7 @@ def replay(
 
 
 def _queue(settings: Settings, *, dry_run: bool, repair: bool, as_json: bool) -> None:
-    from rss_pipeline.features.replay.backfill import start_replay_of_all
+    from rss_pipeline.features.replay.dagster import start_replay_of_all
     from rss_pipeline.features.replay.service import parts
     from rss_pipeline.orchestration.instance.home import open_instance
 

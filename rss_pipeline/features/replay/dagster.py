@@ -4,6 +4,7 @@ The value between two ops is the list of backups.
 https://docs.dagster.io/guides/build/ops
 """
 
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,19 +13,32 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.batched import batched
+from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.replay import service as replay
 from rss_pipeline.features.replay import steps
 from rss_pipeline.features.replay.model import FINDINGS_KEPT, BackupVisits
-from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem
+from rss_pipeline.features.replay.service import FeedReplay, Part, ReplayProblem
 from rss_pipeline.orchestration.cause_first import run_step
+from rss_pipeline.orchestration.dagster_private import (
+    BulkActionsFilter,
+    BulkActionStatus,
+    InstigatorState,
+    InstigatorType,
+    PartitionBackfill,
+    RemotePartitionSetOrigin,
+    RemoteRepositoryOrigin,
+    SensorInstigatorData,
+    make_new_backfill_id,
+    partition_set_snap_name_for_job_name,
+)
 from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.ops.visits import SessionResource, visits_in, visits_out
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.parts import Building, DagsterParts
+from rss_pipeline.orchestration.poll_ops import SessionResource, visits_in, visits_out
 from rss_pipeline.orchestration.queueing import REPLAY_TAG
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
-from rss_pipeline.orchestration.run_config import plain
+from rss_pipeline.orchestration.run_config import QUIET, plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.storage.database import Database
@@ -302,3 +316,57 @@ class PartReplay:
         if self.problems:
             found["backups_without_items"] = problems_table(self.problems)
         return found
+
+
+# A backfill of the job `replay_all`, as the UI's button starts it, but with a config for its runs.
+#
+# Dagster's daemon makes the runs, and continues where it was interrupted. What a run does is dagster.py's.
+# https://docs.dagster.io/guides/build/partitions-and-backfills/backfilling-data
+
+_SENSOR = "poll_feeds_when_due"
+_UNENDED = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING]
+
+
+def start_replay_of_all(
+    instance: dg.DagsterInstance, parts: list[Part], *, dry_run: bool, repair: bool
+) -> str:
+    """Request the backfill, and return its id. Its runs begin when `rss-pipeline up` is running.
+
+    Raises:
+        RssPipelineError: another one has not ended, or `rss-pipeline up` never ran with this instance.
+    """
+    name = partition_set_snap_name_for_job_name(REPLAY_ALL)
+    for found in instance.get_backfills(BulkActionsFilter(statuses=_UNENDED)):
+        if found.partition_set_name == name:
+            raise RssPipelineError(f"a replay of all feeds has not ended: backfill {found.backfill_id}")
+    backfill = PartitionBackfill(
+        backfill_id=make_new_backfill_id(),
+        status=BulkActionStatus.REQUESTED,
+        from_failure=False,
+        tags={},
+        backfill_timestamp=time.time(),
+        run_config={**QUIET, "ops": {"replay_part": {"config": {"dry_run": dry_run, "repair": repair}}}},
+        partition_set_origin=RemotePartitionSetOrigin(
+            repository_origin=_repository(instance), partition_set_name=name
+        ),
+        partition_names=[str(part) for part in parts],
+    )
+    instance.add_backfill(backfill)
+    return backfill.backfill_id
+
+
+def _repository(instance: dg.DagsterInstance) -> RemoteRepositoryOrigin:
+    """Our definitions as the daemon has them: a project on top of this one names them as it likes."""
+    states = [
+        state
+        for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+        if state.name == _SENSOR and isinstance(state.instigator_data, SensorInstigatorData)
+    ]
+    if not states:
+        raise RssPipelineError("start `rss-pipeline up` first: its daemon makes the runs")
+    return max(states, key=_last_tick).origin.repository_origin
+
+
+def _last_tick(state: InstigatorState) -> float:
+    assert isinstance(state.instigator_data, SensorInstigatorData)
+    return state.instigator_data.last_tick_timestamp or 0.0

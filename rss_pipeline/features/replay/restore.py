@@ -37,9 +37,9 @@ from rss_pipeline.storage.backups.user_states import (
     load_state,
     parts_of,
 )
-from rss_pipeline.storage.feeds.feeds import feed_ids
+from rss_pipeline.storage.feeds.feed_row import feed_ids
 from rss_pipeline.storage.feeds.subscribed import NewFeed
-from rss_pipeline.storage.images.image_keys import TASK_METADATA, stored_pixels
+from rss_pipeline.storage.images.places import TASK_METADATA, stored_pixels
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 

@@ -34,7 +34,7 @@ from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.identify import Planned
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.feeds import feed_ids, feeds_by_id
+from rss_pipeline.storage.feeds.feed_row import feed_ids, feeds_by_id
 from rss_pipeline.storage.items import tombstones
 from rss_pipeline.storage.objects import ObjectStore
 

@@ -39,7 +39,7 @@ from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_i
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents, rejected
 from rss_pipeline.storage.database import Database, item_bytes
-from rss_pipeline.storage.feeds.feeds import forget_failed_document
+from rss_pipeline.storage.feeds.feed_row import forget_failed_document
 from rss_pipeline.storage.images import image_tasks as tasks
 from rss_pipeline.storage.images.image_tasks import MovedImage
 from rss_pipeline.storage.items.identities import add_aliases

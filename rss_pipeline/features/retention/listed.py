@@ -23,7 +23,7 @@ from rss_pipeline.progress import NoProgress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.backups import newest_same_backup
 from rss_pipeline.storage.database import Database, item_bytes
-from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.feeds.feed_row import feeds_by_id
 from rss_pipeline.storage.objects import ObjectStore
 
 

@@ -13,8 +13,7 @@ from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.item_json import EXAMPLE, ItemHead, head_json
 from rss_pipeline.api.problems import ApiError, documented

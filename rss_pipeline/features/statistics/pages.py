@@ -17,8 +17,7 @@ from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.routers.answered import no_feed

@@ -20,7 +20,6 @@ from rss_pipeline.features.streams.states import Known, StreamChange, stream_cha
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.dagster_private import DATA_VERSION_TAG
 from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import (
     KEYS_AT_ONCE,
     PARTITIONS_A_RUN,
@@ -30,6 +29,7 @@ from rss_pipeline.orchestration.partitions import (
     streams_partitions,
 )
 from rss_pipeline.orchestration.parts import AFTER_FEED_ITEMS, Building, DagsterParts
+from rss_pipeline.orchestration.poll_ops import SessionResource
 from rss_pipeline.orchestration.registry_partitions import remove_others
 from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS, version_tags
 from rss_pipeline.orchestration.ui_labels import GROUP

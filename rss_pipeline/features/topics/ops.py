@@ -15,10 +15,10 @@ from rss_pipeline.features.streams.dagster import judge_changed
 from rss_pipeline.features.topics.sql import due, keys, mark_topics_stale
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import TOPICS as TOPICS_KEYS
 from rss_pipeline.orchestration.partitions import add_keys, missing_keys
 from rss_pipeline.orchestration.parts import PUBLISHED
+from rss_pipeline.orchestration.poll_ops import SessionResource
 from rss_pipeline.orchestration.queueing import MINUTES_TAGS
 from rss_pipeline.orchestration.registry_partitions import remove_others
 from rss_pipeline.orchestration.reporting.asset_keys import TOPICS, place, version_tags

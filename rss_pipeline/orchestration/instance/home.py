@@ -134,7 +134,7 @@ def _make_schema(settings: Settings) -> None:
     if (elsewhere := settings.runs_elsewhere) is None:
         return
     # Only there is its driver for certain.
-    from rss_pipeline.storage.backends.postgres.schemas import check_options
+    from rss_pipeline.storage.backends.postgres.connection import check_options
 
     schema = elsewhere.schema
     if schema is not None:

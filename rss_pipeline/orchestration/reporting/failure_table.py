@@ -1,7 +1,7 @@
 """A table of failures with links to the feed's page in the UI and to the requested URL.
 
 In Markdown, because a cell of Dagster's own tables shows a link as text. The failures themselves come from
-feeds.py, images.py and ops/poll.py.
+feeds.py and poll_ops.py.
 """
 
 import re

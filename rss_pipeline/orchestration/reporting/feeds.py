@@ -6,7 +6,7 @@ before its report, the change stays counted in the database, and the next report
 
 import re
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,8 +17,9 @@ from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, FailureHi
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import CutOff, NotBegun, NotModified
 from rss_pipeline.orchestration.instance.record_events import AssetEvent
-from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, place
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES, place
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
+from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.summary import FailureRow, failed_visit
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
@@ -30,6 +31,7 @@ from rss_pipeline.storage.feeds.visit_facts import (
     facts_of_document,
     known_facts,
 )
+from rss_pipeline.storage.images.image_closings import ImageTotals, image_totals, pending_images
 
 FAILED_OURS = "failed_ours"
 """Metadata of a run's failure: the number of feeds that failed because of us, not of their publishers."""
@@ -313,3 +315,53 @@ def _is_owed(before: FailureHistory, failure: Failure, now: datetime) -> bool:
     # other visit would get an event at each of them.
     is_hidden = before.since is not None and reported_at < before.since
     return is_hidden and before.in_a_row + 1 >= NOT_ANSWERING_FAILURES
+
+
+# The metadata of a download run: its own figures, and the totals of the image archive.
+#
+# To count every task, every row is read, which D1 charges for. So tasks are counted once a day; in between,
+# the totals of the last materialization plus the figures of the run are used.
+
+COUNTED_EVERY = timedelta(days=1)
+
+
+def image_metadata(run: RunContext, instance: dg.DagsterInstance, done: Downloads) -> dict[str, Any]:
+    """Numbers that plot: for the run `archived` (of these `adopted`), `archived_bytes`, `failed_attempts` and
+    `given_up`; in total `pending`, `success`, `failed` and `bytes`."""
+    totals, counted_at = _totals(run, instance, done)
+    metadata: dict[str, Any] = {
+        "archived": done.archived,
+        "adopted": done.adopted,
+        "archived_bytes": done.bytes,
+        "failed_attempts": done.failed_attempts,
+        "given_up": done.failed,
+        **asdict(totals),
+        "counted_at": dg.MetadataValue.timestamp(counted_at),
+    }
+    if done.failures:
+        metadata["failures"] = failure_table(
+            [
+                FailureRow(feed_id=feed_id, url=url, kind=kind, message=message)
+                for feed_id, url, kind, message in done.failures
+            ]
+        )
+    return metadata
+
+
+def _totals(run: RunContext, instance: dg.DagsterInstance, done: Downloads) -> tuple[ImageTotals, datetime]:
+    now = run.clock().astimezone(UTC)
+    event = instance.get_latest_materialization_event(ITEM_IMAGES)
+    known = (
+        {} if event is None or event.asset_materialization is None else event.asset_materialization.metadata
+    )
+    before: dict[str, Any] = {name: value.value for name, value in known.items()}
+    counted = before.get("counted_at")
+    if isinstance(counted, float) and now - datetime.fromtimestamp(counted, UTC) < COUNTED_EVERY:
+        totals = ImageTotals(
+            pending=pending_images(run.database),
+            success=int(before["success"]) + done.archived,
+            failed=int(before["failed"]) + done.failed,
+            bytes=int(before["bytes"]) + done.bytes,
+        )
+        return totals, datetime.fromtimestamp(counted, UTC)
+    return image_totals(run.database), now

@@ -13,13 +13,14 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.orchestration.cause_first import run_step
+from rss_pipeline.orchestration.instance.dead_runs import run_tags
 from rss_pipeline.orchestration.instance.purged import Freed, Purged
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.instance.run_history import History, Newest, size_of
 from rss_pipeline.orchestration.instance.tick_history import TickHistory
-from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import STREAMS
 from rss_pipeline.orchestration.partitions import TOPICS as TOPICS_KEYS
+from rss_pipeline.orchestration.poll_ops import SessionResource
 from rss_pipeline.orchestration.reporting.asset_keys import (
     FEED_ITEMS,
     ITEM_IMAGES,
@@ -27,9 +28,8 @@ from rss_pipeline.orchestration.reporting.asset_keys import (
     STREAM_ITEMS,
     TOPICS,
 )
-from rss_pipeline.orchestration.reporting.feeds import Events, heartbeats
-from rss_pipeline.orchestration.reporting.images import image_metadata
-from rss_pipeline.orchestration.run_config import plain
+from rss_pipeline.orchestration.reporting.feeds import Events, heartbeats, image_metadata
+from rss_pipeline.orchestration.run_config import QUIET, plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.session.run_context import RunContext
@@ -263,3 +263,35 @@ class _Purging:
     def _remove(self, ids: Sequence[str]) -> None:
         if ids:
             self.purged.add(self.history.sizes(ids) if self.purged.dry_run else self.history.remove(ids))
+
+
+# A purge in this process: the daemon's job, recorded in the same instance.
+#
+# The job is in purge_job.py, the printed output in cli/output/.
+
+
+def purge_in_process(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, *, days: float | None, dry_run: bool
+) -> dict[str, int | bool]:
+    """Run the purge; return its numbers by name.
+
+    Raises:
+        InfrastructureError: the database cannot work now.
+    """
+    config = {"dry_run": dry_run, **({} if days is None else {"days": days})}
+    job = definitions.resolve_job_def(PURGE_HISTORY)
+    try:
+        result = job.execute_in_process(
+            run_config={
+                "ops": {"purge": {"config": config}},
+                **QUIET,
+            },
+            instance=instance,
+            tags=run_tags(),
+        )
+    except (dg.Failure, dg.DagsterResourceFunctionError) as error:
+        # Ours is the cause of Dagster's: cause_first.py.
+        raise (error.__cause__ or error) from None
+    [output] = [each for each in result.all_node_events if each.is_successful_output]
+    found = output.step_output_data.metadata
+    return {name: value.value for name, value in found.items()}  # type: ignore[misc]

@@ -17,7 +17,7 @@ from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.registry.write_entries import registered, write_feeds
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import Accesses, claim_named
-from rss_pipeline.pipeline.visits.steps import STEPS, close
+from rss_pipeline.pipeline.visits.session_steps import STEPS, close
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.feeds.registered import registry_rows
 from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement

@@ -15,8 +15,8 @@ from typing import Literal
 from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.image_round import fetch_images
 from rss_pipeline.collector.fetch.image_visit import ImageOutcome, ImageRequest, KeptImage, LedTo, Referers
+from rss_pipeline.collector.http.address_policy import PrivateHosts, private_hosts
 from rss_pipeline.collector.http.fetch_error import FetchError
-from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import whole_second
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure, FailureKind
@@ -43,14 +43,14 @@ from rss_pipeline.storage.images.image_claims import (
     last_answer,
 )
 from rss_pipeline.storage.images.image_closings import MAX_ATTEMPTS, Archived, Asked, Attempted, ImageRelease
-from rss_pipeline.storage.images.image_keys import (
+from rss_pipeline.storage.images.image_tasks import BETWEEN_ATTEMPTS
+from rss_pipeline.storage.images.places import (
     ImagePlace,
     StoredImage,
     put_image,
     stored_image,
     stored_pixels,
 )
-from rss_pipeline.storage.images.image_tasks import BETWEEN_ATTEMPTS
 from rss_pipeline.storage.objects import public_url
 
 logger = logging.getLogger(__name__)

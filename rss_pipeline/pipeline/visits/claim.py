@@ -21,12 +21,12 @@ from rss_pipeline.collector.schedule.next_visit import (
     next_after_unreadable_registry,
 )
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.visits.steps import STEPS, close, request, run_through
+from rss_pipeline.pipeline.visits.session_steps import STEPS, close, request, run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER, Due, Named, Wanted
-from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.feeds.feed_row import feeds_by_id
 
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,8 @@ from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds, leases
+from rss_pipeline.storage.feeds import feed_row as feeds
+from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.installation import FAR, FarDate, note_far_dates
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
-from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.feeds.feed_row import feeds_by_id
 
 logger = logging.getLogger(__name__)
 

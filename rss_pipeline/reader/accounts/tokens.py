@@ -1,7 +1,7 @@
 """The tokens by which a client names a session: a JWT for half an hour, or an opaque one as long as it lives.
 
-Both only name a session; whether it is alive is read from the store in every request (callers.py). The key
-that signs is made once.
+Both only name a session; whether it is alive is read from the store in every request
+(reader/accounts/callers.py). The key that signs is made once.
 """
 
 import errno

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import FeedSpec
-from rss_pipeline.collector.models.registry import EXAMPLE_URLS
+from rss_pipeline.collector.models.feed import EXAMPLE_URLS, FeedSpec
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.features import FEED_KEYS

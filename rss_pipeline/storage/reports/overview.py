@@ -11,7 +11,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import UNREACHED_KINDS
 from rss_pipeline.storage.database import Database, Row, one
-from rss_pipeline.storage.feeds.feeds import any_answered
+from rss_pipeline.storage.feeds.feed_row import any_answered
 from rss_pipeline.storage.feeds.predicates import (
     ANSWERED_BY,
     DISABLED,

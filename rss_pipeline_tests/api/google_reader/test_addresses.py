@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.api.google_reader.addresses import addresses_of, call_of
+from rss_pipeline.api.google_reader.routes import addresses_of, call_of
 
 LOGIN = "accounts/ClientLogin"
 LIST = "reader/api/0/subscription/list"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import MAX_FIELDS, Fields, form_fields, query_fields
+from rss_pipeline.api.google_reader.responses import Refused
 
 
 def read_fields(query: bytes, content_type: str | None, body: bytes) -> Fields:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import query_fields
 from rss_pipeline.api.google_reader.parameters import (
     COMMIT_MICROSECONDS,
@@ -30,6 +29,7 @@ from rss_pipeline.api.google_reader.parameters import (
     read_stream,
     read_tag,
 )
+from rss_pipeline.api.google_reader.responses import Refused
 from rss_pipeline.storage.database import MAX_INTEGER
 
 

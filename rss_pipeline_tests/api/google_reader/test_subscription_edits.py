@@ -2,9 +2,9 @@
 
 import pytest
 
-from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import query_fields
 from rss_pipeline.api.google_reader.parameters import FeedAddress, FeedStream
+from rss_pipeline.api.google_reader.responses import Refused
 from rss_pipeline.api.google_reader.subscription_calls import (
     FeedEdit,
     SubscriptionEdit,

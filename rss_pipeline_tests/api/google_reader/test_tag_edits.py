@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.api.google_reader.answers import Refused
+from rss_pipeline.api.google_reader.responses import Refused
 from rss_pipeline.api.google_reader.tag_edits import TagEdit, read_edit
 
 STATE = "user/-/state/com.google/"

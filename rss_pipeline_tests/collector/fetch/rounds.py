@@ -12,8 +12,8 @@ from typing import Any
 
 from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.fetch.pacing import Pace
+from rss_pipeline.collector.http.address_policy import PrivateHosts
 from rss_pipeline.collector.http.client import FetchPolicy
-from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import FetchOutcome
 from rss_pipeline_tests.support.feeds import make_feed

@@ -20,8 +20,8 @@ import pytest
 
 from rss_pipeline.collector.fetch.image_round import fetch_images, image_policy
 from rss_pipeline.collector.fetch.image_visit import ImageOutcome, ImageRequest, KeptImage
+from rss_pipeline.collector.http.address_policy import PrivateHosts, private_hosts
 from rss_pipeline.collector.http.guarded_transport import MAX_ADDRESSES, Network
-from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome
 from rss_pipeline_tests.collector.fetch.rounds import RSS, InstantPace, feed, fetch, now

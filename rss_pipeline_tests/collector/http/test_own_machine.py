@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.fetch.image_visit import KeptImage
-from rss_pipeline.collector.http.address_policy import OwnMachine, OwnServer
+from rss_pipeline.collector.http.address_policy import OwnMachine, OwnServer, PrivateHosts, private_hosts
 from rss_pipeline.collector.http.addresses import Interfaces
-from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline_tests.collector.fetch.rounds import RSS, feed, fetch

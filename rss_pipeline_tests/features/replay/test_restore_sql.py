@@ -2,7 +2,7 @@
 
 from rss_pipeline.features.replay.restore_sql import FeedState, restore_state
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import feed_row as feeds
 from rss_pipeline_tests.storage.values import NOW, change, feed_row, register, spec
 
 

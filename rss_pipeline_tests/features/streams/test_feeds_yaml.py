@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.models.registry import Registry
+from rss_pipeline.collector.models.feed import Registry
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.features.streams.model import (

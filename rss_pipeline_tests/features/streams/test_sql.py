@@ -10,7 +10,8 @@ from rss_pipeline.features.streams import sql as streams
 from rss_pipeline.features.streams.model import FieldSelector, StreamSpec, streams_of
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import MAX_REQUEST_BYTES, Database, as_json, as_request
-from rss_pipeline.storage.feeds import feeds, registered
+from rss_pipeline.storage.feeds import feed_row as feeds
+from rss_pipeline.storage.feeds import registered
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted
 from rss_pipeline_tests.features.streams.stream_documents import (

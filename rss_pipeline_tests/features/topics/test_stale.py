@@ -9,7 +9,7 @@ from rss_pipeline.features.topics import sql
 from rss_pipeline.features.topics.model import TopicSpec
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import feed_row as feeds
 from rss_pipeline.storage.feeds.closing_parts import mark_header
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline_tests.storage.values import (

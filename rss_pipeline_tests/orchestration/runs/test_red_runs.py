@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.orchestration.upkeep.purge_in_process import purge_in_process
+from rss_pipeline.orchestration.upkeep.purge_job import purge_in_process
 from rss_pipeline_tests.pipeline.visits.faults.test_faults import Fault, statement, trap
 from rss_pipeline_tests.pipeline.visits.faults.test_our_outage import feeds_that_answered
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.pipeline.read.feed_notes import feed_notes
-from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.feeds.feed_row import feeds_by_id
 from rss_pipeline.storage.reports.overview import feed_health
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -10,8 +10,8 @@ import pytest
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
+from rss_pipeline.storage.backends.postgres.connection import check_options
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
-from rss_pipeline.storage.backends.postgres.schemas import check_options
 from rss_pipeline.storage.feeds import claims, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline_tests.support.services.pooler import TransactionPooler

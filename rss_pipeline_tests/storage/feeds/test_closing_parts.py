@@ -13,7 +13,8 @@ from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import IfGap, NotModified
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
+from rss_pipeline.storage.feeds import closings, feed_changes, leases
+from rss_pipeline.storage.feeds import feed_row as feeds
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
 from rss_pipeline.storage.feeds.closings import add_warning
 from rss_pipeline.storage.reports.overview import feed_health, overview

@@ -12,7 +12,8 @@ from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import closings, feeds
+from rss_pipeline.storage.feeds import closings
+from rss_pipeline.storage.feeds import feed_row as feeds
 from rss_pipeline_tests.storage.feeds.closed_visits import ASKED, ENDINGS
 from rss_pipeline_tests.storage.values import (
     DAY,

@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
+from rss_pipeline.collector.models.feed import EXAMPLE_URLS, Access, FeedSpec, NextVisit
 from rss_pipeline.collector.models.hold import HostHold
 from rss_pipeline.collector.models.item import PublisherHints
-from rss_pipeline.collector.models.registry import EXAMPLE_URLS
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError, StorageRejected
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
-from rss_pipeline.storage.feeds import feeds, forget
+from rss_pipeline.storage.feeds import feed_row as feeds
+from rss_pipeline.storage.feeds import forget
 from rss_pipeline.storage.feeds.registered import RegistryChanges, registry_changes, registry_rows
 from rss_pipeline.storage.feeds.stored_holds import keep_holds
 from rss_pipeline.storage.reports.overview import feed_health, find_feeds, overview

@@ -11,7 +11,8 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NextVisit
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import due, feeds, leases
+from rss_pipeline.storage.feeds import due, leases
+from rss_pipeline.storage.feeds import feed_row as feeds
 from rss_pipeline.storage.feeds.claimable import Due, Named
 from rss_pipeline.storage.feeds.claims import company_of_suspects
 from rss_pipeline.storage.feeds.leases import Release

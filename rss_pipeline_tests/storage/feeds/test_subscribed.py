@@ -12,7 +12,8 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds, forget, registered
+from rss_pipeline.storage.feeds import feed_row as feeds
+from rss_pipeline.storage.feeds import forget, registered
 from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds, shown_url
 from rss_pipeline.storage.reports.overview import feed_health, overview

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn, confirm_password
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn, confirm_password
 from rss_pipeline.api.hosts import is_https, places
 from rss_pipeline.api.pages.forms import form_fields, sentence
 from rss_pipeline.api.pages.frame import read_frame

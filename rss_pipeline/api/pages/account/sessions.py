@@ -3,8 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn, device_cookie, note_refusal
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn, device_cookie, note_refusal
 from rss_pipeline.api.hosts import client_address
 from rss_pipeline.api.pages.forms import form_fields, sentence
 from rss_pipeline.api.pages.frame import read_frame

@@ -12,8 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.asgi import Scope, header
-from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.hosts import EVERY_ADDRESS, is_https
 from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, task_url, with_query
 from rss_pipeline.api.pages.forms import form_fields

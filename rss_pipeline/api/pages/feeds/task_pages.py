@@ -8,8 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.pages.addresses import edit_url, task_url, with_query
 from rss_pipeline.api.pages.feeds.feed_edit import INTERVALS, FormMistake, read_wishes
 from rss_pipeline.api.pages.forms import form_fields

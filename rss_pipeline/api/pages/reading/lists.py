@@ -13,8 +13,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.pages.addresses import HOME, feed_url
 from rss_pipeline.api.pages.frame import Frame, items_of_all, read_frame
 from rss_pipeline.api.pages.reading.views import Order, Show, View, view_at

@@ -88,6 +88,6 @@ class PostgresBackend(DatabaseBackend):
         return int(row["connections"])
 
     def make_schema(self, name: str) -> None:
-        from rss_pipeline.storage.backends.postgres.schemas import make_schema
+        from rss_pipeline.storage.backends.postgres.connection import make_schema
 
         make_schema(self.url, name, where=self.place)
