@@ -105,7 +105,7 @@ def commands() -> dict[str, str]:
 
 
 def queries() -> list[str]:
-    """Every command of sqlite3, which has its lines in a block of its own or stands in the text."""
+    """Every command of sqlite3, which has its lines in a block of its own or is in the text."""
     found = []
     for page in PAGES:
         for language, text in parts(page):
@@ -138,7 +138,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def home(collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, as the environment and the folder one stands in."""
+    """A copy of it, as the environment and the folder one is in."""
     home = tmp_path / "home"
     shutil.copytree(collected, home)
     values = {
@@ -155,7 +155,7 @@ def home(collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def filled(line: str) -> list[str]:
-    """The arguments, with what stands for something replaced by what is there."""
+    """The arguments, with each placeholder replaced by what is there."""
     line = re.sub(r"<item id>|\bITEM\b|\bID\b", item_id("lwn", "a"), line)
     line = re.sub(r"\[?FEED(\.\.\.)?\]?", "lwn", line)
     line = re.sub(r"\bNAME\b", "ada", line).partition(" < ")[0]
@@ -222,7 +222,7 @@ def _is_tree(block: str) -> bool:
 
 @pytest.fixture
 def beside_var(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One stands in a folder in which that home is `var`."""
+    """The current folder is one in which that home is `var`."""
     (tmp_path / "var").symlink_to(home)
     monkeypatch.chdir(tmp_path)
 

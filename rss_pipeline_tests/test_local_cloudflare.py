@@ -142,7 +142,7 @@ def test_a_body_over_the_cap_is_refused_also_without_a_length(bare_cloudflare: C
             yield b" " * 100_000
 
     def refused() -> tuple[int, str] | None:
-        # The server reads no more of it, so that the client may be told of a reset before the answer.
+        # The server reads no more of it, so that the client may learn of a reset before the answer.
         with contextlib.suppress(httpx.ReadError, httpx.WriteError), bare_cloudflare.client() as client:
             return refusal(client.post("/query", content=pieces()))
         return None

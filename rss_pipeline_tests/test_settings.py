@@ -1,4 +1,4 @@
-"""The environment: every variable arrives, every mistake is told at once, no secret is shown."""
+"""The environment: every variable arrives, every mistake is reported at once, no secret is shown."""
 
 import itertools
 import re

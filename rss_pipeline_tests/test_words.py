@@ -73,6 +73,16 @@ def test_every_module_that_a_docstring_or_comment_names_exists() -> None:
     ] == []
 
 
+def test_tests_have_the_field_s_words_in_docstrings_and_comments() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {found[0]}"
+        for path in sorted((ROOT / "rss_pipeline_tests").rglob("*.py"))
+        if HOME_MADE.search(path.read_text("utf-8"))
+        for line, text in texts(path)
+        if (found := HOME_MADE.search(text))
+    ] == []
+
+
 def test_a_page_names_every_command() -> None:
     page = (ROOT / "docs" / "commands.md").read_text("utf-8")
     commands = main.list_commands(click.Context(main))

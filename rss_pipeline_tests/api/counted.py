@@ -1,4 +1,4 @@
-"""A database that counts what it is asked, or fails when a test wants it, around a real one."""
+"""A database that counts its statements, or fails when a test wants it, around a real one."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ class Failing(Counted):
 
 
 def failing(reader: Reader) -> tuple[Reader, Failing]:
-    """A reader on the same stores whose database can fail."""
+    """A reader on the same stores, with a database that can fail."""
     database = Failing(reader.database)
     return Reader(replace(reader.stores, database=database), reader.loop), database
 

@@ -1,5 +1,5 @@
 """Bodies that no client means, at the addresses that take the most, sent to a real server: each is refused
-with the reason, changes nothing, and keeps nobody else waiting."""
+with the reason, changes nothing, and keeps no one else waiting."""
 
 import json
 import threading

@@ -38,7 +38,7 @@ def test_who_may_change_the_address_of_a_feed_and_to_which(reader: Reader) -> No
         return f"{answer.status_code} {answer.json()['detail']} {answer.json()['what_to_do']}"
 
     assert refused(bob).startswith("404")
-    # A feed of feeds.yaml: its owner learns what to write there, and nobody else of the file.
+    # A feed of feeds.yaml: its owner learns what to write there, and no one else of the file.
     subscribe(reader.database, bob.id, "a")
     assert "`id: a`" in refused(owner)
     assert "feeds.yaml" not in refused(bob)
@@ -57,7 +57,7 @@ def test_who_may_change_the_address_of_a_feed_and_to_which(reader: Reader) -> No
     assert edit(client, "a", url=OLD, title="Mine").headers["location"] == "/feeds/a"
     wrong = edit(client, "a", url="https://b.example/b")
     assert (wrong.status_code, 'value="https://b.example/b"' in wrong.text) == (422, True)
-    # A feed that nobody uses any more does not keep its address.
+    # A feed that no one uses any more does not keep its address.
     brought(reader, id="b")
     owner.client.delete("/api/feeds/b")
     moved = edit(client, "a", url="https://b.example/b")
@@ -91,7 +91,7 @@ def test_each_change_of_an_address_takes_a_turn_among_sixty_an_hour(reader: Read
     assert (waits["url"], waits["next_visit"]["at"]) == ("https://new.example/3", hour)
     [held] = reader.database.query(hold).rows
     assert held["hold_until"] == hour
-    # The owner waits for nobody's turn.
+    # The owner waits for no one's turn.
     owner = reader.signed_in(reader.database.query("SELECT id FROM users WHERE name = 'ann'").rows[0]["id"])
     assert owner.client.post("/api/feeds", json={"url": "https://new.example/3"}).json()["feed_id"] == "a"
     assert reader.database.query(hold).rows == []

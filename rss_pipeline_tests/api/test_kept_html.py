@@ -1,4 +1,4 @@
-"""Answers with HTML that is kept: to the byte those of an item whose HTML is made when it is read."""
+"""Answers with HTML that is kept: to the byte those of an item with HTML that is made when it is read."""
 
 from pathlib import Path
 

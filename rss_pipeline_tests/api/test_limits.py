@@ -1,4 +1,4 @@
-"""Input of a stranger is refused within its limit, by a real server, and slows nobody else."""
+"""Input of a stranger is refused within its limit, by a real server, and slows no one else."""
 
 import asyncio
 import json

@@ -113,7 +113,8 @@ def test_newsboat_marks_a_feed_read_but_not_what_came_since(desk: Desk) -> None:
 def _open_feed_a(terminal: newsboat.Terminal) -> None:
     """The list of feeds is loaded, then the first feed's list of items is opened."""
     terminal.shows("A feed")
-    # No lists of feedhq.org, which newsboat requests with the reader's token unless it is told not to.
+    # No lists of feedhq.org, which newsboat requests with the reader's token unless its configuration says
+    # no.
     terminal.shows("2 total")
     terminal.keys("R")
     terminal.shows("(3/3)")

@@ -1,4 +1,4 @@
-"""Nobody reads or changes what is another's: every address of the API, two users, and ids of all kinds.
+"""No one reads or changes what is another's: every address of the API, two users, and ids of all kinds.
 
 The table has every operation of the OpenAPI document, so that none is added without a line here.
 """

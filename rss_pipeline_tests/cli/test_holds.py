@@ -38,7 +38,7 @@ def test_polling_by_hand_says_of_each_feed_on_hold_until_when(
     assert all_.exit_code == 0, "a hold ends by itself"
     assert "1 feeds visited: 1 with a new document" in all_.stdout
     for id in ("first", "led"):
-        # The two are told in the same second or the next.
+        # The two are printed in the same second or the next.
         assert f"{id} was not visited: {B} is on hold until {until[:14]}" in all_.stderr
     named = invoke("poll", "led", "--json")
     assert named.exit_code == 1

@@ -368,7 +368,7 @@ def test_reading_commands_need_no_right_to_write(
         ["export"],
     )
     for command in commands:
-        # Python loads modules late, and nobody may not be able to.
+        # Python loads modules late, and the user of this test may not be able to.
         CliRunner().invoke(main, command)
     if not is_open:
         pipeline.close()

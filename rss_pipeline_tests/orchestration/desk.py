@@ -84,6 +84,6 @@ class Desk:
 
 @contextmanager
 def browser(up: Up, server: FeedServer) -> Iterator[Desk]:
-    """A page on the UI of this `up`, that may ask nobody else."""
+    """A page on the UI of this `up`, that may request nothing elsewhere."""
     with chromium() as started_browser, watched(started_browser, with_cache=True) as found:
         yield Desk(up, server, found.page(), found.elsewhere, found.errors)

@@ -1,4 +1,4 @@
-"""The event of a feed tells where it is requested, where it redirects to, and what was probably missed."""
+"""The event of a feed says where it is requested, where it redirects to, and what was probably missed."""
 
 from typing import Any
 

@@ -180,7 +180,7 @@ def test_a_poll_of_all_goes_on_until_all_were_visited_once(
 def test_a_poll_of_all_that_can_visit_no_more_does_not_start_again_and_again(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
-    """A feed whose password is unknown, for feeds.yaml is broken, is left over by every run."""
+    """A feed with an unknown password, because feeds.yaml is broken, is left over by every run."""
     seven(pipeline, server)
     url = server.route("127.0.0.9", "/feed", Answer(body=rss("s")))
     pipeline.register(url, "secret", headers={"X-Token": "t"})
@@ -249,7 +249,7 @@ def test_an_instant_without_a_zone_is_utc_and_one_that_is_none_is_a_sentence(
 
 
 class FullStore:
-    """An ObjectStore that is found full before anybody is asked."""
+    """An ObjectStore that is found full before any request."""
 
     def probe(self) -> None:
         raise ObjectStoreUnavailable("object folder: [Errno 28] No space left on device; make room")

@@ -85,7 +85,7 @@ def echoes(server: FeedServer) -> dict[str, tuple[str, Answer]]:
 
 
 def with_policy(pipeline: DagsterPipeline, **policy: Any) -> Mapping[str, Any]:
-    """Resources with which a run asks under another policy."""
+    """Resources with which a run requests under another policy."""
 
     def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
         assert context.run is not None
@@ -160,7 +160,7 @@ def test_whatever_a_server_does_with_them_no_secret_is_written_or_said(
     said = [caplog.text, *_commands(tmp_path, monkeypatch)]
     assert [secret for text in said for secret in SECRETS if secret in text.lower().encode()] == []
     assert len(list((tmp_path / "objects").rglob("*.xml"))) >= len({"good", "secure", "in-validators"})
-    # A document is kept as it was served, also one that repeats what it was asked with.
+    # A document is kept as it was served, also one that repeats what was sent with its request.
     echoed = [key for id in ("in-a-title", "in-a-document") for key in pipeline.backups(id)]
     assert leaks(tmp_path, SECRETS) == {f"objects/{key}" for key in echoed}
     assert leaks_are_found(tmp_path)

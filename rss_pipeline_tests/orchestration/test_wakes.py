@@ -1,4 +1,4 @@
-"""Sensors with long intervals: what happens lets them tick within seconds, and at rest nothing is asked."""
+"""Sensors with long intervals: what happens lets them tick within seconds, and at rest nothing is read."""
 
 from datetime import datetime, timedelta
 

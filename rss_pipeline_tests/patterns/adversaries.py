@@ -131,7 +131,7 @@ class _Parts:
             return self._groups.get(value, "")
         if code is op.GROUPREF_EXISTS:
             return self.sample(value[1])
-        return ""  # A place, or what stands before or behind.
+        return ""  # A place, or what is before or behind it.
 
     def _fitting(self, code: Any, value: Any) -> Iterator[str]:
         """The characters of the alphabet that the class has, and one of its own if there are none."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 _METHODS = frozenset({"search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"})
 _UNKNOWN = frozenset({"search", "match", "finditer"})
-"""The ways of a pattern that nobody calls by its name."""
+"""The ways of a pattern that no one calls by its name."""
 
 
 class Collected(NamedTuple):
@@ -130,7 +130,7 @@ def _calls(module: ModuleType) -> list[tuple[str, ast.Call]]:
 
 
 def _owners(call: ast.Call, module: ModuleType) -> list[object]:
-    """The values whose method is called: of `(a if b else c).match` both."""
+    """The values with a method that is called: of `(a if b else c).match` both."""
     assert isinstance(call.func, ast.Attribute)
     node = call.func.value
     return [

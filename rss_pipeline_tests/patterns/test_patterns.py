@@ -65,7 +65,8 @@ SEEN_OTHERWISE = {
     "rss_pipeline.features.search.service": (1, "alternatives, each a word of a search"),
     "rss_pipeline.storage.backends.postgres.server_errors": (1, "words of our own"),
 }
-"""Modules with patterns whose text is not in a call of `re`: how many, and where it is, or what it is."""
+"""Modules with patterns that have their text not in a call of `re`: how many, and where it is, or what it
+is."""
 LONGEST = {
     "rss_pipeline.collector.parse.dates.read.": 100,
     "rss_pipeline.features.streams.expression.": 2_000,

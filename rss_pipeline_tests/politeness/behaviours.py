@@ -75,7 +75,7 @@ def packed(ask: Ask) -> Answer:
 
 
 def negotiated(ask: Ask) -> Answer:
-    """A feed for those who ask for one, a page for those who take anything first."""
+    """A feed for those who accept one, a page for those who take anything first."""
     accept = ask.header("accept") or "*/*"
     if "application/rss+xml" not in accept:
         return Answer(status=406, headers={"Vary": "Accept"})
@@ -105,7 +105,8 @@ def two_edges(ask: Ask) -> Answer:
 
 
 def stuck(ask: Ask) -> Answer:
-    """Once it has answered, a cache that says 304 to whoever asks whether, whatever has been published."""
+    """Once it has answered, a cache that says 304 to each conditional request, whatever has been
+    published."""
     if ask.header("if-none-match") or ask.header("if-modified-since"):
         return Answer(status=304)
     return both(ask)

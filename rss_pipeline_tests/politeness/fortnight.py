@@ -2,7 +2,7 @@
 
 Real parts: HTTP on loopback, SQLite, object folder, parser processes, Dagster. One poll in so many is a run
 of the job, as is the last refresh by hand; the others go through the steps of its ops, for Dagster's events
-would cost more than all the rest. Time stands still but for what is slept between two requests to a host.
+would cost more than all the rest. Time does not move but for what is slept between two requests to a host.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ RESTART_DAYS = (1.5, 5.2, 9.9)
 MOST_REQUESTS_A_DAY = 200
 """For a feed: one a quarter of an hour, twice, for what redirects."""
 MOST_POLLS_A_DAY = 720
-"""One in two minutes: hosts with a limit by rate leave feeds due that nobody asks in that poll."""
+"""One in two minutes: hosts with a limit by rate leave feeds due that are not requested in that poll."""
 
 
 class Loop(Exception):
@@ -150,7 +150,7 @@ class Fortnight:
                 self.stand.scorer.fault("an image not kept", row["feed_id"], what)
 
     def _register(self, days: int) -> None:
-        """Only feeds whose kind goes on for so long."""
+        """Only feeds of a kind that goes on for so long."""
         feeds = self.stand.feeds
         self.pipeline.feeds = [
             {**entry, "enabled": feeds[entry["id"]].days >= days} for entry in self.stand.entries
@@ -278,7 +278,7 @@ class Fortnight:
         return session
 
     def _refresh_by_hand(self) -> None:
-        """All feeds, asked for by name: due or not, in backoff or not."""
+        """All feeds, requested by name: due or not, in backoff or not."""
         ids = [entry["id"] for entry in self.pipeline.feeds if entry["enabled"]]
         self.clock.turn(minutes=5)
         self.stand.scorer.by_hand = frozenset(ids)

@@ -70,7 +70,7 @@ def _gallery(
     moves: Literal["each", "to one"] | None = None,
     is_limited: bool = False,
 ) -> Kind:
-    """Two feeds on two hosts whose items show the same images, which a third one serves so."""
+    """Two feeds on two hosts, with items that show the same images, which a third one serves so."""
     served = {f"{'j' if moves else 'i'}/{each}.png": serve for each in PICTURES}
     led = {
         f"i/{each}.png": leads(301, f"j/{each if moves == 'each' else 'logo'}.png")

@@ -1,7 +1,7 @@
 """The publishers' common ground: a feed that grows with time, its validators, and who honours which of them.
 
 The kinds themselves are kinds.py's. Each behaves by the day, counted from the start, and by how often it was
-asked.
+requested.
 """
 
 import math
@@ -78,7 +78,7 @@ class Kind:
 
 
 def document(edition: int, extra: str = "") -> bytes:
-    """The feed as of an edition: its newest items. `extra` stands in the channel."""
+    """The feed as of an edition: its newest items. `extra` is in the channel."""
     guids = [f"item-{n}" for n in range(max(edition - _SHOWN, 0), edition + 1)]
     return rss(*guids).replace(b"<channel>", b"<channel>" + extra.encode())
 

@@ -45,7 +45,7 @@ FaultKind = Literal[
 ]
 
 SPREAD = 0.97
-"""The operator's interval may be undercut by as much; what a publisher asks for never."""
+"""The operator's interval may be undercut by as much; what a publisher requests never."""
 SHORTEST = timedelta(minutes=15)
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE = timedelta(hours=6)
@@ -57,7 +57,7 @@ LEARNED = timedelta(days=2)
 IMAGE_DELAY = timedelta(seconds=0.2)
 """After each request for an image, on each of two connections to its host."""
 IN_FLIGHT = timedelta(seconds=1)
-"""A request for an image may be on its way when the other connection is told to wait."""
+"""A request for an image may be on its way when the other connection has to wait."""
 MOST_REFUSED = 0.05
 MOST_WAITING = 3.0
 """No feed of a host with a limit waits so many times as long as another."""
@@ -110,7 +110,7 @@ class Subscription:
     backoff_until: datetime = NEVER
     held_until: datetime = NEVER
     held_by: str | None = None
-    """The host that asked for it: a redirect may have led there."""
+    """The host that requested it: a redirect may have led there."""
     led_until: datetime = NEVER
     """The instant from which the redirects of this visit may be followed again."""
     answered: list[tuple[datetime, int]] = field(default_factory=list)
@@ -145,12 +145,12 @@ class PictureHost:
 
 
 class Scorer:
-    """Told of every request and its answer, in their order. Time is `clock`'s."""
+    """It gets every request and its answer, in their order. Time is `clock`'s."""
 
     def __init__(self, clock: Callable[[], datetime], *, host_delay: float) -> None:
         self.faults: list[Fault] = []
         self.by_hand: frozenset[str] = frozenset()
-        """Feeds that a person asks for now: their interval and backoff do not count, holds do."""
+        """Feeds that a person requests now: their interval and backoff do not count, holds do."""
         self.subscriptions: dict[str, Subscription] = {}
         self._clock = clock
         self._host_delay = timedelta(seconds=host_delay)
@@ -175,7 +175,7 @@ class Scorer:
         return [status for host in known for _, status in host.answered]
 
     def saw_picture(self, request: Request, said: Said, *, pages: str, connections: int) -> None:
-        """One request for an image, shown by items whose pages are all at the site `pages`."""
+        """One request for an image, shown by items with pages that are all at the site `pages`."""
         at, name = self._clock(), request.host
         host = self._picture_hosts.setdefault(name, PictureHost())
         image = self._pictures.setdefault((name, request.target), Picture())
@@ -263,13 +263,13 @@ class Scorer:
         return max(self._led_to(url) or self._of[url], key=lambda feed: feed.last_at)
 
     def _led_to(self, url: Url) -> list[Subscription]:
-        """The feeds whose last answer has redirected there."""
+        """The feeds with a last answer that has redirected there."""
         place = "".join(url)
         feeds = self._of[url]
         return [feed for feed in feeds if feed.leads_to is not None and _place(feed.leads_to) == place]
 
     def saw_stray(self, request: Request) -> None:
-        """A request to a URL that nobody subscribed to."""
+        """A request to a URL that no one subscribed to."""
         self.fault("address", request.host, f"{request.method} {request.target}")
 
     def kept(self, id: str, etag: str | None, modified: str | None) -> None:

@@ -34,7 +34,7 @@ class Row:
 
 
 class Stand:
-    """A feed of `hours` without an interval of its own is one whose reader promises that interval.
+    """A feed of `hours` without an interval of its own is one with a reader that promises that interval.
 
     `deadline` is how many seconds that reader waits for an answer.
     """
@@ -82,8 +82,8 @@ class Stand:
                 self.scorer.judge_limit(ids, since=START)
 
     def settle(self) -> set[Url]:
-        """After a poll: wait until all connections are closed, and report requests that nobody was
-        subscribed to. Gives the URLs that were asked since the last time."""
+        """After a poll: wait until all connections are closed, and report requests that no one was
+        subscribed to. Gives the URLs that were requested since the last time."""
         until = time.monotonic() + _QUIET_SECONDS
         while self._server.open.get("", 0) and time.monotonic() < until:
             time.sleep(0.005)
@@ -145,7 +145,7 @@ class Stand:
                 interval=None if interval is None else timedelta(hours=int(interval.removesuffix("h"))),
             )
             given = {name: value for name, value in options.items() if value is not None}
-            # The pages of a feed that opens private hosts are named to nobody.
+            # The pages of a feed that opens private hosts are named to no one.
             opened = {} if kind.images else {"allow_private": ["127.0.0.0/8"]}
             self.entries.append({"url": urls[place], "id": id, **opened, **given})
             self.feeds[id] = kind
@@ -159,7 +159,7 @@ class Stand:
         return name
 
     def _told(self, page: Page, urls: Mapping[str, str], memory: dict[str, Any], *, is_image: bool) -> Route:
-        """The page as a route that tells the scorer of each request."""
+        """The page as a route that reports each request to the scorer."""
         asked = 0
 
         def route(request: Request) -> Answer:

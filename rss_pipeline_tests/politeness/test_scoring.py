@@ -38,7 +38,7 @@ BY_NAME = {kind.name: kind for kind in (*KINDS, TWO_AT_ONCE)}
 
 
 class Client:
-    """Asks one publisher. Hours go by as it says."""
+    """Requests of one publisher. Hours go by as it says."""
 
     def __init__(self, server: FeedServer, kind: Kind) -> None:
         self.clock = Clock(START)
@@ -134,7 +134,7 @@ def insistent(client: Client) -> None:
 
 
 def over_the_redirect(client: Client) -> None:
-    """Before its redirect may be asked again."""
+    """Before its redirect may be requested again."""
     client.ask_politely()
     client.ask_politely(after=7)
 
@@ -159,7 +159,7 @@ def greedy(client: Client) -> None:
 
 
 def by_hand(client: Client) -> None:
-    """A person may ask before the time, but not while the server says when to come."""
+    """A person may request it before the time, but not while the server says when to come."""
     client.clock.turn(days=2)
     client.stand.scorer.by_hand = frozenset(client.ids)
     assert client.ask_politely(after=0).status_code == 429

@@ -1,4 +1,4 @@
-"""A database of every kind, and a clock that stands until it is turned."""
+"""A database of every kind, and a clock that does not move until it is turned."""
 
 import pytest
 

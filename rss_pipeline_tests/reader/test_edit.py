@@ -211,7 +211,7 @@ def test_who_may_change_the_address_of_a_feed_and_to_which(
         assert isinstance(answer, NotTheirs)
         return f"{answer.message} {answer.what_to_do}"
 
-    # A feed of feeds.yaml: its owner learns what to write there, and nobody else of the file.
+    # A feed of feeds.yaml: its owner learns what to write there, and no one else of the file.
     assert "`id: a`" in reason(ann)
     assert "feeds.yaml" not in reason(bob)
     brought(database)
@@ -228,7 +228,7 @@ def test_who_may_change_the_address_of_a_feed_and_to_which(
         feed=feeds(bob)[0]
     )
     assert feeds(bob)[0].title == "My own"
-    # A feed that nobody uses any more does not keep its address.
+    # A feed that no one uses any more does not keep its address.
     brought(database, "b")
     unsubscribe(ann, ["b"])
     assert isinstance(edit_feed(bob, settings, "a", url="https://b.example/b"), Edited)

@@ -17,7 +17,7 @@ from rss_pipeline_tests.support.pipeline import Clock
 
 @pytest.fixture
 def ann(database: Database, clock: Clock) -> Caller:
-    """Ann, who subscribes a (1, 2, 3) and b (4), and nobody c (5)."""
+    """Ann, who subscribes a (1, 2, 3) and b (4), and no one c (5)."""
     register(database, spec("a"), spec("b"), spec("c"))
     caller = signed_in(database, "ann", clock=clock)
     for id in "ab":

@@ -434,7 +434,7 @@ def test_a_request_for_a_feed_that_can_no_longer_be_visited_is_answered_all_the_
 
 
 class FullStore:
-    """An ObjectStore that is found full before anybody is asked."""
+    """An ObjectStore that is found full before any request."""
 
     def probe(self) -> None:
         raise ObjectStoreUnavailable("object folder: [Errno 28] No space left on device; make room")

@@ -1,4 +1,5 @@
-"""Whose state is backed up and when; that a kill, a removal or a clean at any moment does no harm."""
+"""The users with a state that is backed up, and when; that a kill, a removal or a clean at any moment does no
+harm."""
 
 from collections.abc import Iterator
 from pathlib import Path

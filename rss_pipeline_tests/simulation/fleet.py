@@ -340,7 +340,7 @@ class Fleet:
             self._suspects += len(run.claimed)
             self.figures.lost(len(run.claimed))
         noticed = self._now + self._costs.noticed + self._random.random() * MINUTE
-        # Dagster starts a run again whose worker died.
+        # Dagster starts a run again after its worker died.
         self._at(noticed, lambda: self._again(run))
 
     def _again(self, run: _Run) -> None:

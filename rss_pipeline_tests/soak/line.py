@@ -33,7 +33,7 @@ class Line:
         self._listening.close()
 
     def cut(self, seconds: float | None = None) -> None:
-        """Cut it, and mend it after so many seconds."""
+        """Cut it, and restore it after so many seconds."""
         with self._lock:
             self._is_cut = True
             broken, self._open = self._open, set()

@@ -35,7 +35,7 @@ class Mine:
 
 
 class Client:
-    """One user with one program, in a thread of its own; nobody else writes what is this user's."""
+    """One user with one program, in a thread of its own; no one else writes what is this user's."""
 
     def __init__(self, url: str, name: str, password: str, feeds: Mapping[str, str], seed: int) -> None:
         self.name = name
@@ -83,7 +83,7 @@ class Client:
         self._client.close()
 
     def look_at_tasks(self) -> None:
-        """Ask for those that are not done."""
+        """Request those that are not done."""
         for id, since in list(self.tasks.items()):
             task = self._get(f"/api/tasks/{id}")
             if task["state"] == "done":

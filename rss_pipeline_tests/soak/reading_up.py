@@ -33,7 +33,7 @@ FEEDS = [f"read-{n}" for n in range(8)]
 VISIT_SECONDS = 0.3
 SERVICES = "serving.services"
 WITH_ALL = ("refresher", "daemon", "services")
-"""Processes whose end starts all of `up` anew."""
+"""Processes that start all of `up` anew when they end."""
 KINDS = (*5 * ("reader",), *4 * ("run",), *WITH_ALL)
 
 

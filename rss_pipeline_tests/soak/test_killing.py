@@ -170,7 +170,7 @@ class Killed:
         )
 
     def press(self) -> None:
-        """Ask for more work, where not enough waits."""
+        """Request more work, where not enough waits."""
         if self.instance.get_runs_count(dg.RunsFilter(statuses=IN_FLIGHT)) > 2:
             return
         with suppress(urllib.error.URLError, ConnectionError, TimeoutError, IndexError, KeyError):
@@ -207,7 +207,8 @@ class Killed:
             with suppress(psutil.NoSuchProcess):
                 if MARKS[kind] not in " ".join(process.cmdline()) or process in workers:
                     continue
-                # Not one whose own server was killed: it goes on for a while, and nobody asks it.
+                # Not one without its own server, which was killed: it goes on for a while, and gets no
+                # request.
                 if kind != "its child" or MARKS["code server"] in " ".join(parent_of(process)):
                     found.append(process)
         return found[:1]
@@ -317,7 +318,7 @@ def nothing_is_stuck_and_nothing_lost(killed: Killed) -> None:
     """Let it come to rest, visit everything once more, and compare with what was published."""
     up, publishers = killed.up, killed.publishers
     publishers.has_news = False
-    # A run that was killed before it told of its process is ended by Dagster's start time-out, of 180 s.
+    # A run that was killed before it reported its process is ended by Dagster's start time-out, of 180 s.
     soon(killed.drained)
     soon(up.answers)
     soon(

@@ -59,7 +59,8 @@ def test_polls_killed_at_random_moments_lose_and_double_nothing(
             _check_validators(pipeline, id)
         pipeline.lapse_leases()
         pipeline.clock.turn(minutes=1)
-    # The first may find a feed that died twice in a row, the second time alone: a failure, not asked again.
+    # The first may find a feed that died twice in a row, the second time alone: a failure, not requested
+    # again.
     for _ in range(2):
         pipeline.poll(all_feeds=True)
         pipeline.clock.turn(minutes=1)

@@ -1,6 +1,6 @@
-"""A server on loopback that answers every request with given bytes, and remembers what it was asked.
+"""A server on loopback that answers every request with given bytes, and remembers the requests.
 
-For what no real Worker or bucket says on demand. Not a mock: whoever asks does so over a socket.
+For what no real Worker or bucket says on demand. Not a mock: requests go over a socket.
 
     with RawServer(answer(503, b"overloaded")) as server:
         D1Database(server.url, "token")

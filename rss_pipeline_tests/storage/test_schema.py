@@ -108,7 +108,8 @@ def test_rows_of_the_oldest_are_as_they_were_and_decisions_too(empty_database: D
 
 
 class Dying:
-    """A database whose process ends after this many more statements, in a transaction or between two."""
+    """A database with a process that ends after this many more statements, in a transaction or between
+    two."""
 
     def __init__(self, database: SqliteDatabase, after: int) -> None:
         self._database, self._left = database, after
@@ -218,7 +219,7 @@ def test_two_processes_at_once_migrate_once(fresh: Path) -> None:
 
 
 class Overtaken:
-    """A database that another process migrates between our look at it and our first write."""
+    """A database that another process migrates between our look and our first write."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database

@@ -66,7 +66,7 @@ def claim(
 
 
 def claim_one(database: Database, id: str = "a", *, now: datetime = NOW) -> tuple[Feed, str]:
-    """This feed, claimed whether or not it is due or suspect, and asked; and the token."""
+    """This feed, claimed whether or not it is due or suspect, and requested; and the token."""
     for suspects in (False, True):
         found = claim(database, Named(ids=[id], now=now), limit=1, suspects=suspects)
         if found.feeds:

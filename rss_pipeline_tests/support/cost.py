@@ -13,7 +13,7 @@ def costs_less_than(seconds: float) -> Iterator[None]:
     """Fail if the block takes more processor time, counted in seconds of a quiet machine.
 
     Where others use the same core, the same work takes several times as long: known work, before and after,
-    tells how many.
+    shows how many.
     """
     before = _known_work()
     started = time.process_time()

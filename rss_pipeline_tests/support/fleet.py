@@ -208,7 +208,7 @@ def _run(found: dict[str, Any]) -> Run:
 def fleet(
     folder: Path, postgres: Postgres, redis: RedisServer, broker: int, **environment: str
 ) -> Iterator[Machines]:
-    """A main machine with a database of its own, whose name is the folder's, and this database of Redis."""
+    """A main machine with a database of its own, with the folder's name, and this database of Redis."""
     pytest.importorskip("rss_pipeline.features.fleet")
     name = folder.name
     postgres.create(name)

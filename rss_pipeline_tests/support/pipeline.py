@@ -65,7 +65,7 @@ class Steps:
 
 
 class Clock:
-    """A clock that stands until it is turned."""
+    """A clock that does not move until it is turned."""
 
     def __init__(self, now: datetime = NOON) -> None:
         self.now = now

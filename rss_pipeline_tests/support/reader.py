@@ -118,7 +118,7 @@ class Reader:
     def user(self, name: str, *, password: str | None = None) -> "User":
         """A new user with a session and a client that sends its token.
 
-        Without a password nobody can log in as this user by one, and no time goes into its hash.
+        Without a password no one can log in as this user by one, and no time goes into its hash.
         """
         if password is None:
             id = add_user(self.database, name, clock=self.clock)
@@ -134,7 +134,7 @@ class Reader:
         return User(user_id, key, token, self.client(authorization=f"Bearer {token}"))
 
     def client(self, *, address: str = "127.0.0.1", **headers: str) -> httpx.Client:
-        """A client at this address, nobody's yet, with headers of its own (`user_agent="x"`)."""
+        """A client at this address, no one's yet, with headers of its own (`user_agent="x"`)."""
         return httpx.Client(
             transport=_OnLoop(self.app, self.loop, address),
             base_url=URL,

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers as it is told and remembers what it was asked.
+"""A real HTTP server on loopback that answers as it is set and remembers the requests.
 
 Not a mock: it speaks HTTP over sockets, well or badly as a test wants it.
 
@@ -59,7 +59,7 @@ class Answer:
     """Values go out as Latin-1."""
     body: bytes = b""
     etag: str | None = None
-    """Sent as ETag; a request whose If-None-Match is exactly this gets a 304 without body."""
+    """Sent as ETag; a request with exactly this If-None-Match gets a 304 without body."""
     last_modified: str | None = None
     """Sent as Last-Modified; likewise with If-Modified-Since, where there is no If-None-Match."""
     gzip: bool = False
@@ -96,7 +96,7 @@ class FeedServer:
         self.most_open: dict[str, int] = {}
         """The most connections a host ever had open at once; "" counts all hosts together."""
         self.bytes_sent = 0
-        """The bytes of bodies, and of all that is `raw`; what lies in the system's buffers counts as sent."""
+        """The bytes of bodies, and of all that is `raw`; what is in the system's buffers counts as sent."""
         self._tls = tls
         self._routes: dict[tuple[str, str], list[Route]] = {}
         self._listening: dict[str, asyncio.Server] = {}
@@ -133,7 +133,7 @@ class FeedServer:
         return f"{'http' if self._tls is None else 'https'}://{host}:{self._port}{path}"
 
     def route(self, host: str, path: str, *answers: Route) -> str:
-        """Answer `path` (with its query, as it is asked) on `host`, from now on; gives its URL."""
+        """Answer `path` (with its query, as it is requested) on `host`, from now on; gives its URL."""
         self.listen(host)
         with self._lock:
             self._routes[host, path] = list(answers)

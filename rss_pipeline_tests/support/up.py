@@ -1,4 +1,4 @@
-"""`rss-pipeline up` as a person has it, for tests and benchmarks: started, asked, and ended for certain.
+"""`rss-pipeline up` as a person has it, for tests and benchmarks: started, used, and ended for certain.
 
 No test is in here.
 """

@@ -22,7 +22,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 
 
 def soon(ask: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
-    """Return the result of `ask` once it is true.
+    """Return the result of the function once it is true.
 
     Raises:
         AssertionError: it was not within these seconds of a quiet machine.

@@ -67,7 +67,8 @@ class Library:
 
     @contextmanager
     def open(self, user: User | None, **options: Any) -> Iterator[Watched]:
-        """A browser that is signed in as this user; its scripts may not fail, and ask no other machine."""
+        """A browser that is signed in as this user; its scripts may not fail, and request nothing of other
+        machines."""
         with watched(self.browser, base_url=self.url, **options) as found:
             if user is not None:
                 cookie = client_of(self.reader, user).cookies[COOKIE]

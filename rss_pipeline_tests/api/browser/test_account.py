@@ -29,7 +29,7 @@ OPML = """<opml version="2.0"><body>
 
 @pytest.fixture
 def door(tmp_path: Path) -> Iterator[Reader]:
-    """A reader that nobody has opened yet, with two feeds of feeds.yaml."""
+    """A reader that no one has opened yet, with two feeds of feeds.yaml."""
     port = free_port()
     with Reader.on(reader_settings(tmp_path / "home", reader_port=port)) as reader:
         register(reader.database, spec("one"), spec("two"))
@@ -40,7 +40,7 @@ def door(tmp_path: Path) -> Iterator[Reader]:
 
 @contextmanager
 def opened(browser: Browser, reader: Reader, **options: Any) -> Iterator[Page]:
-    """A page of a browser that has no cookie yet; it asks nobody else, and no script of it fails."""
+    """A page of a browser that has no cookie yet; it requests nothing else, and no script of it fails."""
     url = f"http://127.0.0.1:{reader.settings.reader_port}"
     with watched(browser, base_url=url, **options) as found:
         yield found.page()

@@ -41,7 +41,7 @@ class Desk:
         self._url = f"http://127.0.0.1:{reader.settings.reader_port}"
 
     def user(self, name: str) -> User:
-        """A new user, whose client knows the reader's port."""
+        """A new user, with a client that knows the reader's port."""
         user = self.reader.user(name)
         user.client.headers["Host"] = f"127.0.0.1:{self.reader.settings.reader_port}"
         return user
@@ -58,7 +58,7 @@ class Desk:
 
     @contextmanager
     def visits(self) -> Iterator[None]:
-        """The work of `up` meanwhile: a run once a visit is asked for."""
+        """The work of `up` meanwhile: a run once a visit is requested."""
         with ThreadPoolExecutor(1) as threads:
             run = threads.submit(self._run)
             yield

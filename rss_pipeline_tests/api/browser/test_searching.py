@@ -30,7 +30,7 @@ def test_items_are_found_in_three_languages_opened_and_come_back_to(books: Libra
     books.arrive(feed, "Ice on the Moon", content_html=WATER)
     books.arrive(feed, "月球上的水", content_html=CHINESE)
     books.arrive(feed, "月に水の氷", content_html=JAPANESE)
-    # What nobody subscribes is not found.
+    # What no one subscribes is not found.
     books.feed("Gazette", "Moon water for nobody", content_html=WATER + CHINESE + JAPANESE)
     index(books.reader)
     user = books.user(feed)

@@ -76,7 +76,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Attacked:
-    """A reader whose only feed attacks, its user, and a browser of that user."""
+    """A reader with one feed, which attacks, its user, and a browser of that user."""
 
     reader: Reader
     user: User
@@ -160,7 +160,7 @@ def harmless(under: Attacked, address: str) -> None:
     assert found["says"] == 1
     assert found["points"] > 400
     assert urlsplit(under.page.url).path == address
-    # Above it may be the picture of an item whose text does not show it.
+    # Above it may be the picture of an item, if its text does not show it.
     assert "first" in under.page.locator(".body").first.inner_text()
     seen = under.seen
     assert (seen.dialogs, seen.said, seen.foreign, seen.opened) == ([], [], [], 0)

@@ -63,7 +63,7 @@ def test_a_stream_without_items_is_atom_and_has_no_continuation() -> None:
 
 
 def test_equal_entries_give_equal_bytes_and_a_read_state_gives_others() -> None:
-    """The ETag is made of the bytes: newsboat asks by it, and has to see what was read elsewhere."""
+    """The ETag is made of the bytes: newsboat sends it, and has to see what was read elsewhere."""
     assert document(entry()) == document(entry())
     assert document(entry()) != document(entry(is_read=True))
     assert document(entry()) != document(entry(is_starred=True))

@@ -155,7 +155,7 @@ def test_what_comes_in_the_second_of_the_time_that_a_client_sends_stays_unread(t
 
 
 def test_what_was_shown_feed_by_feed_is_marked_with_all_by_a_time(two: Two) -> None:
-    """The listing of all is older than those of the feeds, so only the time tells."""
+    """The listing of all is older than those of the feeds, so only the time decides."""
     two.ann.ids()
     (late,) = arrive(two.database, "a", "late")
     two.ann.ids("feed/a")

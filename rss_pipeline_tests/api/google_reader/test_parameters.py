@@ -224,7 +224,7 @@ def test_a_request_that_names_no_item_is_refused() -> None:
         item_numbers(())
 
 
-# Instants in four units, told by their digits.
+# Instants in four units, known by their digits.
 
 MICRO = 1_763_822_000_123_456
 
@@ -273,7 +273,7 @@ def test_an_instant_is_exact_to_the_microsecond() -> None:
     assert in_microseconds(datetime(2025, 11, 22, 14, 33, 20, 123456, tzinfo=UTC)) == MICRO
 
 
-# Filters, times and pages: what a client asks of a stream.
+# Filters, times and pages: what a client requests of a stream.
 
 ALL = "user/-/state/com.google/reading-list"
 STATE = "user/-/state/com.google"

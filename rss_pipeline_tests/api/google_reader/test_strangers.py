@@ -1,4 +1,4 @@
-"""Nobody reads or changes what is another's by the calls of Google Reader clients: each call, two users.
+"""No one reads or changes what is another's by the calls of Google Reader clients: each call, two users.
 
 The JSON API's own table is in rss_pipeline_tests/api/test_strangers.py.
 """
@@ -59,7 +59,7 @@ def login_token(phone: Phone) -> str:
 
 
 def ended(phone: Phone) -> str:
-    """The token of an app whose password was revoked."""
+    """The token of an app with a revoked password."""
     app = phone.another()
     app.revoke()
     return app.auth

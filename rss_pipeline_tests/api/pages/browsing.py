@@ -1,4 +1,4 @@
-"""A client that asks for pages as a browser does: with a cookie, and Origin with every form."""
+"""A client that requests pages as a browser does: with a cookie, and Origin with every form."""
 
 import httpx
 
@@ -9,7 +9,7 @@ from rss_pipeline_tests.support.reader import URL, Reader, User
 
 
 def browser(reader: Reader, user: User | None = None) -> httpx.Client:
-    """A client of pages, signed in as this user or nobody's. It follows no redirect by itself."""
+    """A client of pages, signed in as this user or no one's. It follows no redirect by itself."""
     client = reader.client(origin=URL, sec_fetch_site="same-origin", sec_fetch_mode="navigate")
     if user is not None:
         opaque, now = new_opaque(), reader.clock()

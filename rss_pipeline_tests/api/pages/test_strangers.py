@@ -1,4 +1,4 @@
-"""Nobody reads or changes what is another's by a page or a form, and no page of another site does.
+"""No one reads or changes what is another's by a page or a form, and no page of another site does.
 
 The table has every route of pages, so that none is added without a line here.
 """

@@ -50,7 +50,7 @@ def test_who_was_up_once_is_started_again_for_ever_within_a_minute(lives: list[f
 
 
 def test_a_clock_that_is_put_back_is_seen_and_one_that_is_set_forward_or_drifts_is_not() -> None:
-    """Against a clock that nobody sets; also while the machine slept, when that one stands."""
+    """Against a clock that no one sets; also while the machine slept, when that one stops."""
     walls, steady = iter([1000, 1005, 1004, 5000, 2000, 2005]), iter([10, 15, 20, 25, 30, 35])
     clock = WallClock(wall=lambda: next(walls), steady=lambda: next(steady))
     assert [clock.was_put_back() for _ in range(5)] == [False, False, False, True, False]

@@ -57,8 +57,8 @@ from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 @dataclass(slots=True)
 class Home:
-    """The running command, and who asks it: browser and reader stay for the stages after the one that first
-    needs them."""
+    """The running command, and who requests something of it: browser and reader stay for the stages after the
+    one that first needs them."""
 
     up: Up
     server: FeedServer
@@ -97,7 +97,7 @@ def running(folder: Path, *, all_of_it: bool) -> Iterator[Home]:
 def of_up(stage: Callable[[Up], None]) -> Callable[[Home], None]:
     @wraps(stage)
     def reached(home: Home) -> None:
-        # A page that is open asks again and again.
+        # A page that is open requests again and again.
         home.browsing.close()
         stage(home.up)
 

@@ -97,7 +97,8 @@ def websocket_url(up: Up) -> str:
 
 
 def no_client_sends_a_run_to_another_database(up: Up) -> None:
-    """Its file was made, or a server asked, when the database's resource took its place from run config."""
+    """Its file was made, or a server got a request, when the database's resource took its place from run
+    config."""
     elsewhere = up.home / "elsewhere.sqlite"
     resources = {"database": {"config": {"path": str(elsewhere)}}}
     body = launch_of_a_run(up, "run config", resources=resources)

@@ -261,7 +261,7 @@ def launch(page: Page, *, choose: list[str] | None) -> None:
 
 
 def type_config(page: Page, editor: Locator, text: str) -> None:
-    """Replace what stands in the launchpad, as a paste does."""
+    """Replace what is in the launchpad, as a paste does."""
     editor.click()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(text)
@@ -310,4 +310,4 @@ ALL_LOOKS = (
     of_those_that_fail_only_what_somebody_materialized_is_red,
 )
 """Also what needs further runs, and minutes; what the pages show of a sensor or a failed run is in Dagster's
-tables, whose tests are in orchestration/."""
+tables, which orchestration/ tests."""

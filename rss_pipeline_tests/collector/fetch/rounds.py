@@ -1,4 +1,4 @@
-"""Parts that the tests of fetching share: a clock that stands still, a pace that needs no time, one fetch.
+"""Parts that the tests of fetching share: a clock that does not move, a pace that needs no time, one fetch.
 
 No test is in here.
 """

@@ -1,4 +1,4 @@
-"""One feed asked over real HTTP: validators, statuses, what is kept and what is said."""
+"""One feed requested over real HTTP: validators, statuses, what is kept and what is said."""
 
 import hashlib
 import logging
@@ -33,7 +33,7 @@ def hash_of(body: bytes, charset: str = "") -> str:
 
 
 def known(url: str, **fields: Any) -> Feed:
-    """A feed whose document was stored once."""
+    """A feed with a document that was stored once."""
     return feed(
         url,
         **{
@@ -256,8 +256,8 @@ def test_a_304_that_was_not_asked_for_is_a_failure(server: FeedServer, tmp_path:
 def test_a_304_after_an_unreadable_document_says_that_the_stored_one_stands_again(
     server: FeedServer, tmp_path: Path
 ) -> None:
-    """It answers the stored document's validators; to ask once more without them would be a whole document
-    after every error page."""
+    """It answers the stored document's validators; to request it once more without them would be a whole
+    document after every error page."""
     url = server.route(HOST, "/feed", Answer(status=304))
     outcome = fetch(known(url, failed_hash=hash_of(b"<html></html>"), in_a_row=2), tmp_path)
     assert isinstance(outcome, NotModified)

@@ -1,4 +1,4 @@
-"""The pauses that hosts ask for: how long they are, whom they hold, and that no request is made before."""
+"""The holds that hosts request: how long they are, whom they hold, and that no request is made before."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -212,12 +212,12 @@ def test_a_host_that_says_429_is_asked_by_nobody_else_whatever_way_they_come(
 def test_a_feed_that_leads_to_another_host_s_refusal_is_held_itself_and_that_host_is_not(
     server: FeedServer, tmp_path: Path, status: int, headers: dict[str, str], wait: timedelta
 ) -> None:
-    """Otherwise whoever writes a redirect decides which hosts nobody visits."""
+    """Otherwise whoever writes a redirect decides which hosts no one visits."""
     busy = server.route(B, "/busy", Answer(status=status, headers=headers))
     led = server.route(A, "/led", Answer(status=302, headers={"Location": busy}))
     again = server.route(A, "/again", Answer(status=302, headers={"Location": busy}))
     holds = Holds(lambda: NOW)
-    # Another feed of that host was told to wait: with a direct 503 the host would be on hold.
+    # Another feed of that host has to wait: with a direct 503 the host would be on hold.
     holds.load([], [FeedHold(feed_id="other", host=B, until=NOW + MINUTE, reason="503")])
     jobs = [(feed(url, id=id), Access()) for id, url in (("led", led), ("again", again))]
     fetch_feeds(jobs, policy=POLICY, spool=tmp_path, clock=lambda: NOW, pace=InstantPace(), holds=holds)
@@ -269,8 +269,8 @@ VISITS = st.lists(
 def test_no_request_comes_before_its_host_s_pause_is_over_whatever_they_answer(
     visits: list[tuple[str, str, tuple[int, int | None], int, bool]],
 ) -> None:
-    """The rule in other words: after a 429 nobody asks its host for as long as it says, an hour at most; the
-    run's memory is lost and read again at any moment."""
+    """The rule in other words: after a 429 its host gets no request for as long as it says, an hour at most;
+    the run's memory is lost and read again at any moment."""
     clock = Turned()
     holds = Holds(clock)
     kept_hosts: dict[str, HostHold] = {}

@@ -48,7 +48,7 @@ def box(name: bytes, body: bytes) -> bytes:
 
 
 def heif(brand: bytes, *properties: bytes, used: bytes, item: int = 7, version: int = 0) -> bytes:
-    """An image whose primary item has the properties of these places, behind another item's."""
+    """An image with a primary item that has the properties of these places, behind another item's."""
     id_format = ">H" if version == 0 else ">I"
     other = struct.pack(id_format, 1) + b"\1\1"
     own = struct.pack(id_format, item) + bytes([len(used)]) + used

@@ -18,8 +18,8 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 def visited(
     hosts: list[str], *, every: timedelta, most: int, says_when: bool, days: int = 7
 ) -> Counter[tuple[int, bool]]:
-    """By feed, its visits and refusals of all days but the first two. A feed is asked every two hours, after
-    the hold and the gap of its host; all hosts together are allowed `most` requests in `every`."""
+    """By feed, its visits and refusals of all days but the first two. A feed is requested every two hours,
+    after the hold and the gap of its host; all hosts together are allowed `most` requests in `every`."""
     clock = Clock(NOW)
     holds = Holds(clock)
     let_in = [NOW - DAY]

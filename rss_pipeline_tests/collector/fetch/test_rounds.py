@@ -221,14 +221,14 @@ def test_a_user_with_many_slow_feeds_delays_no_one_elses(server: FeedServer, tmp
 
 
 def test_a_big_host_holds_no_slot_while_it_waits_for_its_turn(server: FeedServer, tmp_path: Path) -> None:
-    """With one slot and a pause that never ends, the other hosts are still asked."""
+    """With one slot and a pause that never ends, the other hosts still get requests."""
     blocked = threading.Event()
     big = feeds(server, A, 3, Answer(body=RSS))
     small = [job for last in (3, 4, 5) for job in feeds(server, f"127.0.0.{last}", 1, Answer(body=RSS))]
 
     class Stuck(InstantPace):
         async def _sleep(self, seconds: float) -> None:
-            # The big host's pause ends only when all the small ones have been asked.
+            # The big host's pause ends only when all the small ones have had theirs.
             while not blocked.is_set():
                 await asyncio.sleep(0)
             await super()._sleep(seconds)

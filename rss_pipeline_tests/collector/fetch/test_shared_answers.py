@@ -89,7 +89,7 @@ def test_a_url_to_which_feeds_lead_is_requested_once(
     permanent = road in (by_a_permanent_redirect, on_its_host)
     assert outcomes[1].response.moved_to == (led.url if permanent else None)
 
-    # And so is a 304, to those that sent the same; one with another document asks for itself, once.
+    # And so is a 304, to those that sent the same; one with another document makes its own request, once.
     validators: dict[str, Any] = {**ETAG, "validators_url": led.url}
     jobs = [job(led.url, "one", **validators), job(other, "two", **validators), job(led.url, "three")]
     *same, new = led.visit(*jobs)
@@ -104,7 +104,7 @@ def test_a_url_to_which_feeds_lead_is_requested_once(
     assert isinstance(fresh, Document)
     assert len(led.requests) == 4
 
-    # A feed whose ETag is still right got no bytes in vain: the other one sent an older ETag.
+    # A feed with an ETag that is still right got no bytes in vain: the other one sent an older ETag.
     server.route(HERE, "/feed", Answer(body=RSS, etag='"1"'))
     older = job(led.url, "one", etag='"0"', validators_url=led.url)
     fresh, spared = led.visit(older, job(by_a_redirect(led), "two", **validators))

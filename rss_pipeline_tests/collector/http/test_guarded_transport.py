@@ -1,7 +1,8 @@
 """The address guard over real connections: what is shut is never connected to, by no way that leads there.
 
 No machine has listeners at 169.254.169.254 and in all of 10.0.0.0/8, so `World` brings every connection, to
-whatever address it goes, to one listener on loopback that counts. Its name server lies as a test wants it.
+whatever address it goes, to one listener on loopback that counts. Its name server gives the wrong addresses
+that a test wants.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ TLS = Path(__file__).parents[2] / "support" / "tls"
 
 
 class World(httpcore.AsyncNetworkBackend):
-    """A name server with given answers, each the next time it is asked, and the last one for ever."""
+    """A name server with given answers, each at the next query, and the last one for ever."""
 
     def __init__(self, server: FeedServer, **names: Sequence[Sequence[str]]) -> None:
         server.listen(HOST)

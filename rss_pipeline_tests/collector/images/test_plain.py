@@ -1,4 +1,4 @@
-"""HTML whose images are seen without a parser: what is plain, and that a parser has the same result."""
+"""HTML with images that are seen without a parser: what is plain, and that a parser has the same result."""
 
 from collections.abc import Iterator, Mapping
 

@@ -279,7 +279,7 @@ def test_tree_text_and_all_other_attributes_are_equal_before_and_after(html: str
 @given(document)
 @example('<img src=a.jpg<img/alt="x<img src=a.jpg>" alt="x<img src=a.jpg>">')
 def test_no_image_found_and_archived_is_found_again(html: str) -> None:
-    """A browser that looks where we look asks for no original of which there is a copy."""
+    """A browser that looks where we look requests no original of which there is a copy."""
     found = find_images(html, bases=[BASE])
     archived = mapping(found, ~0)
     rendered = render(html, archived=archived, bases=[BASE])

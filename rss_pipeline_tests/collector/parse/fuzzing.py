@@ -35,7 +35,7 @@ def fuzz(cases: int, check: Callable[..., None], **strategies: st.SearchStrategy
     wanted = settings(
         max_examples=examples(cases),
         deadline=None,
-        # What a case is made of tells enough: shrinking it is what takes the time, where one fails.
+        # What a case is made of says enough: shrinking it is what takes the time, where one fails.
         phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )

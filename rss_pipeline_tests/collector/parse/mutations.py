@@ -298,7 +298,7 @@ grammar_made = st.builds(
     st.lists(_elements, max_size=4),
     _codecs,
 )
-"""RSS, Atom, RDF and HTML in which the elements of feeds stand anywhere."""
+"""RSS, Atom, RDF and HTML in which the elements of feeds are anywhere."""
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | _texts,

@@ -84,7 +84,7 @@ def test_json_feeds(times: int) -> None:
 
 
 class Loopback(httpcore.AnyIOBackend):
-    """Connections to one server and to nobody else, wherever a redirect leads."""
+    """Connections to one server and to no one else, wherever a redirect leads."""
 
     def __init__(self, port: int) -> None:
         super().__init__()

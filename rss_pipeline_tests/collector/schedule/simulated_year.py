@@ -80,7 +80,7 @@ class Auto:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """Another's rule as it stands, or times `factor`, then within our own floor and ceiling."""
+    """Another's rule as it is, or times `factor`, then within our own floor and ceiling."""
 
     name: str
     factor: float | None = None
@@ -124,7 +124,8 @@ PEERS: Mapping[str, Callable[[SyntheticFeed], Rule]] = {
 
 
 def visit_for_a_year(feed: SyntheticFeed, rule: Rule, *, end: datetime = END) -> Score:
-    """Visit it from the year's first minutes to `end`. What the feed asks is a lower bound for any rule."""
+    """Visit it from the year's first minutes to `end`. What the feed requests is a lower bound for any
+    rule."""
     score = Score()
     asked = max(feed.max_age or 0, feed.ttl.total_seconds() if feed.ttl else 0)
     now = START.timestamp()

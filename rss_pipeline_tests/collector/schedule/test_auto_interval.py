@@ -144,7 +144,8 @@ def test_the_order_of_the_rhythm_is_nothing_to_it(ages: list[timedelta]) -> None
 
 @given(st.lists(st.integers(0, 5 * 86_400), min_size=2, max_size=20), st.integers(0, 7 * 86_400))
 def test_no_time_of_the_day_is_unlike_another(ages: list[int], later: int) -> None:
-    """Midnight least of all: what is true of a feed is true of one whose day begins some hours later."""
+    """Midnight least of all: what is true of a feed is true of one with a day that begins some hours
+    later."""
     shift = SECOND * later
     rhythm = [NOW - SECOND * age for age in ages]
     shifted = auto_interval([at + shift for at in rhythm], now=NOW + shift)

@@ -17,7 +17,7 @@ DAY = timedelta(days=1)
 
 
 def known(**fields: Any) -> Feed:
-    """A feed whose document of ten items was stored an hour ago, as long as was planned."""
+    """A feed with a document of ten items that was stored an hour ago, as long as was planned."""
     return feed(
         "http://a.example/",
         **{"items_listed": 10, "last_success_at": NOW - HOUR, "planned_at": NOW, **fields},

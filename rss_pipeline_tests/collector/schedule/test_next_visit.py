@@ -1,4 +1,4 @@
-"""The next visit of a feed: the rules as tables, and that the reason tells the inputs."""
+"""The next visit of a feed: the rules as tables, and that the reason has the inputs."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

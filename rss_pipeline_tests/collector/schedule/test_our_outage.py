@@ -1,4 +1,4 @@
-"""Whose trouble a round's failures in the network are."""
+"""The cause of a round's failures in the network: the feeds, or our own network."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,7 +26,7 @@ def failed(
     answered: bool = False,
     reached: bool = False,
 ) -> Failure:
-    """Ended so many seconds after the round's start, after `ms` of asking."""
+    """Ended so many seconds after the round's start, after `ms` of requests."""
     fetched_at = NOW + at * SECOND
     return Failure(
         kind=kind, message="x", answered=answered, reached=reached, fetched_at=fetched_at, fetch_ms=ms

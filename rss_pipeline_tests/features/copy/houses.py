@@ -31,7 +31,7 @@ AT = "2026-03-02T08:00:00Z"
 
 
 class Quiet:
-    """A Progress that keeps what it is told."""
+    """A Progress that keeps what it gets."""
 
     def __init__(self) -> None:
         self.totals: dict[str, int] = {}
@@ -74,7 +74,7 @@ class House:
         }
 
     def emptied(self, home: Path) -> "House":
-        """A house whose file and folder are empty; of a folder that is the server's, too, only the file."""
+        """A house with an empty file and folder; of a folder that is the server's, too, only the file."""
         if "+folder" not in self.away:
             return House(home, self.away, self.stores)
         for path in self.home.glob("rss.sqlite*"):
@@ -221,7 +221,7 @@ def fill(side: Side) -> None:
     asked = {"day": AT[:10], "url_hash": "0123456789abcdef", "asked_at": AT, "task_id": "t", "inside": "[]"}
     insert(side.database, "image_urls", asked)
     insert(side.database, "image_referers", {"host": "images.example", "learned_at": AT})
-    # More than a page of both, and keys whose first parts are the same on both sides of its end.
+    # More than a page of both, and keys with first parts that are the same on both sides of its end.
     tombstones = [{"feed_id": f"f{n // 300}", "guid": f"{n:04}{CJK}", "expired_at": AT} for n in range(1200)]
     insert(side.database, "expired_items", *tombstones)
     alias = {"feed_id": "f0", "guid": f"a{CJK}", "item_guid": f"0000{CJK}", "created_at": AT}

@@ -1,4 +1,4 @@
-"""The broker, a real Redis: what is wrong with it is told with what to do, and without the password."""
+"""The broker, a real Redis: what is wrong with it is reported with what to do, and without the password."""
 
 import socket
 

@@ -87,7 +87,7 @@ def test_a_clock_that_is_a_minute_off_is_warned_of(offset: timedelta, said: str 
 
 
 class Joiner:
-    """Joins, and notes what it was told; `beats` happen while it waits."""
+    """Joins, and notes what it was sent; `beats` happen while it waits."""
 
     def __init__(self, database: Database, *, clock_ahead: timedelta = timedelta(0)) -> None:
         self.database = database

@@ -1,4 +1,4 @@
-"""The machines of a fleet on every database: a name is one machine's, dead ones are told by one clock."""
+"""The machines of a fleet on every database: a name is one machine's, dead ones are known by one clock."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -42,7 +42,7 @@ class Fleet:
     ended: str = ""
 
     def hold_a_run(self) -> None:
-        """A run that waits for its publisher, in the only place for runs for which nobody waits."""
+        """A run that waits for its publisher, in the only place for runs for which no one waits."""
         self.gate.clear()
         self.server.forget()
         self.held = self.machines.materialize("feed-1", f"feed-{FEEDS - 1}", priority=-1)
@@ -50,8 +50,8 @@ class Fleet:
 
 
 def _serve(server: FeedServer, folder: Path, gate: threading.Event) -> None:
-    """Feeds of two hosts. Those of the second answer while the gate is open; they are asked one by one, and
-    each is given up after 30 seconds."""
+    """Feeds of two hosts. Those of the second answer while the gate is open; they are requested one by one,
+    and each is given up after 30 seconds."""
     lines = ["feeds:"]
     for n in range(FEEDS):
         host = "127.0.0.2" if n == 0 else "127.0.0.3"
@@ -84,7 +84,7 @@ def a_person_s_run_overtakes_polls(fleet: Fleet) -> None:
 
 
 def a_run_without_a_place_waits_in_the_queue_and_is_canceled_there(fleet: Fleet) -> None:
-    """The daemon has looked at it: one that came later has ended."""
+    """The daemon has seen it: one that came later has ended."""
     machines, id = fleet.machines, fleet.waiting
     assert machines.run(id).status == "QUEUED"
     machines.cancel(id)
@@ -133,7 +133,7 @@ def a_worker_that_is_stopped_leaves_its_run_to_another(fleet: Fleet) -> None:
     assert machines.rows("SELECT name FROM workers WHERE role = 'worker'") == []
     soon(lambda: machines.rows(f"SELECT count(*) FROM leases WHERE run_id = '{held}'") == [(0,)])
     assert machines.run(held).status == "FAILURE"
-    # Nobody has a place for the next one.
+    # No one has a place for the next one.
     soon(
         lambda: [run for run in machines.runs("__ASSET_JOB") if (run.parent, run.status) == (held, "QUEUED")]
     )

@@ -222,7 +222,7 @@ def test_a_message_with_an_end_that_nobody_noted_is_sent_again(
     webhook.status, left = 200, OwnCursor(cut_off.text)
     other = AlertFact(kind="feed", key="a", fields=[("A", "it fails")])
     assert alert(settings, left, [other], now=NOON).is_backing_off, "it may still be under way"
-    # Nobody finds a run again: it is in the cursor.
+    # No one finds a run again: it is in the cursor.
     sent = alert(settings, left, [other], now=NOON + MINUTE).sent
     assert [fact.key for fact in sent] == ["1a2b", "a"]
     assert alert(settings, left, [other], now=NOON + 2 * MINUTE).sent == ()

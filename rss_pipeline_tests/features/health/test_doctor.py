@@ -384,7 +384,7 @@ def test_what_cannot_be_written_is_a_failure(home: Path, public_folder: Path) ->
     closed = public_folder / "home"
     shutil.move(home, closed)
     (public_folder / "feeds.yaml").write_text("- https://news.example/\n", "utf-8")
-    examined(closed)  # What Python loads late, it may not be able to load as nobody.
+    examined(closed)  # What Python loads late, it may not be able to load as that user.
     for folder, _, _ in os.walk(closed):
         Path(folder).chmod(0o555)
     with nobody():

@@ -1,4 +1,4 @@
-"""Alerts to a real HTTP server: told once, as Slack and Discord take it; a webhook that fails is no harm."""
+"""Alerts to a real HTTP server: sent once, as Slack and Discord take it; a webhook that fails is no harm."""
 
 import json
 import os
@@ -254,7 +254,7 @@ def test_there_is_room_for_three_facts_at_least() -> None:
 
 
 def tell_of(pipeline: DagsterPipeline, result: dg.ExecuteInProcessResult) -> str | None:
-    """A run's failure as the sensor for runs sees it: what it says where it does not tell."""
+    """A run's failure as the sensor for runs sees it: what it says where that has no text."""
     sensor = pipeline.definitions().resolve_sensor_def("alert_run_failed")
     context = dg.build_run_status_sensor_context(
         sensor_name="alert_run_failed",

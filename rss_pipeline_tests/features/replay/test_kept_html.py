@@ -11,7 +11,7 @@ from rss_pipeline_tests.support.server import FeedServer
 
 @pytest.fixture
 def repaired(pipeline: Pipeline, server: FeedServer) -> Pipeline:
-    """A feed whose stored items read otherwise now than they do in their backup."""
+    """A feed with stored items that read otherwise now than they do in their backup."""
     poll(pipeline, server, rss("a", "b", image="http://images.example"))
     pipeline.database.query("UPDATE items SET content_html = 'read wrongly', summary = NULL WHERE guid = 'a'")
     renewed(pipeline)

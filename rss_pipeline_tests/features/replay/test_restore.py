@@ -1,4 +1,4 @@
-"""A lost database comes back from feeds.yaml and the objects: the same items, and nobody is asked again."""
+"""A lost database comes back from feeds.yaml and the objects: the same items, without a request."""
 
 import hashlib
 import os
@@ -33,7 +33,7 @@ def _register_documents(pipeline: Pipeline, server: FeedServer) -> None:
 
 
 def changing(pipeline: Pipeline, server: FeedServer) -> None:
-    """Feeds whose documents change: items come, go, change, lose their date and their charset."""
+    """Feeds with documents that change: items come, go, change, lose their date and their charset."""
     answers = {
         "growing": [rss(*"abc", image="http://i.example"), rss(*"bcd"), rss(*"ad", "e" * 70)],
         "undated": [

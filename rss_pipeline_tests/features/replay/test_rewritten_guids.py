@@ -1,4 +1,4 @@
-"""Items whose guids are rewritten, in a replay and after a restore: nothing comes twice."""
+"""Items with guids that are rewritten, in a replay and after a restore: nothing comes twice."""
 
 from dataclasses import replace
 
@@ -83,7 +83,7 @@ def test_a_feed_that_makes_new_guids_at_every_visit_is_known_as_such(feed: Publi
 
 
 def test_a_window_that_moves_on_while_its_guids_change_brings_nothing_twice(feed: Publisher) -> None:
-    """Each document has some items whose guids of its kind are kept, or were never seen."""
+    """Each document has some items with guids of its kind that are kept, or were never seen."""
     stored: list[str] = []
     for visit in range(6):
         stored = feed.then(entries(*range(1 + visit, 9 + visit), guids=f"visit{visit}"))

@@ -1,4 +1,4 @@
-"""Feeds whose items and images are months old, without the months: for the tests of retention.
+"""Feeds with items and images that are months old, without the months: for the tests of retention.
 
 Items come by real polls; only their age is set by hand, and the images' objects are put as a download would.
 """
@@ -36,8 +36,8 @@ def stock(pipeline: Pipeline, server: FeedServer) -> None:
 
 
 def add_rest(pipeline: Pipeline, items: int = 30) -> None:
-    """A feed that is no longer in feeds.yaml, whose items are kept for ever: a clean of more than half of all
-    items would be refused."""
+    """A feed that is no longer in feeds.yaml, with items that are kept for ever: a clean of more than half of
+    all items would be refused."""
     now = instant(pipeline.clock())
     pipeline.database.query(
         """INSERT INTO feeds (id, url, host, keep_days, registered, listed, created_at, next_fetch_at)
@@ -122,7 +122,7 @@ def nothing_is_left_to_do(pipeline: Pipeline) -> None:
 
 
 def poll_anew(pipeline: Pipeline, server: FeedServer) -> None:
-    """The feeds are asked once more, and their documents have changed, though not in what they list."""
+    """The feeds are requested once more, and their documents have changed, though not in what they list."""
     for place, id in enumerate(("one", "two"), start=2):
         body = rss(*OLD, *NEW, title="Another title")
         server.route(f"127.0.0.{place}", "/feed", Answer(body=body))

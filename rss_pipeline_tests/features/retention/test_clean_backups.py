@@ -39,7 +39,7 @@ def test_a_feed_that_answers_304_for_a_year_keeps_its_backup(pipeline: Pipeline,
         came = cleaned(pipeline, now=now)
         renewals += came.backups_renewed
         if came.backups_renewed and pipeline.settings.objects_server is None:
-            # It was put again when the clean believed it to be; a folder can be told so.
+            # It was put again when the clean believed it to be; a folder can be set so.
             os.utime(pipeline.settings.objects_path / newest, (now.timestamp(), now.timestamp()))
     assert server.requests[1].headers["if-none-match"] == '"1"'
     assert pipeline.backups("silent") == [newest]

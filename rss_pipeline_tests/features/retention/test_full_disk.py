@@ -20,7 +20,7 @@ __all__ = ["small_disk"]
 def test_on_a_disk_without_a_free_byte_commands_that_read_read_and_those_that_make_room_do(
     pipeline: Pipeline, server: FeedServer, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has the databases open: SQLite, ours and Dagster's, needs files beside them, and a log."""
+    """No one has the databases open: SQLite, ours and Dagster's, needs files beside them, and a log."""
     old = [f"old-{n}" for n in range(GONE)]
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss(*old, "new"))), "news")
     pipeline.poll()

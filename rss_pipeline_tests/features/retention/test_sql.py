@@ -1,4 +1,4 @@
-"""Retention's statements, on SQLite and D1: what is due, what a slice reads, and what stands in the way.
+"""Retention's statements, on SQLite and D1: what is due, what a slice reads, and what prevents it.
 
 The whole of it, with faults, is features/retention/test_clean.py.
 """

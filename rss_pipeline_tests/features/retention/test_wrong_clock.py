@@ -145,7 +145,7 @@ def test_a_clock_that_steps_by_six_days_is_told_from_a_machine_that_runs_once_a_
 
 
 def test_what_a_slow_clock_collected_is_as_old_as_its_arrival(pipeline: Pipeline, server: FeedServer) -> None:
-    """The machine woke up in 2019; the items before tell what time it is at least."""
+    """The machine woke up in 2019; the items before show what time it is at least."""
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "one")
     pipeline.poll()
     right = pipeline.clock()

@@ -14,7 +14,7 @@ from rss_pipeline_tests.support.reader import Reader, User
 
 @pytest.fixture
 def ann(reader: Reader) -> User:
-    """The owner, whose feeds are a and b; `a` had three items today, after those of its first document."""
+    """The owner, with the feeds a and b; `a` had three items today, after those of its first document."""
     register(reader.database, *map(spec, ("a", "b", "other")))
     user = reader.user("ann")
     subscribe(reader.database, user.id, "a", "b")

@@ -1,4 +1,4 @@
-"""Plots: whole SVG documents with honest scales, whose text cannot break out."""
+"""Plots: whole SVG documents with honest scales, and text that cannot break out."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,5 @@
-"""Documents whose items belong to streams, stored by the statements of a visit, and what the tables say then.
+"""Documents with items that belong to streams, stored by the statements of a visit, and what the tables say
+then.
 
 No test is in here.
 """

@@ -1,4 +1,4 @@
-"""The mark on topics: whoever changes what a topic shows leaves it in the same batch, and nobody else does.
+"""The mark on topics: whoever changes what a topic shows leaves it in the same batch, and no one else does.
 
 On SQLite and a folder, and on D1 and R2 in workerd.
 """

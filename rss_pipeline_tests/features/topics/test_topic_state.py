@@ -88,7 +88,7 @@ def test_a_topic_that_left_the_registry_is_not_shown(two: Pipeline) -> None:
 
 def test_a_change_while_a_topic_is_published_keeps_it_waiting(two: Pipeline) -> None:
     class Changing(FolderStore):
-        """A store during whose first put an item comes in."""
+        """A store with a first put during which an item comes in."""
 
         def put(self, key: str, body: bytes | Path, **options: Any) -> bool:
             two.database.query("UPDATE topics SET stale = stale + 1 WHERE id = 'good'")

@@ -95,7 +95,7 @@ class Following:
         )
 
     def tick(self) -> set[str | None]:
-        """The keys that one tick asks for; None is the asset without partitions."""
+        """The keys that one tick requests; None is the asset without partitions."""
         result = dg.evaluate_automation_conditions(
             self.definitions(),
             self.pipeline.instance,

@@ -200,7 +200,7 @@ def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: DagsterPipeli
     assert [each.name for each in (*jobs, *automations) if not each.description] == []
     assert [each.name for each in (*jobs, *automations) if each.owners != OWNERS] == []
     assert [each.name for each in (*jobs, *automations) if not each.tags] == []
-    # Dagster's checks have no owners of their own: they stand on their asset's page.
+    # Dagster's checks have no owners of their own: they are on their asset's page.
     checks = [graph.get_check_spec(key) for key in graph.asset_check_keys]
     assert [check.name for check in checks if not check.description] == []
 

@@ -1,4 +1,4 @@
-"""Dagster's home: whose dagster.yaml is whose, and the order of the queue that it asks for."""
+"""Dagster's home: which dagster.yaml is the user's, and the order of the queue that it requests."""
 
 from dataclasses import replace
 from pathlib import Path

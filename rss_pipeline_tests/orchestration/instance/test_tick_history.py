@@ -1,4 +1,4 @@
-"""Logs of sensors and schedules do not grow for ever, and a purge takes nobody else's files."""
+"""Logs of sensors and schedules do not grow for ever, and a purge takes no one else's files."""
 
 import os
 from dataclasses import dataclass

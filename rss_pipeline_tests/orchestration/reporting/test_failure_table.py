@@ -1,4 +1,4 @@
-"""The table of what failed: its links lead where they say, and nobody's words become markup."""
+"""The table of what failed: its links lead where they say, and no one's words become markup."""
 
 from typing import Any
 

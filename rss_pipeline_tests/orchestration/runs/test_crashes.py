@@ -1,4 +1,4 @@
-"""A run of the poll job killed at any place reports each item once: the next one tells what it left.
+"""A run of the poll job killed at any place reports each item once: the next one reports what it left.
 
 What it stores is proven without Dagster, at more places, in pipeline/visits/faults/test_crashes.py; the
 report of a run that had stored all is in downstream/test_downstream.py.

@@ -67,7 +67,7 @@ def test_a_run_whose_database_fails_says_so_and_each_item_is_reported_once(
 def test_a_poll_killed_between_the_last_event_and_its_mark_reports_no_item_twice(
     feeds: DagsterPipeline, server: FeedServer
 ) -> None:
-    """The feeds have changed again meanwhile: the second event tells of the new items only."""
+    """The feeds have changed again meanwhile: the second event has the new items only."""
     with Fault(feeds.settings.database_path) as faults:
         feeds.try_poll(resources=trapped(feeds, MARK, faults.read_only))
     assert feeds.feed("one")["reported_count"] == 0

@@ -1,4 +1,4 @@
-"""The command waits for a feed and goes first at its host, where a poll of the daemon's is at it."""
+"""The command waits for a feed and goes first at its host, where a poll of the daemon's is running."""
 
 import pytest
 

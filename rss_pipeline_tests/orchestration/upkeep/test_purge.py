@@ -119,7 +119,7 @@ def of_runs(pipeline: DagsterPipeline, ids: set[str]) -> dict[str, int]:
             ]
             for table in tables:
                 rows = database.execute(f"SELECT * FROM {table}").fetchall()
-                # Which run told of a poll last is all that an asset without events keeps of it.
+                # Which run reported a poll last is all that an asset without events keeps of it.
                 rows = [row for row in rows if table != "asset_keys" or '["polls"]' not in row]
                 if count := sum(any(value in ids for value in row) for row in rows):
                     found[f"{path.name}: {table}"] = count

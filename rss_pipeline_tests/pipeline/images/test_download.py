@@ -119,7 +119,7 @@ def test_what_fails_says_why_and_fails_for_good_at_the_third_attempt(
 
 
 class Down(FolderStore):
-    """A folder whose disk is full, from the `after`th image on."""
+    """A folder on a disk that is full from the `after`th image on."""
 
     after = 0
 
@@ -179,7 +179,7 @@ def test_two_items_whose_guids_share_a_hash_keep_their_images_apart(
     home.download()
     (key,) = archived(home)
     before = home.objects.get(key)
-    # Another item's image lies where this one's would: what a shared hash comes to.
+    # Another item's image is where this one's would: what a shared hash comes to.
     home.database.query("UPDATE image_tasks SET status = 'pending', r2_key = NULL, id = 'another'")
     home.download()
     assert home.objects.get(key) == before

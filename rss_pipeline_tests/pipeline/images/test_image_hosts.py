@@ -1,4 +1,4 @@
-"""The image hosts of a download: which get a request, what a Referer tells them, and which are on hold."""
+"""The image hosts of a download: which get a request, what a Referer says to them, and which are on hold."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""The places of images: public ones in a bucket of their own, of private feeds where nobody sees them."""
+"""The places of images: public ones in a bucket of their own, of private feeds where no one sees them."""
 
 from collections.abc import Sequence
 from contextlib import closing

@@ -85,7 +85,7 @@ def test_what_is_stored_is_not_changed(stored: Pipeline) -> None:
 
 
 def bucket(public_url: str | None) -> S3Store:
-    """A store that is only asked for URLs."""
+    """A store that only gives URLs."""
     return S3Store(
         endpoint_url="http://127.0.0.1:9",
         bucket="b",

@@ -116,7 +116,7 @@ def test_a_feed_that_is_gone_is_not_scheduled_keeps_all_it_has_and_comes_back(
 
 
 def known(pipeline: Pipeline) -> list[str]:
-    """Ids of the feeds whose removal has not begun."""
+    """Ids of the feeds of which the removal has not begun."""
     return [row["id"] for row in pipeline.rows("SELECT id FROM feeds WHERE forgotten = 0 ORDER BY id")]
 
 

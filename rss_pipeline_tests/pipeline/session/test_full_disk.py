@@ -41,7 +41,7 @@ def quota() -> OSError:
 
 
 def wrapped() -> Exception:
-    """As SQLAlchemy raises it: another exception, from a real SQLite whose file may not grow."""
+    """As SQLAlchemy raises it: another exception, from a real SQLite with a file that may not grow."""
     database = sqlite3.connect(":memory:")
     try:
         database.execute("CREATE TABLE t (x)")

@@ -1,4 +1,4 @@
-"""Tasks for parser processes that end, stop, or take what they are told to.
+"""Tasks for parser processes that end, stop, or take what they are given.
 
 No test is in here, and little is imported: each worker that is started does it anew.
 """

@@ -35,7 +35,7 @@ def register(
     pipeline: Pipeline, server: FeedServer, *, hosts: Sequence[str], feeds: int, gone: bool = False
 ) -> None:
     """So many feeds on each host, due once. Every third leads to the next host, and every fifth to the first:
-    one that many lead to. `gone` documents need no parser, and are not asked for again for a day, either."""
+    one that many lead to. `gone` documents need no parser, and are not requested again for a day, either."""
     for n, host in enumerate(hosts):
         for i in range(feeds):
             number = n * feeds + i

@@ -1,7 +1,7 @@
 """Polls with their state in Cloudflare: the Worker and D1 in real workerd, R2 by its S3 API.
 
 Those that compare with the same polls at home do so with Postgres, too.
-Faults between us and them stand in test_cloudflare_faults.py, the stores' own contracts in storage/.
+Faults between us and them are in test_cloudflare_faults.py, the stores' own contracts in storage/.
 """
 
 import json

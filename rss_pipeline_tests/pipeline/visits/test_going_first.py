@@ -30,7 +30,7 @@ def test_a_refresh_by_hand_goes_before_the_feeds_a_poll_has_not_begun(
 def goes_first(
     by_hand: Callable[[str], None], pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The poll would take some seconds for its host; asked for is the feed at the end of its queue."""
+    """The poll would take some seconds for its host; requested is the feed at the end of its queue."""
     monkeypatch.setattr(feeds, "CHECK_SECONDS", 0.2)
     under_way = threading.Event()
 

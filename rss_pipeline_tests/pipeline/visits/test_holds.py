@@ -1,6 +1,6 @@
-"""Hosts that ask for a pause, in whole polls: obeyed on each hop, after a restart, by each machine, by hand.
+"""Hosts that request a hold, in whole polls: obeyed on each hop, after a restart, by each machine, by hand.
 
-How long pauses are stands in collector/fetch/test_holds.py; the images' own in
+How long holds are is in collector/fetch/test_holds.py; the images' own in
 pipeline/images/test_image_hosts.py.
 """
 
@@ -112,7 +112,7 @@ def test_two_feeds_that_are_told_503_hold_their_host_in_one_round_or_in_two(
 def test_a_second_machine_and_a_run_after_a_crash_keep_to_the_pause(
     pipeline: Pipeline, server: FeedServer, tmp_path: Path
 ) -> None:
-    """It is written when it is asked for: this run dies before it closes anything."""
+    """It is written when it is requested: this run dies before it closes anything."""
     id = pipeline.register(server.route(B, "/1", busy()), "one")
     pipeline.register(server.route(A, "/2", Answer(body=rss("a"))), "two")
 

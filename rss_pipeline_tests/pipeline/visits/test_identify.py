@@ -147,7 +147,7 @@ def test_an_edited_title_is_no_new_item_while_its_link_is_not_shared(
 
 
 def of_rdf(*items: tuple[str, str | None], link: str = PAGE) -> bytes:
-    """RSS 1.0 with these items, whose rdf:about is their link."""
+    """RSS 1.0 with these items, each with its link as rdf:about."""
     body = document(*items, link=link).decode()
     body = re.sub(
         r"<item><title>(.*?)</title><link>", rf'<item rdf:about="{link}"><title>\1</title><link>', body

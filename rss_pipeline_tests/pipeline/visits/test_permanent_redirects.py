@@ -52,7 +52,7 @@ def test_a_fortnight_of_moves_and_ends(
     pipeline.register(server.route(THIRD, "/challenge", challenge), "challenge")
     pipeline.poll()
 
-    # At each visit, and with the validators of the URL that gave them; nothing else is asked. Two feeds
+    # At each visit, and with the validators of the URL that gave them; nothing else is requested. Two feeds
     # lead to /rss, which is requested once.
     always: list[Asked] = [
         (OLD, "/away", None),

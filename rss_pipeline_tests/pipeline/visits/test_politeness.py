@@ -16,7 +16,7 @@ ETAG = {"ETag": '"1"'}
 
 
 def asked_at(pipeline: Pipeline, server: FeedServer, *minutes: float) -> list[float]:
-    """Poll at each of these minutes after noon; those at which the feed was asked."""
+    """Poll at each of these minutes after noon; those at which the feed was requested."""
     asked = []
     for minute in minutes:
         pipeline.clock.now = NOON + timedelta(minutes=minute, seconds=-1)
@@ -106,7 +106,7 @@ def test_by_hand_it_is_asked_in_such_an_hour_all_the_same(pipeline: Pipeline, se
 
 
 def test_an_error_page_and_the_feed_again_cost_one_document(pipeline: Pipeline, server: FeedServer) -> None:
-    """The 304 answers the stored document's validators: nothing is asked for again."""
+    """The 304 answers the stored document's validators: nothing is requested again."""
     url = server.route(
         HOST,
         "/feed",

@@ -144,7 +144,7 @@ def test_a_document_that_fails_stays_a_failure_with_one_backup_until_it_is_corre
 def test_a_stored_feed_whose_document_breaks_keeps_its_validators_through_a_304(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    """A 304 to the good document's ETag says that it stands again. The bad one is backed up once."""
+    """A 304 to the good document's ETag says that it is there again. The bad one is backed up once."""
     url = server.route(HOST, "/feed", Answer(body=rss("a"), etag='"good"'))
     id = pipeline.register(url, "feed")
     pipeline.poll()

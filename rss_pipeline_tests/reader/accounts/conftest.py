@@ -1,4 +1,4 @@
-"""A database with the schema, on SQLite and on D1, and a clock that stands still until it is moved."""
+"""A database with the schema, on SQLite and on D1, and a clock that does not move until it is set."""
 
 from datetime import UTC, datetime, timedelta
 

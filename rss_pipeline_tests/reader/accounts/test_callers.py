@@ -21,7 +21,7 @@ READ = Statement("SELECT 7 AS n", name="read a number")
 
 
 def note(database: Database) -> str | None:
-    """The value that `write_note` wrote, which is nobody's: no row of a user's takes it with it."""
+    """The value that `write_note` wrote, which is no one's: no row of a user's takes it with it."""
     rows = database.query("SELECT value FROM installation WHERE name = 'note'", name="read the note").rows
     return str(rows[0]["value"]) if rows else None
 

@@ -1,4 +1,4 @@
-"""D1's own troubles: each is told in a sentence with what to do, none is tried twice, none shows the token.
+"""D1's own errors: each is reported in a sentence with what to do, none is tried twice, none shows the token.
 
 What D1 shares with SQLite is in test_database_contract.py and in the tests by table; what a proxy between us
 and the Worker breaks of a whole run, in orchestration/.

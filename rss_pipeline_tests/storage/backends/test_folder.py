@@ -1,4 +1,4 @@
-"""The embedded object store's own troubles, and what a kill leaves behind."""
+"""The embedded object store's own errors, and what a kill leaves behind."""
 
 import os
 import resource

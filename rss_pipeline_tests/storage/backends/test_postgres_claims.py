@@ -114,7 +114,7 @@ def _deadlocks(database: PostgresDatabase) -> int:
 def test_a_feed_that_changes_between_choice_and_claim_is_left_out(
     running_postgres: Postgres, migrated_postgres: PostgresDatabase, elsewhere: PostgresDatabase
 ) -> None:
-    """Its visit by a run whose lease has lapsed may be closed at that moment, or feeds.yaml disable it."""
+    """Its visit by a run with a lapsed lease may be closed at that moment, or feeds.yaml disable it."""
 
     class Interfered(PostgresDatabase):
         def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
@@ -241,7 +241,7 @@ def test_feeds_that_are_named_are_looked_up_by_their_ids(
 
 
 def _rows_read(database: PostgresDatabase) -> int:
-    """Rows of feeds that this connection and its listeners have read; it is told before."""
+    """Rows of feeds that this connection and its listeners have read; it is set before."""
     database.query("SELECT pg_stat_force_next_flush()")
     [row] = database.query(
         "SELECT seq_tup_read + idx_tup_fetch AS n FROM pg_stat_user_tables WHERE relname = 'feeds'"

@@ -147,7 +147,7 @@ ROW = json.dumps([{"n": 7, "s": "x", "t": True, "z": None, "o": {"k": [1]}}], se
         f"SELECT json_insert('{DOCUMENT}', '$.b', 'old stays')",
         "SELECT json_insert('[]', '$[#]', 'first')",
         "SELECT json_set('{}', '$.\"22\"', json_array('2026-11-22', 1 = 2, 1 = 1))",
-        # Also where the text of a member stands twice, or has blanks.
+        # Also where the text of a member is there twice, or has blanks.
         'SELECT json_set(\'{"o":{"a":1},"a":1}\', \'$.a\', 2)',
         'SELECT json_set(\'{"a":1,"o":{"a":1}}\', \'$.o.a\', 2)',
         'SELECT json_set(\'{"s":"\\"a\\":1","a":1}\', \'$.a\', \'{"a":1}\')',

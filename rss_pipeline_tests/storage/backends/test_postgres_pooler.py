@@ -65,7 +65,7 @@ def test_dagster_s_connections_need_their_options_and_a_pooler_that_refuses_them
     options = "?options=-ctimezone%3DUTC%20-csearch_path%3Ddagster"
     check_options(f"{running_postgres.tcp_url(SHARED)}{options}", schema="dagster")
     for url in (f"{pooled}{options}", running_postgres.tcp_url(SHARED)):
-        # The second is a pooler that was told to ignore `options`: tables would be made among ours.
+        # The second is a pooler with the setting to ignore `options`: tables would be made among ours.
         with pytest.raises(DatabaseUnavailable) as caught:
             check_options(url, schema="dagster")
         assert "name the server itself in DAGSTER_DATABASE_URL" in str(caught.value)

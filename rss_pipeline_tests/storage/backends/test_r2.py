@@ -1,4 +1,4 @@
-"""R2's own troubles, and what R2 needs of boto3, asserted on what goes over the wire.
+"""R2's own errors, and what R2 needs of boto3, asserted on what goes over the wire.
 
 What R2 shares with the folder is in test_objects_contract.py.
 """
@@ -250,7 +250,8 @@ def test_what_is_set_wrongly_is_named(
     # The PUT is last: refused, its body stays unread, and the connection that it came on is closed.
     for name in ("head", "get", "list", "put"):
         if name == "head" and changed == {"bucket": "not-there"}:
-            # An answer to HEAD does not tell an absent bucket from an absent object: probe does.
+            # An answer to HEAD is the same for an absent bucket and an absent object; that of the probe is
+            # not.
             assert objects.head("a/b") is None
             continue
         with pytest.raises(ObjectStoreUnavailable) as caught:

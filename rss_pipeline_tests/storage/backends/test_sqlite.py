@@ -1,4 +1,4 @@
-"""The embedded database's own troubles: each is told in a sentence with the path and what to do."""
+"""The embedded database's own errors: each is reported in a sentence with the path and what to do."""
 
 import os
 import sqlite3

@@ -9,7 +9,7 @@ from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, respons
 
 @pytest.fixture
 def known(database: Database) -> Database:
-    """A feed `a` whose first document was stored and reported an hour ago."""
+    """A feed `a` with a first document that was stored and reported an hour ago."""
     register(database, spec("a"))
     answer = response(at=NOW - HOUR, etag='"1"', last_modified="Tue, 17 Feb 2026 10:00:00 GMT")
     assert visit(database, [item("1")], at=NOW - HOUR, answer=answer, content_hash="first") == 1

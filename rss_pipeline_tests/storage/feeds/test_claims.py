@@ -1,6 +1,6 @@
 """Claims: which feeds a run gets and which it does not, and that the questions before a claim agree with it.
 
-`lease_now` stands in for the database's clock where a lease has to lapse.
+`lease_now` replaces the database's clock where a lease has to lapse.
 """
 
 import contextlib
@@ -199,7 +199,7 @@ def test_feeds_whose_host_lets_no_visit_begin_within_a_round_start_no_run(databa
     every = NotVisitedSince(since=NOW, now=NOW + MINUTE)
     assert not due.is_claimable(database, every, to_begin=True)
     assert due.claimable_shards(database, every, count=2) == set()
-    # Nor does the sensor stop looking until something else is due: nothing tells it of the end of a gap.
+    # Nor does the sensor stop looking until something else is due: nothing reports the end of a gap to it.
     summaries = due.due_by_shard(database, NOW + MINUTE, count=2).values()
     for counts in (due.due_summary(database, NOW + MINUTE), *summaries):
         assert (counts.due, counts.waits_for_turn) == (0, True)

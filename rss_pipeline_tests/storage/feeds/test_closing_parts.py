@@ -42,7 +42,7 @@ SOON = NextVisit(at=NOW + timedelta(minutes=30), reason="halved")
 
 @pytest.fixture
 def known(database: Database) -> Database:
-    """A feed `a` whose first document, of three items, was stored and reported an hour ago."""
+    """A feed `a` with a first document, of three items, that was stored and reported an hour ago."""
     register(database, spec("a"))
     visit(database, [item("1"), item("2"), item("3")], at=NOW - HOUR)
     feed_changes.mark_reported(database, [("a", 1)], now=NOW - HOUR)

@@ -1,6 +1,6 @@
 """Leases: what a run holds while it lives, what lapses, and what becomes of its feeds when it ends.
 
-`lease_now` stands in for the database's clock where a lease has to lapse.
+`lease_now` replaces the database's clock where a lease has to lapse.
 """
 
 from collections.abc import Callable

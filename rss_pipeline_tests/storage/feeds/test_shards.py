@@ -31,7 +31,7 @@ def bucket(database: Database, id: str = "a") -> int | None:
 
 
 def by_shard(count: int) -> dict[Shard, list[str]]:
-    """The feeds of FEEDS by the shard of their host, whose name is in theirs."""
+    """The feeds of FEEDS by the shard of their host, which is in their name."""
     return {
         shard: [id for id in FEEDS if shard_of(bucket_of(f"{id[0]}.example"), count) == shard.number]
         for shard in shards(count)

@@ -1,4 +1,4 @@
-"""Image tasks claimed and closed: none twice, none of a host that is being asked, none lost."""
+"""Image tasks claimed and closed: none twice, none of a host with a request in progress, none lost."""
 
 import json
 from dataclasses import replace
@@ -342,7 +342,7 @@ def test_when_a_feed_last_answered(known: Database) -> None:
 
 @pytest.fixture
 def reading(known: Database) -> Database:
-    """Ann subscribes to `a`, whose item 1 has two images; eve subscribes to nothing."""
+    """Ann subscribes to `a`, and item 1 of it has two images; eve subscribes to nothing."""
     for user in ("ann", "eve"):
         add_user(known, user)
     subscribe(known, "ann", "a")

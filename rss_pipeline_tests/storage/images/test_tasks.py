@@ -1,4 +1,4 @@
-"""Image tasks: found once each, none lost between storing an item and looking at it."""
+"""Image tasks: found once each, none lost between storing an item and reading it."""
 
 from datetime import datetime
 

@@ -1,7 +1,7 @@
 """The system's Chromium, headless, for tests that click; none is ever downloaded.
 
-Whatever a page asks of another address than this machine's is refused, or leads nowhere, and is written down.
-No test is in here.
+Whatever a page requests of another address than this machine's is refused, or leads nowhere, and is written
+down. No test is in here.
 """
 
 import re
@@ -61,7 +61,7 @@ CHROMIUM_ARGUMENTS = [
     f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.*",
 ]
 ELSEWHERE = re.compile(r"^(https?|wss?)://(?!127\.0\.0\.1(:\d+)?([/?#]|$))")
-"""Addresses of other machines. The browser asks Python about these only, which is slow with each request."""
+"""Addresses of other machines. The browser calls Python for these only, which is slow with each request."""
 WIDTH, HEIGHT = 1400, 900
 PATIENCE_MS = 90_000
 """The time that a page may take to show something, on a machine that runs other tests beside it."""

@@ -126,7 +126,7 @@ class Liferea:
         return {**kept, **own, **fixed}
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """The whole group: xvfb-run leaves its display behind when it is only told to stop."""
+        """The whole group: xvfb-run leaves its display behind when it is only ended."""
         os.killpg(process.pid, signal.SIGTERM)
         try:
             process.wait(10)

@@ -219,7 +219,7 @@ def local_cloudflare(
 
 
 def living(group: int) -> list[str]:
-    """Names of a process group's processes; one that has ended and was not asked for its end is none."""
+    """Names of a process group's processes; one that has ended and was not waited for is none."""
     found = []
     for process in _members(group):
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""A network on loopback between us and Postgres that is cut, or goes silent, where a test asks for it.
+"""A network on loopback between us and Postgres that is cut, or goes silent, where a test wants it.
 
 Not a mock: all bytes go over sockets to the real server, up to the cut.
 

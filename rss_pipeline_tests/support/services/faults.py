@@ -1,7 +1,7 @@
-"""A proxy on loopback between the pipeline and Cloudflare that makes the faults a test asks for.
+"""A proxy on loopback between the pipeline and Cloudflare that makes the faults a test wants.
 
-Not a mock: every call goes over sockets to the real Worker and the real S3 endpoint, unless a fault stands in
-its way.
+Not a mock: every call goes over sockets to the real Worker and the real S3 endpoint, unless a fault replaces
+them in its way.
 
     with FaultProxy(cloudflare.url) as proxy:
         proxy.fault(Reset(applied=True), at=sql("INSERT INTO leases"))
@@ -208,7 +208,7 @@ class FaultProxy:
         return sum(call.store == store for call in self.calls)
 
     def rows_written(self) -> int:
-        """By what D1 said of the calls whose answers were kept."""
+        """By what D1 said of the calls with answers that were kept."""
         return self._rows("rows_written")
 
     def rows_read(self) -> int:

@@ -3,7 +3,7 @@
 Each transaction of a client goes to the session that has rested longest, so that nothing which outlives one
 is there for the next.
 
-Not a mock: statements go over sockets to the real server. Like PgBouncer it tells each client another process
+Not a mock: statements go over sockets to the real server. Like PgBouncer it gives each client another process
 id than that of a session, and refuses a connection that sets `options`.
 
     with TransactionPooler(postgres, "some", sessions=3) as pooler:
@@ -25,7 +25,7 @@ from rss_pipeline_tests.support.services.postgres import USER, Postgres
 _NO_TLS = (80_877_103, 80_877_104)
 """Requests for TLS and for GSSAPI, which are answered with N."""
 _PROCESS = 7
-"""The process id that each client is told."""
+"""The process id that each client gets."""
 
 
 class TransactionPooler:

@@ -210,7 +210,8 @@ with socket.socket(type=socket.SOCK_DGRAM) as quic:
     threading.Thread(target=pipe, args=(reader, server), daemon=True).start()
     pipe(server, reader)
 """
-"""A tunnel such as `ssh -R` or frp: it listens nowhere, and has called a server whose visitors it brings."""
+"""A tunnel such as `ssh -R` or frp: it listens nowhere, and has called a server, the visitors of which it
+brings."""
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ _NAME = "of_a_fleet"
 
 @pytest.fixture(scope="module")
 def fleet(running_postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """The settings of a fleet, whose database is migrated. Its broker is never asked."""
+    """The settings of a fleet with a migrated database. Its broker gets no request."""
     running_postgres.create(_NAME)
     home = tmp_path_factory.mktemp("fleet")
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""A poll in a process of its own that tells what it took: `python -m ... HOME DEADLINE PARSE_SECONDS`.
+"""A poll in a process of its own that reports what it took: `python -m ... HOME DEADLINE PARSE_SECONDS`.
 
 The feed `warm` is polled first, so that all is imported and opened; what the next poll takes more is
 measured. Prints JSON. Started by test_hostile.py.

@@ -1,7 +1,7 @@
 """Faults between a poll and Cloudflare: the run fails, no feed pays for it, and the next poll completes it.
 
 Each is made by a proxy on the way to the real Worker or the real S3 endpoint (support/services/faults.py),
-at one place of a real poll. What a fault of the embedded stores does stands in test_faults.py; the promises
+at one place of a real poll. What a fault of the embedded stores does is in test_faults.py; the promises
 are the same, and so are the feeds.
 """
 
@@ -231,7 +231,7 @@ def test_a_store_that_is_away_for_long_has_no_publisher_asked_and_no_feed_counte
 def test_a_claim_whose_answer_is_lost_three_times_condemns_no_feed(
     feeds: Pipeline, proxy: FaultProxy, cloudflare: Cloudflare, server: FeedServer
 ) -> None:
-    """It was applied each time, and a claim that nobody closes counts against its feed."""
+    """It was applied each time, and a claim that no one closes counts against its feed."""
     for place in ("claim", "claim", "claim"):
         proxy.fault(Reset(applied=True), at=PLACES[place])
         [round_] = feeds.try_poll(**through(proxy, cloudflare))

@@ -1,7 +1,7 @@
 """Crash safety: a process killed at any place loses nothing and doubles nothing.
 
 Each case kills a real poll in a process of its own by SIGKILL, lets its leases lapse, polls once more, and
-compares with a poll that nobody disturbed.
+compares with a poll that no one disturbed.
 """
 
 import os
@@ -62,7 +62,7 @@ def _state(pipeline: Pipeline) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, kept_parsers: KeptParsers) -> dict[str, object]:
-    """The state after a poll that nobody disturbed."""
+    """The state after a poll that no one disturbed."""
     pipeline = Pipeline(tmp_path_factory.mktemp("undisturbed"), parser_pool=kept_parsers)
     with FeedServer() as server:
         serve(server, pipeline)

@@ -136,7 +136,8 @@ def serve(pipeline: Pipeline, server: FeedServer) -> None:
 
 
 def assert_nothing_lost_yet(pipeline: Pipeline) -> None:
-    """Promises that hold at any instant: no failure is counted, and no validator stands before its items."""
+    """Promises that hold at any instant: no failure is counted, and no validator is stored before its
+    items."""
     for id, guids in FEEDS.items():
         feed = pipeline.feed(id)
         assert feed["consecutive_failures"] == 0
@@ -218,7 +219,7 @@ def test_feeds_are_due_at_once_where_the_fault_left_their_claim_to_be_given_back
 
 
 class FailingStore:
-    """An ObjectStore whose disk is full from the `number`th put on; `late` tells of it after the put."""
+    """An ObjectStore with a disk that is full from the `number`th put on; `late` reports it after the put."""
 
     def __init__(self, store: ObjectStore, number: int, *, late: bool = False) -> None:
         self._store = store
@@ -259,7 +260,7 @@ def test_an_object_store_that_fails_in_the_middle_of_a_poll_leaves_one_backup_ea
 
 @contextmanager
 def not_a_folder(path: Path) -> Iterator[None]:
-    """A file lies where the folder was: no rights help against it, so this also holds for root."""
+    """A file is where the folder was: no rights help against it, so this also holds for root."""
     aside = path.with_name(path.name + "-aside")
     path.rename(aside)
     path.write_bytes(b"")
@@ -288,7 +289,7 @@ def test_nobody_is_asked_where_the_object_folder_cannot_be_written(
 def test_nobody_is_asked_where_the_object_folder_goes_just_before_the_claim(
     feeds: Pipeline, server: FeedServer
 ) -> None:
-    """At the run's begin it was there: only a probe can tell."""
+    """At the run's begin it was there: only a probe can show it."""
     going = not_a_folder(feeds.settings.objects_path / ".incoming")
     database = trap(feeds, statement("read registry"), lambda _: going.__enter__())
     (round_,) = feeds.try_poll(database=database)

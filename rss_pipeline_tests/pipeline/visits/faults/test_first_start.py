@@ -28,7 +28,7 @@ async def a_name_server(host: str, port: int) -> Sequence[str]:
 
 
 class Refused(httpcore.AsyncNetworkBackend):
-    """A dialer that reaches nobody, and sends nothing."""
+    """A dialer that reaches no one, and sends nothing."""
 
     async def connect_tcp(
         self,

@@ -136,7 +136,7 @@ def test_a_parser_process_holds_no_library_that_the_usual_document_does_not_need
 
 @pytest.mark.slow
 def test_a_base_that_stands_in_every_link_fills_no_store(tmp_path: Path) -> None:
-    """A document of 200 KB whose rows would have 80 MB."""
+    """A document of 200 KB with rows that would have 80 MB."""
     links = "".join(f"<enclosure url='{n}'/>" for n in range(10))
     items = "".join(f"<item><guid>{n}</guid>{links}</item>" for n in range(1000))
     with pytest.raises(StorageRejected, match="60,000,000"):

@@ -50,7 +50,7 @@ def asked_first(pipeline: Pipeline, *ids: str) -> None:
 
 
 def feeds_before_the_outage(pipeline: Pipeline, server: FeedServer) -> list[str]:
-    """Three feeds that answer, asked before those that are gone; each reading of the clock is later."""
+    """Three feeds that answer, requested before those that are gone; each reading of the clock is later."""
     ids = [
         pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"u{n}"))), f"up-{n}")
         for n in (11, 12, 13)
