@@ -16,7 +16,7 @@ from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.settings import Settings
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed, NotAdded
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, NotAdded
 
 
 @click.command()
@@ -35,8 +35,8 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
     (/feed/, /rss.xml ...). feeds.yaml keeps its comments and its layout. Exit code 1 if a URL could not be
     added; the others are.
     """
-    from rss_pipeline.pipeline.adding.add import Added, NotAdded, prepare
-    from rss_pipeline.pipeline.adding.add import add as add_one
+    from rss_pipeline.pipeline.adding.add_feed import Added, NotAdded, prepare
+    from rss_pipeline.pipeline.adding.add_feed import add as add_one
     from rss_pipeline.pipeline.session.session import session_of_command
 
     failed = False
@@ -62,7 +62,7 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
 
 
 def _as_json(text: str, result: "Added | AlreadyListed | NotAdded") -> dict[str, Any]:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed
 
     match result:
         case Added():
@@ -84,7 +84,7 @@ def _as_json(text: str, result: "Added | AlreadyListed | NotAdded") -> dict[str,
 
 
 def _show(text: str, result: "Added | AlreadyListed | NotAdded") -> None:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed
 
     match result:
         case Added():

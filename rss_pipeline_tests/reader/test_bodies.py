@@ -13,8 +13,8 @@ from lxml import etree
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor, image_path
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database, Result, Statement, Value
-from rss_pipeline.storage.items import bodies as stored_bodies
-from rss_pipeline.storage.items.bodies import BodyKey
+from rss_pipeline.storage.items import body_parts as stored_bodies
+from rss_pipeline.storage.items.body_parts import BodyKey
 from rss_pipeline_tests.support.cost import costs_less_than
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item

@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.features.pages.model import Detected
 from rss_pipeline.features.pages.robots import allows, rules_for_us
 from rss_pipeline.features.pages.sql import drop_robots, keep_robots, robots_since
-from rss_pipeline.pipeline.adding.find import feed_at, request_document
+from rss_pipeline.pipeline.adding.find_feed import feed_at, request_document
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.parse import unreadable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.sanitize.body import (
+from rss_pipeline.collector.sanitize.item_body import (
     BodySource,
     safe_body,
     usual_places,

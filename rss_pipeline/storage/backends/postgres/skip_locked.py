@@ -27,8 +27,8 @@ from rss_pipeline.storage.feeds.claimable import (
 )
 from rss_pipeline.storage.feeds.claims import COUNTED, OF_LEASE, RANKED, Claiming
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS
-from rss_pipeline.storage.feeds.holds import LATE_FEED_HOLD, NOT_HELD, WRONG_CLOCK, known_statement
 from rss_pipeline.storage.feeds.predicates import POLLED
+from rss_pipeline.storage.feeds.stored_holds import LATE_FEED_HOLD, NOT_HELD, WRONG_CLOCK, known_statement
 from rss_pipeline.storage.sql import DB_NOW, compact, number
 
 Beside = Literal["choose", "take"]

@@ -22,8 +22,8 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline.storage.feeds.forget import UNUSED_AFTER
-from rss_pipeline.storage.feeds.holds import ON_HOLD
 from rss_pipeline.storage.feeds.predicates import UNREAD_HEALTH
+from rss_pipeline.storage.feeds.stored_holds import ON_HOLD
 from rss_pipeline.storage.reports.overview import Overview, Problem
 
 FEEDS_LISTED = 50

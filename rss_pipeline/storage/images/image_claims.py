@@ -1,6 +1,6 @@
 """Claiming image tasks, and counting those that can be claimed.
 
-An item's tasks are tasks.py's, the end of a claimed task closings.py's, a lease's renewal and end
+An item's tasks are image_tasks.py's, the end of a claimed task image_closings.py's, a lease's renewal and end
 feeds/leases.py's. A task with the token of a lease that is not live was interrupted: its object may be in the
 store already.
 """
@@ -15,9 +15,9 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claims import RANKED_FIRST
-from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
-from rss_pipeline.storage.images.closings import REFERER_DAYS
-from rss_pipeline.storage.images.tasks import REQUESTED
+from rss_pipeline.storage.feeds.stored_holds import KnownHolds, known_holds, known_statement
+from rss_pipeline.storage.images.image_closings import REFERER_DAYS
+from rss_pipeline.storage.images.image_tasks import REQUESTED
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, chunked, compact, new_token
 
 PER_HOST = 200

@@ -1,6 +1,6 @@
 """A fetch round for feeds: many visits at the same time, one outcome each; none can stop the others.
 
-Not here: the requests of one feed (`feed.py`), and the use of the outcomes.
+Not here: the requests of one feed (`feed_visit.py`), and the use of the outcomes.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from rss_pipeline.collector.fetch.feed import FeedVisit
+from rss_pipeline.collector.fetch.feed_visit import FeedVisit
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.loop_thread import Report, run_round
 from rss_pipeline.collector.fetch.pacing import HostLeases, Pace, Turns

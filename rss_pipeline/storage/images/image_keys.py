@@ -1,6 +1,6 @@
 """The keys of archived images and what travels with them.
 
-Which image a task is for is tasks.py's; bytes are an ObjectStore's business.
+Which image a task is for is image_tasks.py's; bytes are an ObjectStore's business.
 """
 
 import hashlib

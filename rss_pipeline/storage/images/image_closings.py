@@ -1,7 +1,7 @@
 """The end of claimed image tasks, and the counts of tasks by status.
 
 Every statement is guarded by the lease's token: a task that another run took over, or that was deleted
-meanwhile, stays as it is. Claiming is claims.py's.
+meanwhile, stays as it is. Claiming is image_claims.py's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Literal
 from rss_pipeline.collector.models.clock import instant, whole_second
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.item import ImageSize
-from rss_pipeline.storage.accounts.users import note_change_of_items
+from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable
 from rss_pipeline.storage.stale import mark_stale_of

@@ -26,11 +26,11 @@ from rss_pipeline.api.google_reader.parameters import (
     read_stream,
     read_tag,
 )
-from rss_pipeline.api.google_reader.subscriptions import Feeds, folder_name, read_feeds
+from rss_pipeline.api.google_reader.subscription_calls import Feeds, folder_name, read_feeds
 from rss_pipeline.reader import mark
 from rss_pipeline.reader.edit import add_folders
-from rss_pipeline.reader.feeds import FeedName
-from rss_pipeline.reader.items import ALL, MAX_CHOSEN, Scope, Shown
+from rss_pipeline.reader.feed_queries import FeedName
+from rss_pipeline.reader.item_queries import ALL, MAX_CHOSEN, Scope, Shown
 from rss_pipeline.reader.mark import Marks
 from rss_pipeline.reader.query import NOTHING
 

@@ -10,15 +10,15 @@ from html import unescape
 
 from lxml import etree
 
+from rss_pipeline.collector.images.archived import render
 from rss_pipeline.collector.images.find import image_bases, tree
-from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.images.urls import with_former_urls
 from rss_pipeline.collector.parse.links import absolute
 from rss_pipeline.collector.parse.sections import Sections
 from rss_pipeline.collector.sanitize.html import in_words
 from rss_pipeline.collector.sanitize.shown import lead_image, picture_above
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.images import tasks
+from rss_pipeline.storage.images import image_tasks as tasks
 from rss_pipeline.storage.items.items import image_source
 from rss_pipeline.storage.objects import ObjectStore
 
@@ -211,9 +211,9 @@ def _lines(text: str) -> Iterator[str]:
 
 # The HTML of stored items with their archived images in place, for the command line and downstream assets.
 #
-# How HTML is rendered is collector.images.render's, the statement storage.images.tasks'. The result is still
-# a publisher's HTML, which page.py puts into a page for browsers. Nothing is written: `content_html` stays as
-# published.
+# How HTML is rendered is collector.images.archived's, the statement storage.images.image_tasks'. The result
+# is still a publisher's HTML, which frames.py puts into a page for browsers. Nothing is written:
+# `content_html` stays as published.
 #
 # An asset of your own; each partition is a page of one feed's items:
 #

@@ -5,11 +5,11 @@ The table is storage.kept_html's. Parser processes make it when an item is store
 
 from collections.abc import Callable
 
-from rss_pipeline.collector.sanitize.body import BodySource, safe_body
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS
+from rss_pipeline.collector.sanitize.item_body import BodySource, safe_body
 from rss_pipeline.fast_zlib import compress
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.items import bodies
+from rss_pipeline.storage.items import body_parts as bodies
 from rss_pipeline.storage.items.items import enclosures_json, stored_enclosures
 from rss_pipeline.storage.kept_html import (
     MOST_BYTES,

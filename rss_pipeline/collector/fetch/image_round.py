@@ -1,6 +1,6 @@
 """A fetch round for images: many downloads at the same time, few of them at one host.
 
-Not here: the requests of one image (`image.py`), and the store that keeps images.
+Not here: the requests of one image (`image_visit.py`), and the store that keeps images.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.fetch.image import (
+from rss_pipeline.collector.fetch.image_visit import (
     ImageOutcome,
     ImageRequest,
     ImageVisit,
@@ -24,7 +24,7 @@ from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.address_policy import OwnMachine
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.client import Client, FetchPolicy
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import Clock, utc_now

@@ -23,10 +23,10 @@ from rss_pipeline.api.google_reader.parameters import (
 from rss_pipeline.api.gzip_member import Packed, PackedParts
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.iri import published_url
-from rss_pipeline.collector.sanitize.body import Pieces
+from rss_pipeline.collector.sanitize.item_body import Pieces
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.bodies import Bodies, Body
-from rss_pipeline.reader.items import ItemRow
+from rss_pipeline.reader.item_queries import ItemRow
 
 _WEB = ("http://", "https://")
 _SCHEME = len("https://")

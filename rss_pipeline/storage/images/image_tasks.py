@@ -1,6 +1,6 @@
 """The image_tasks table: items with images still to be extracted, and the tasks found in them.
 
-Finding images in HTML is the collector's (images.py).
+Finding images in HTML is the collector's.
 """
 
 import re
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import image_task_id
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
-from rss_pipeline.storage.images.closings import MAX_ATTEMPTS
+from rss_pipeline.storage.images.image_closings import MAX_ATTEMPTS
 from rss_pipeline.storage.kept_html import KeptHtml, keep_statements
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, chunked, compact
 
@@ -232,7 +232,8 @@ def _host_of(url: str) -> str:
 # The images of an item that are not archived yet, and a user's request to load them now.
 #
 # A request makes tasks due, and nothing more: hosts on hold, the pace of a host, the most bytes of a feed's
-# day and the claim (claims.py) stay above it. It starts a download at once (pipeline/triggers/images.py).
+# day and the claim (image_claims.py) stay above it. It starts a download at once
+# (pipeline/triggers/images.py).
 
 BETWEEN_ATTEMPTS = timedelta(hours=1)
 """Between two attempts at one image, whoever requests them: as after the first that fails."""

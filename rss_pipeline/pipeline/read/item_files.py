@@ -1,6 +1,6 @@
 """Items into a file: JSON lines, or Parquet where pyarrow is installed.
 
-Whole or not at all: a file appears under its name once it is complete. Items are read by reader.py; the
+Whole or not at all: a file appears under its name once it is complete. Items are read by feed_reader.py; the
 command is cli's.
 """
 
@@ -16,12 +16,12 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.models.plain_text import json_text
 from rss_pipeline.errors import ExportRefused, disk_full, disk_is_full
-from rss_pipeline.pipeline.read.reader import FeedReader, Since, position
+from rss_pipeline.pipeline.read.feed_reader import FeedReader, Since, position
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.items.cursor import Position
-from rss_pipeline.storage.items.read import StoredItem, feeds_with_items
+from rss_pipeline.storage.items.stored_items import StoredItem, feeds_with_items
 
-# The names of the formats of an export, apart from export.py: the command lists them without its parsers.
+# The names of the formats of an export, apart: the command lists them without its parsers.
 
 Format = Literal["jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -1,6 +1,6 @@
 """Pages and frames that show the HTML of publishers in a browser, so that it can do nothing but be read.
 
-The archived images are put into the HTML in render.py. Three things hold, each where another does not:
+The archived images are put into the HTML in archived.py. Three things hold, each where another does not:
 
 - the sandbox of the frame: no scripts, no forms, no refresh to another page;
 - the Content-Security-Policy: images and media over https, nothing else is loaded;
@@ -144,7 +144,7 @@ def item_page(item: Row, html: str, *, sources: Sequence[str] = ()) -> str:
 # Rows of items as JSON objects, in the words of all JSON that the command prints.
 #
 # An object's own id is `id`, and a feed's elsewhere `feed_id`; instants end in `_at`; flags are true or
-# false. The fields that an export has too (storage.items.read.StoredItem) have the same names there.
+# false. The fields that an export has too (storage.items.stored_items.StoredItem) have the same names there.
 
 _NAMES = {"pub_date": "published_at", "pub_date_raw": "published_raw", "created_at": "collected_at"}
 _LISTS = frozenset({"categories", "enclosures"})

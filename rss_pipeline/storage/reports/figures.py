@@ -10,7 +10,6 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.feeds.holds import DUE_NOW, free_since
 from rss_pipeline.storage.feeds.predicates import (
     FAILING,
     FAILING_LONG,
@@ -21,7 +20,8 @@ from rss_pipeline.storage.feeds.predicates import (
     UNUSED,
     WARNED,
 )
-from rss_pipeline.storage.images.closings import image_totals
+from rss_pipeline.storage.feeds.stored_holds import DUE_NOW, free_since
+from rss_pipeline.storage.images.image_closings import image_totals
 
 FEED_STATES = ("answering", "failing", "failing_long", "gone", "new", "disabled", "unlisted", "unused")
 """Each feed is in one of them. `failing_long` failed ten times in a row; `new` was never visited."""

@@ -8,7 +8,6 @@ from typing import Literal
 from starlette.responses import Response
 
 from rss_pipeline.api.conditional import json_answer
-from rss_pipeline.api.fields import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import Refused, as_json, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
@@ -24,13 +23,14 @@ from rss_pipeline.api.google_reader.parameters import (
     read_label,
     read_tag,
 )
+from rss_pipeline.api.request_values import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.collector.registry.feed_url import completed, same_as
 from rss_pipeline.reader.edit import Changes, edit_feeds, remove_folders, rename_folder, unsubscribe
 from rss_pipeline.reader.failures import read_failures
-from rss_pipeline.reader.feeds import FeedName, UnreadCount, feed_names, folders, unread_counts
-from rss_pipeline.reader.items import highest_number
+from rss_pipeline.reader.feed_queries import FeedName, UnreadCount, feed_names, folders, unread_counts
+from rss_pipeline.reader.item_queries import highest_number
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task
 from rss_pipeline.reader.subscribe import AddressRefused, Known, TooManyFeeds, subscribe_address

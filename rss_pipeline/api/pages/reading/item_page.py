@@ -28,8 +28,8 @@ from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
 from rss_pipeline.reader.images import missing_images, request_images
-from rss_pipeline.reader.items import ItemRow, Key, item_keys, neighbours
-from rss_pipeline.reader.items import item as stored_item
+from rss_pipeline.reader.item_queries import ItemRow, Key, item_keys, neighbours
+from rss_pipeline.reader.item_queries import item as stored_item
 from rss_pipeline.reader.mark import Marks, mark_items, undoable
 from rss_pipeline.reader.query import together
 from rss_pipeline.web.authority import headers_named

@@ -5,8 +5,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from rss_pipeline.api.fields import LINE_PATTERN
 from rss_pipeline.api.problems import MEDIA_TYPE, SCHEMA
+from rss_pipeline.api.request_values import LINE_PATTERN
 
 PUBLIC: dict[str, Any] = {"security": []}
 """`openapi_extra` of a route that needs no login."""

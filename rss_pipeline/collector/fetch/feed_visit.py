@@ -1,6 +1,7 @@
 """One visit of a feed: validators, redirects, credentials, and the meaning of the response.
 
-Not here: the round over many feeds (`feeds.py`), and the decision whether a document is a feed (`parse/`).
+Not here: the round over many feeds (`feed_round.py`), and the decision whether a document is a feed
+(`parse/`).
 """
 
 import copy
@@ -19,7 +20,7 @@ from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.body import Body, save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.cookies import with_cookies
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import (
     DAY_SECONDS,
     Head,

@@ -1,6 +1,6 @@
 """A new feed: found, written into feeds.yaml, and visited once, with the document that the search brought.
 
-The search is find.py's, the file pipeline.registry.edit's.
+The search is find_feed.py's, the file pipeline.registry.write_entries'.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.models.outcome import NotModified, Pending
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
 from rss_pipeline.collector.registry.new_entries import NewEntry
-from rss_pipeline.pipeline.adding.find import Found, find_feed
-from rss_pipeline.pipeline.registry.edit import registered, write_feeds
+from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
 from rss_pipeline.pipeline.registry.sync import sync_registry
+from rss_pipeline.pipeline.registry.write_entries import registered, write_feeds
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import Accesses, claim_named
 from rss_pipeline.pipeline.visits.steps import STEPS, close
 from rss_pipeline.pipeline.visits.visit import Visit
-from rss_pipeline.storage.feeds.holds import known_holds, known_statement
 from rss_pipeline.storage.feeds.registered import registry_rows
+from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Stored items as values, in the order in which they came in: what other people's programs read.
 
-The order is cursor.py's. How HTML gets its archived images is pipeline/read/text.py's.
+The order is cursor.py's. How HTML gets its archived images is pipeline/read/terminal_text.py's.
 """
 
 import json

@@ -1,6 +1,7 @@
 """One download of an image: redirects, the second attempt with a Referer, and the storing of the image.
 
-Not here: the round over many images (`images.py`), and the check that a body is an image (`image_body.py`).
+Not here: the round over many images (`image_round.py`), and the check that a body is an image
+(`image_body.py`).
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from rss_pipeline.collector.fetch.image_body import Image, receive_image
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.client import HttpResponse
 from rss_pipeline.collector.http.cookies import with_cookies
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import requested_wait
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of

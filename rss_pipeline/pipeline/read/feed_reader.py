@@ -1,7 +1,7 @@
 """The reader of collected items, for an asset, a script or a notebook: `FeedReader`.
 
 It needs no Dagster; the resource for assets is orchestration.downstream. The statements are
-storage.items.read's.
+storage.items.stored_items'.
 """
 
 import os
@@ -12,14 +12,15 @@ from datetime import datetime
 from pathlib import Path
 
 from rss_pipeline.environment import load_env_file
-from rss_pipeline.pipeline.read import page
-from rss_pipeline.pipeline.read.text import items_html
+from rss_pipeline.pipeline.read import frames as page
+from rss_pipeline.pipeline.read.terminal_text import items_html
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items import cursor, read
+from rss_pipeline.storage.items import cursor
+from rss_pipeline.storage.items import stored_items as read
 from rss_pipeline.storage.items.cursor import Position
-from rss_pipeline.storage.items.read import FeedInfo, StoredItem, stored_item
+from rss_pipeline.storage.items.stored_items import FeedInfo, StoredItem, stored_item
 from rss_pipeline.storage.objects import ObjectStore
 
 Since = str | datetime | None

@@ -1,7 +1,7 @@
 """Holds (Retry-After, 429): `hosts` for all of a host, `feed_holds` for one feed, `image_holds` for a host's
 images alone.
 
-What a claim leaves out because of them is in claimable.py and images/claims.py; how long they are is
+What a claim leaves out because of them is in claimable.py and images/image_claims.py; how long they are is
 collector.fetch.holds'.
 """
 

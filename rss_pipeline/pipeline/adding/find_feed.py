@@ -1,6 +1,6 @@
 """The feed at an address that a person typed: the address itself, a feed that its page names, a usual place.
 
-Nothing is stored here, and feeds.yaml is not read; add.py does both.
+Nothing is stored here, and feeds.yaml is not read; add_feed.py does both.
 """
 
 import time
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import urljoin
 
-from rss_pipeline.collector.fetch.feeds import fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
 from rss_pipeline.collector.models.hold import OnHold

@@ -8,7 +8,7 @@ from pydantic_core import CoreSchema
 
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
 from rss_pipeline.collector.models.plain_text import whole_number
-from rss_pipeline.reader.items import KEY
+from rss_pipeline.reader.item_queries import KEY
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 15 * 60, 24 * 60 * 60
 MAX_TITLE_CHARACTERS = 500
