@@ -12,7 +12,7 @@ Two things need no field: a feature's templates (`search/search.html`), and its 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rss_pipeline.api.google_reader.call import FeatureCall
     from rss_pipeline.cli.output.status import StatusLook, StatusSection
     from rss_pipeline.cli.reader import ChildProcess
+    from rss_pipeline.collector.fetch.feed import RequestCheck
+    from rss_pipeline.collector.models.clock import Clock
     from rss_pipeline.collector.models.feed import Feed, FeedSpec
     from rss_pipeline.collector.models.item import ParsedFeed
     from rss_pipeline.collector.models.outcome import DocumentPart, Parsed
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Row, Statement, Value
     from rss_pipeline.storage.subscriptions.item_query import ItemCondition
+
+    ItemStatements = Callable[[Sequence[str]], Iterator[list[Statement]]]
 
     EventBatches = Iterator[list[dg.AssetMaterialization]]
 
@@ -105,7 +109,7 @@ class Replaying:
 
     of_feed: "Part[Callable[[Feed], InReplay]]"
     """The work in the replay of this feed."""
-    events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]]"
+    events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]] | None" = None
     """Events after the replay of these feeds, by their ids."""
 
 
@@ -113,24 +117,37 @@ class Replaying:
 class FeedKey:
     """A key of a feed in feeds.yaml, with a column of the same name in the table of feeds.
 
-    Its value is a text. `needs_tree` to `at_close` are for feeds with the key: visits of others load nothing.
+    Its value is a text. `needs_tree` to `before_request` are for feeds with the key: visits of others load
+    nothing.
     """
 
     read: "Part[Callable[[Node, str, Mapping[str, str], list[Mistake]], str | None]]"
     """The value of a node at a place as text, None for none; with the environment and the mistakes so far."""
     register: "Part[Callable[[Sequence[FeedSpec]], list[Statement]]]"
     """Statements in the batch that writes these feeds of feeds.yaml, if one of them has the key or had it."""
-    leave: "Part[Callable[[str], list[Statement]]]"
+    leave: "Part[Callable[[str], list[Statement]]] | None" = None
     """Statements in the batch that takes feeds out of feeds.yaml, a JSON list of ids."""
-    needs_tree: "Part[Callable[[Feed], bool]]"
+    stays: bool = False
+    """True for a key that a feed keeps when it leaves feeds.yaml and users go on with it."""
+    memory: str | None = None
+    """A column of the table of feeds with what the feature keeps from one document to the next: each claim
+    and each backup has it, as they have the key."""
+    reads: "Part[Callable[..., ParsedFeed]] | None" = None
+    """The reader of the feed's documents in place of the usual ones: of a ParseTask and the bytes, with
+    `keep_tree`. A replay reads each document by the key and the memory of then."""
+    least_interval: timedelta | None = None
+    """The shortest interval that `auto` gives the feed."""
+    before_request: "Part[Callable[[Database, Clock], RequestCheck]] | None" = None
+    """Makes the check of a round before each request of the feed."""
+    needs_tree: "Part[Callable[[Feed], bool]] | None" = None
     """True if `parse` needs the tree of the document."""
-    parse: "Part[Callable[[ParseTask, ParsedFeed, ParsedFeed], DocumentPart]]"
+    parse: "Part[Callable[[ParseTask, ParsedFeed, ParsedFeed], DocumentPart]] | None" = None
     """The work of the parser process beside the items: of the document as it was read, with its tree and with
     secrets, and of the one without them."""
-    with_items: "Part[Callable[[Feed, str, Parsed], Callable[[Sequence[str]], Iterator[list[Statement]]]]]"
+    with_items: "Part[Callable[[Feed, str, Parsed], ItemStatements]] | None" = None
     """Groups of statements for these items of a document that is stored under a lease: the first one goes
     into the batch that inserts them."""
-    at_close: "Part[Callable[[Feed, str, Parsed], list[Statement]]]"
+    at_close: "Part[Callable[[Feed, str, Parsed], list[Statement]]] | None" = None
     """Statements in the batch that closes the visit, before that."""
 
 
@@ -247,8 +264,7 @@ class Feature:
 
 # Points that no feature of today uses. The first that needs one adds its field above, and reads it there:
 #
-# - keys of a topic in feeds.yaml; a document format, in the parser process; an answer to an address without a
-#   feed; a check before a visit's request; a kind of failure; a reason in the schedule (collector)
+# - keys of a topic in feeds.yaml; an answer to an address without a feed (collector)
 # - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
 # - statements in the batch that inserts items, and in the one that closes a visit, of feeds without its key;

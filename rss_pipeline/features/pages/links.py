@@ -59,22 +59,6 @@ def identities(urls: Sequence[str]) -> list[str]:
     ]
 
 
-def is_same_list(known: Sequence[str], found: Sequence[str]) -> bool:
-    """True if a list that was found on a changed page is the one with these known links, newest first.
-
-    At least three known entries are in it, and half of what is on its top is known.
-    """
-    stored = {identity(url) for url in known}
-    if sum(each in stored for each in {identity(url) for url in found}) < _LEAST_KNOWN:
-        return False
-    top = list(dict.fromkeys(identity(url) for url in found))[:_TOP]
-    return sum(each in stored for each in top) * 2 >= len(top)
-
-
-_LEAST_KNOWN = 3
-_TOP = 10
-
-
 def shape(url: str) -> tuple[str, ...]:
     """The form of an address: its host and the parts of its path, digits as `#`, words of the last part left
     out.

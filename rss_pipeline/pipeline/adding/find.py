@@ -17,6 +17,7 @@ from rss_pipeline.collector.registry.feed_url import feed_id, read_url
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, named_feeds, parse_document
 from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.fetch import checks
 from rss_pipeline.pipeline.visits.parse import unreadable
 
 USUAL_PLACES = ("feed/", "feed.xml", "rss.xml", "atom.xml", "index.xml", "rss/")
@@ -139,7 +140,8 @@ def feed_at(url: str, *, allow_private: bool) -> Feed | Failure:
 def request_document(
     session: Session, lease: str, feed: Feed, access: Access | None = None
 ) -> Document | Failure:
-    """Request one address in its host's turn, guarded and paced as in a poll; the document is spooled."""
+    """Request one address in its host's turn, guarded, paced and checked as in a poll; the document is
+    spooled."""
     if not _turn_comes(session, lease, feed.address.host):
         message = f"Another run requests from {feed.address.host} at this moment. Try again in a minute."
         return Failure(kind="host_on_hold", message=message)
@@ -151,6 +153,7 @@ def request_document(
         pace=session.politeness.pace,
         holds=session.politeness.holds,
         other_runs=session.other_runs,
+        check_of=checks(session.run),
     )
     session.politeness.keep_holds()
     match outcome:
