@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from rss_pipeline.collector.models.clock import Clock
     from rss_pipeline.collector.models.feed import Feed, FeedSpec
     from rss_pipeline.collector.models.item import ParsedFeed
-    from rss_pipeline.collector.models.outcome import DocumentPart, Parsed
+    from rss_pipeline.collector.models.outcome import Document, DocumentPart, Parsed
     from rss_pipeline.collector.registry.load import KnownFeeds
     from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
     from rss_pipeline.environment import EnvironmentReader
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.orchestration.parts import Building, DagsterParts
+    from rss_pipeline.pipeline.adding.offer import Offer
     from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
     from rss_pipeline.pipeline.session.parser_tasks import ParseTask
     from rss_pipeline.pipeline.session.session import Session
@@ -132,6 +133,8 @@ class FeedKey:
     memory: str | None = None
     """A column of the table of feeds with what the feature keeps from one document to the next: each claim
     and each backup has it, as they have the key."""
+    accept: "Part[Callable[[FeedSpec, Offer], list[Statement]]] | None" = None
+    """Statements after which a feed with the key takes what was offered of its document."""
     reads: "Part[Callable[..., ParsedFeed]] | None" = None
     """The reader of the feed's documents in place of the usual ones: of a ParseTask and the bytes, with
     `keep_tree`. A replay reads each document by the key and the memory of then."""
@@ -256,6 +259,9 @@ class Feature:
     stale: "Part[Statement] | None" = None
     """A statement for each batch that changes what items of some feeds show. `{feeds}` in it becomes the
     condition on a feed's id, such as `= ?` (storage/stale.py)."""
+    without_feed: "Part[Callable[[Session, str, Document, bool], Offer | None]] | None" = None
+    """An offer for a web page that has no feed: with the lease and the document of the request, and whether
+    it may be on a private host. None where it finds nothing in it either."""
     status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
     """Sections of `status`, each read once in its database; None for one with nothing to say."""
     up_flags: Mapping[str, UpFlag] = field(default_factory=dict)
@@ -264,7 +270,7 @@ class Feature:
 
 # Points that no feature of today uses. The first that needs one adds its field above, and reads it there:
 #
-# - keys of a topic in feeds.yaml; an answer to an address without a feed (collector)
+# - keys of a topic in feeds.yaml
 # - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
 # - statements in the batch that inserts items, and in the one that closes a visit, of feeds without its key;

@@ -290,3 +290,5 @@ class Wishes:
     title: str | None = None
     folder: str | None = None
     wished_interval: int | None = None
+    takes_offer: bool = False
+    """Take what is offered of an address without a feed."""

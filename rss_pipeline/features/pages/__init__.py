@@ -33,6 +33,7 @@ FEATURE = Feature(
             register=Part("pages.sql:register_pages"),
             stays=True,
             memory="page_known",
+            accept=Part("pages.sql:accept_page"),
             reads=Part("pages.document:read_document"),
             # A page is made for people.
             least_interval=timedelta(hours=1),
@@ -41,5 +42,6 @@ FEATURE = Feature(
             at_close=Part("pages.sql:note_page"),
         ),
     },
+    without_feed=Part("pages.service:offer"),
     replaying=Replaying(of_feed=Part("pages.replay:PageInReplay")),
 )

@@ -79,8 +79,7 @@ def _of_address(settings: Settings, address: str, *, allow_private: bool) -> Det
     from rss_pipeline.pipeline.session.session import session_of_command
 
     with session_of_command(settings, "page") as session:
-        found = preview(session, address, allow_private=allow_private)
-    return found if isinstance(found, Failure) else found.detected
+        return preview(session, address, allow_private=allow_private)
 
 
 def _as_json(detected: Detected) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline.features.pages.detect import detect
 from rss_pipeline.features.pages.known import MOST_MARKS, Known, mark
-from rss_pipeline.features.pages.links import identities, identity
+from rss_pipeline.features.pages.links import guids_of, identity
 from rss_pipeline.features.pages.model import CONFIRMED, Detected, Entry, is_selectors
 from rss_pipeline.features.pages.page import decode_page
 from rss_pipeline.features.pages.selectors import select
@@ -152,15 +152,6 @@ def _refuse_collapsed(guids: Sequence[str], known: Known, feed: Feed) -> None:
             f" that short now, confirm it: rss-pipeline add {feed.url}",
             "list_lost",
         )
-
-
-def guids_of(entries: Sequence[Entry]) -> list[str]:
-    """The identity of each entry: its link, or of one without a link the mark of its title and date."""
-    links = iter(identities([each.link for each in entries if each.link is not None]))
-    return [
-        next(links) if each.link is not None else f"entry:{mark(f'{each.title}{each.date}')}"
-        for each in entries
-    ]
 
 
 def _part(now: Known, known: Known | None, task: ParseTask) -> PageOfDocument:

@@ -3,9 +3,12 @@
 Whether an address may be requested is collector.http's.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit, urlunsplit
+
+from rss_pipeline.features.pages.model import Entry
 
 DROPPED_PARAMETERS = re.compile(
     r"(?:utm_\w+|fbclid|gclid|gbraid|wbraid|dclid|msclkid|yclid|mc_cid|mc_eid|igshid|_hsenc|_hsmi"
@@ -96,3 +99,14 @@ def host_of(url: str) -> str:
 def distinct(urls: Iterable[str]) -> list[str]:
     """The first of each identity, in this order."""
     return list({identity(url): url for url in reversed(list(urls))}.values())[::-1]
+
+
+def guids_of(entries: Sequence[Entry]) -> list[str]:
+    """The identity of each entry: its link, or of one without a link a hash of its title and date."""
+    links = iter(identities([each.link for each in entries if each.link is not None]))
+    return [
+        next(links)
+        if each.link is not None
+        else f"entry:{hashlib.sha256(f'{each.title} {each.date}'.encode()).hexdigest()[:32]}"
+        for each in entries
+    ]

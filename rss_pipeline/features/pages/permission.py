@@ -5,7 +5,7 @@ The rules of an origin are requested at most once a day, whatever came, in the h
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from rss_pipeline.collector.fetch.feed import Get
 from rss_pipeline.collector.fetch.pacing import HoldActive, TurnRefused
@@ -17,10 +17,12 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
 from rss_pipeline.features.pages.robots import allows, rules_for_us
 from rss_pipeline.features.pages.sql import drop_robots, keep_robots, robots_since
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, Statement
 
 ROBOTS_FOR = timedelta(days=1)
 """A host's robots.txt is requested at most once in this time, whatever came."""
+Rules = tuple[str | None, str | None]
+"""The rules as JSON, or a sentence on why they are not known."""
 _ROBOTS_BYTES = 500_000
 
 
@@ -42,32 +44,43 @@ class Permission:
         origin = url.site.decode()
         # Two pages of a host wait for one answer.
         async with self._asking.setdefault(origin, asyncio.Lock()):
-            rules, refusal = await self._rules(origin, get)
-        if refusal is not None:
-            raise FetchError("robots", refusal)
-        if not allows(json.loads(rules or "[]"), url.target.decode()):
-            raise FetchError(
-                "robots",
-                f"robots.txt of {url.host} keeps this page from programs. Look for a feed of the site.",
-            )
+            known = await self._rules(origin, get)
+        check(url, known)
 
-    async def _rules(self, origin: str, get: Get) -> tuple[str | None, str | None]:
+    async def _rules(self, origin: str, get: Get) -> Rules:
         now = self._clock()
         known = await asyncio.to_thread(robots_since, self._database, origin, now - ROBOTS_FOR)
         if known is not None:
             return known
         outcome = await get(f"{origin}/robots.txt")
-        rules, refusal = await asyncio.to_thread(_read, outcome)
-        statements = [
-            drop_robots(now - ROBOTS_FOR),
-            keep_robots(origin, rules=rules, refusal=refusal, at=now),
-        ]
-        await asyncio.to_thread(self._database.batch, statements)
-        return rules, refusal
+        found = await asyncio.to_thread(read_rules, outcome)
+        await asyncio.to_thread(self._database.batch, keep(origin, found, at=now))
+        return found
 
 
-def _read(outcome: FetchOutcome) -> tuple[str | None, str | None]:
-    """The rules as JSON, or a sentence on why they are not known.
+def check(url: RequestUrl, known: Rules) -> None:
+    """Return where these rules allow a request of `url`.
+
+    Raises:
+        FetchError: they do not, or are not known.
+    """
+    rules, refusal = known
+    if refusal is not None:
+        raise FetchError("robots", refusal)
+    if not allows(json.loads(rules or "[]"), url.target.decode()):
+        raise FetchError(
+            "robots", f"robots.txt of {url.host} keeps this page from programs. Look for a feed of the site."
+        )
+
+
+def keep(origin: str, known: Rules, *, at: datetime) -> list[Statement]:
+    """Statements that keep the rules of an origin for a day."""
+    rules, refusal = known
+    return [drop_robots(at - ROBOTS_FOR), keep_robots(origin, rules=rules, refusal=refusal, at=at)]
+
+
+def read_rules(outcome: FetchOutcome) -> Rules:
+    """The rules in the answer to a request of robots.txt.
 
     Raises:
         FetchError: no server had the request.

@@ -1,41 +1,88 @@
-"""The look at a page before it is a source: one guarded and paced request, and what its robots.txt says.
+"""The look at a page before it is a source: its list, if robots.txt allows to read it.
 
 Nothing is stored of the page.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import date
 
+from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.features.pages.model import AUTO, Detected
+from rss_pipeline.features.pages.known import Known
+from rss_pipeline.features.pages.links import guids_of
+from rss_pipeline.features.pages.model import AUTO, CONFIRMED, Detected
+from rss_pipeline.features.pages.permission import ROBOTS_FOR, check, keep, read_rules
+from rss_pipeline.features.pages.sql import robots_since
 from rss_pipeline.pipeline.adding.find import feed_at, request_document
+from rss_pipeline.pipeline.adding.offer import Offer, OfferedEntry
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.parse import unreadable
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """A page as it would be collected."""
-
-    url: str
-    """The address of the document, after redirects."""
-    detected: Detected
+_SHOWN = 5
 
 
-def preview(session: Session, url: str, *, allow_private: bool) -> Preview | Failure:
+def preview(session: Session, url: str, *, allow_private: bool) -> Detected | Failure:
     """Request a page, if its robots.txt allows it, and find its list."""
     feed = feed_at(url, allow_private=allow_private)
     if isinstance(feed, Failure):
         return feed
     with session.leases.without_feeds() as lease:
         document = request_document(session, lease, replace(feed, feature_keys={"page": AUTO}))
-    if isinstance(document, Failure):
-        return document
+    return document if isinstance(document, Failure) else _detected(session, document)
+
+
+def offer(session: Session, lease: str, document: Document, allow_private: bool) -> Offer | None:
+    """The list of a page without a feed, which was requested as a feed; None where it has none, or where
+    robots.txt keeps it from programs."""
+    if not _is_allowed(session, lease, document.response.url, allow_private=allow_private):
+        return None
+    found = _detected(session, document)
+    if isinstance(found, Failure) or found.verdict == "none":
+        return None
+    guids, links = guids_of(found.entries), [entry.link for entry in found.entries]
+    known = Known.of_list(guids, links, structure=found.structure)
+    return Offer(
+        document=document,
+        key="page",
+        value=AUTO if found.verdict == "certain" else CONFIRMED,
+        is_sure=found.verdict == "certain",
+        title=found.title or None,
+        count=len(found.entries),
+        entries=tuple(
+            OfferedEntry(title=entry.title, link=entry.link, date=_day(entry.date))
+            for entry in found.entries[:_SHOWN]
+        ),
+        evidence=found.evidence,
+        memory=known.to_text(),
+    )
+
+
+def _day(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
+
+
+def _is_allowed(session: Session, lease: str, url: str, *, allow_private: bool) -> bool:
+    address = request_url(url)
+    origin, now = address.site.decode(), session.run.clock()
+    known = robots_since(session.run.database, origin, now - ROBOTS_FOR)
+    try:
+        if known is None:
+            feed = feed_at(f"{origin}/robots.txt", allow_private=allow_private)
+            found = feed if isinstance(feed, Failure) else request_document(session, lease, feed)
+            known = read_rules(found)
+            session.run.database.batch(keep(origin, known, at=now))
+        check(address, known)
+    except FetchError:
+        return False
+    return True
+
+
+def _detected(session: Session, document: Document) -> Detected | Failure:
     [(_, result)] = session.parser_pool.map(detect_document, [document])
-    if isinstance(result, WorkerFailure):
-        return unreadable(document, result)
-    return Preview(url=document.response.url, detected=result)
+    return unreadable(document, result) if isinstance(result, WorkerFailure) else result
 
 
 def detect_document(document: Document) -> Detected:

@@ -1,13 +1,15 @@
 """The statements of pages: their settings, what is known of their lists, the rules of hosts for robots."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.features.pages.document import page_in
-from rss_pipeline.features.pages.known import mark
+from rss_pipeline.features.pages.known import Known, mark
+from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import compact
 
@@ -26,6 +28,19 @@ def register_pages(specs: Sequence[FeedSpec]) -> list[Statement]:
               THEN page IS NOT NULL ELSE json_extract(page_known, '$.settings') IS NOT j.settings END""",
             [compact(settings)],
             name="register pages",
+        )
+    ]
+
+
+def accept_page(spec: FeedSpec, offer: Offer) -> list[Statement]:
+    """Statements after which a page has the entries of an offer, whatever it had before."""
+    known = replace(Known.of_text(offer.memory) or Known(), settings=mark(spec.feature_keys["page"]))
+    return [
+        Statement(
+            """UPDATE feeds SET page_known = ?, content_hash = NULL, failed_hash = NULL, last_etag = NULL,
+              last_modified = NULL, next_fetch_at = coalesce(last_visited_at, next_fetch_at) WHERE id = ?""",
+            [known.to_text(), spec.id],
+            name="accept page",
         )
     ]
 

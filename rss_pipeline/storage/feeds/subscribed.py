@@ -61,6 +61,13 @@ def add_feeds(feeds: Sequence[NewFeed], *, now: datetime) -> list[Statement]:
     ]
 
 
+def set_key(feed_id: str, name: str, value: str) -> Statement:
+    """A statement that gives a feed the value of a key of a feature, unless feeds.yaml lists it."""
+    assert name in FEED_KEYS
+    sql = f"UPDATE feeds SET {name} = ? WHERE id = ? AND listed = 0"
+    return Statement(sql, [value, feed_id], name="set a key of a feed")
+
+
 def _row(feed: NewFeed) -> Row:
     return {**asdict(feed), "bucket": bucket_of(feed.host)}
 
