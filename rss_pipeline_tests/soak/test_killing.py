@@ -43,9 +43,7 @@ LEASE_SECONDS = 10
 PICTURES = "127.0.0.99"
 MARKS = {
     "webserver": "serving.webserver",
-    "daemon": "dagster._daemon",
-    "code server": "code-server start",
-    "its child": "api grpc",
+    "daemon": "serving.daemon",
     "services": "serving.services",
 }
 IN_FLIGHT = [
@@ -61,9 +59,8 @@ SOUP = b"<description>" + b"<b>&x <i>" * 4_000 + b"</description>"
 KILLS = int(os.environ.get("RSS_SOAK_KILLS") or 100)
 ANY = (
     "worker",
-    "code server",
-    "its child",
-    "worker and its servers",
+    "runner",
+    "worker and runner",
     "daemon",
     "webserver",
     "services",
@@ -196,18 +193,19 @@ class Killed:
             return self.workers()[:1]
         if kind == "parser":
             return [parser for worker in self.workers() for parser in parsers(worker)][:1]
-        if kind == "worker and its servers":
-            workers = self.workers()
-            servers = [*self.processes("code server"), *self.processes("its child")]
-            return [*workers, *servers] if workers and servers else []
-        workers = self.workers()
+        if kind == "worker and runner":
+            workers, runner = self.workers(), self.processes("runner")
+            return [*workers, *runner] if workers and runner else []
+        if kind == "runner":
+            # It has the command line of the services, of which it is a fork.
+            services = self.processes("services")
+            forks = [child for each in services for child in each.children()]
+            return [each for each in forks if MARKS["services"] in " ".join(each.cmdline())][:1]
         found = []
         for process in members(self.up.process.pid):
             with suppress(psutil.NoSuchProcess):
-                if MARKS[kind] not in " ".join(process.cmdline()) or process in workers:
-                    continue
-                # Not one whose own server was killed: it goes on for a while, and nobody asks it.
-                if kind != "its child" or MARKS["code server"] in " ".join(parent_of(process)):
+                is_fork = MARKS["services"] in " ".join(parent_of(process)) and kind == "services"
+                if MARKS[kind] in " ".join(process.cmdline()) and not is_fork:
                     found.append(process)
         return found[:1]
 

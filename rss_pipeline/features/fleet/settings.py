@@ -13,6 +13,13 @@ _BROKER = "RSS_BROKER_URL"
 _DRIVER = "postgresql+psycopg2"
 _FILE = Path(__file__).with_name("dagster_fleet.yaml")
 _LINES = {
+    """# `rss-pipeline up` forks runs from a process that has everything imported. Below Dagster's own
+# commands this is Dagster's launcher.
+run_launcher:
+  module: rss_pipeline.orchestration.run_launcher
+  class: ForkedRunLauncher
+
+""": "",
     """# Run and event storage is SQLite in DAGSTER_HOME, which is the default.
 """: "",
     """  module: rss_pipeline.orchestration.queueing
