@@ -115,7 +115,13 @@ class InProcessCodeLocationOrigin(private.InProcessCodeLocationOrigin):
     """The origin of a location in this process, in which a tick that hangs ends after a time."""
 
     def create_location(self, instance: dg.DagsterInstance) -> private.InProcessCodeLocation:
-        return _Location(self, instance)
+        # The daemon asks for one each minute: a new one would not know which ticks hang, and begin them again.
+        place = self.location_name, self.loadable_target_origin
+        with _LOADING:
+            location = _LOADED.get(place)
+            if location is None or not location.is_of(instance):
+                location = _LOADED[place] = _Location(self, instance)
+        return location
 
     def reload_location(self, instance: dg.DagsterInstance) -> private.InProcessCodeLocation:
         """The location as it is. "Reload all" calls it, also where no reload is supported: Dagster's own
@@ -130,6 +136,10 @@ class _Location(private.InProcessCodeLocation):
         super().__init__(origin, instance)
         self._limit = TimeLimit(TICK_SECONDS)
 
+    def is_of(self, instance: dg.DagsterInstance) -> bool:
+        """True for the instance with which it was loaded."""
+        return self._instance is instance
+
     def get_sensor_execution_data(self, *args: Any, **named: Any) -> Any:
         """Evaluate a sensor."""
         name = str(named.get("name", args[2] if len(args) > 2 else ""))
@@ -141,6 +151,10 @@ class _Location(private.InProcessCodeLocation):
         return self._limit.run(
             name, lambda: super(_Location, self).get_schedule_execution_data(*args, **named)
         )
+
+
+_LOADED: dict[object, _Location] = {}
+_LOADING = threading.Lock()
 
 
 class TimeLimit:
