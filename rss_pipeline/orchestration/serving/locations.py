@@ -115,7 +115,7 @@ class InProcessCodeLocationOrigin(private.InProcessCodeLocationOrigin):
     """The origin of a location in this process, in which a tick that hangs ends after a time."""
 
     def create_location(self, instance: dg.DagsterInstance) -> private.InProcessCodeLocation:
-        # The daemon asks for one each minute: a new one would not know which ticks hang, and begin them again.
+        # The daemon asks for one each minute, and a new one would begin ticks again that hang.
         place = self.location_name, self.loadable_target_origin
         with _LOADING:
             location = _LOADED.get(place)
