@@ -17,7 +17,7 @@ from rss_pipeline.collector.parse.sections import Sections
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, safe_html
 from rss_pipeline.features.full_text.model import Extracted
 from rss_pipeline.features.full_text.walls import AboutItem, verdict_of, verdict_of_page
-from rss_pipeline.features.pages.page import text_of
+from rss_pipeline.features.pages.page import decode_page
 
 MOST_BYTES = 1_000_000
 """The most of an article's HTML: it is in one row, beside which others are read."""
@@ -79,7 +79,7 @@ def extract_article(
     """
     if not _may_be_html(body, content_type):
         return Extracted(verdict="no_html")
-    html = text_of(body, content_type)
+    html = decode_page(body, content_type).text
     if _is_garbled(html):
         return Extracted(verdict="unreadable")
     html = _SCRIPTS.sub(_emptied, html)
