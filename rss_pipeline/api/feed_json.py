@@ -122,7 +122,7 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
      unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason, success_at) = row
     # fmt: on
     kind, reason = (kind, shown_error(kind, error)) if row.last_visit_failed else (None, None)
-    why = f"{visit_at}: {visit_reason}" if visit_reason else visit_at
+    visit = f"Next visit at {visit_at}"
     return {
         "id": feed_id,
         "title": title,
@@ -147,7 +147,11 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
             "failing_since": fails_since,
             "last_success_at": success_at,
         },
-        "next_visit": {"at": visit_at, "reason": visit_reason, "summary": _sentence(f"Next visit at {why}")}
+        "next_visit": {
+            "at": visit_at,
+            "reason": visit_reason,
+            "summary": _sentence(f"{visit}: {visit_reason}") if visit_reason else f"{visit}.",
+        }
         if row.is_collected
         else None,
     }

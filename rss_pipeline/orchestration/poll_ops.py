@@ -412,7 +412,7 @@ def claim_requested(context: dg.OpExecutionContext, session: SessionResource) ->
 
 def _search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
     # Every poll imports this module, and what a search needs beside a poll takes a fiftieth of a second.
-    from rss_pipeline.reader.refresh_run import search
+    from rss_pipeline.reader.searches import search
 
     return search(session, request)
 

@@ -12,28 +12,17 @@ from dataclasses import dataclass, field, replace
 
 from rss_pipeline.collector.models.clock import instant, milliseconds
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import CutOff, NotModified
-from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
-from rss_pipeline.errors import InfrastructureError, NetworkUnavailable, StorageRejected
-from rss_pipeline.pipeline.adding.add_feed import visit_found
-from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
+from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits import session_steps as steps
 from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, go_first
 from rss_pipeline.pipeline.visits.session_steps import run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit, Visits
-from rss_pipeline.reader.subscribe import AddressedFeed, known_feeds, named_statements, plan_subscriptions
-from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.feeds.feed_row import urls_by_id
-from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
-from rss_pipeline.storage.feeds.subscribed import add_feeds
 from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline.storage.refresh.open_requests import MOST_ATTEMPTS, Answer, OpenRequest
-from rss_pipeline.storage.subscriptions.listing import look_for_feed, subscription_count
-from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
 
 MOST_AT_ONCE = 200
 """Requests of one claim; the next claim takes the next ones."""
@@ -248,81 +237,3 @@ def reportable(visits: Sequence[Visit]) -> Visits:
     """The visits that Dagster's events are about: not those of feeds that could not be visited, which
     are reported to the users, nor of those that another run holds."""
     return [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere | Refused)]
-
-
-# The search for the feed of an address that a user named: found, subscribed for that user, and visited.
-#
-# It belongs to a run (refresh_run.py): the reader makes no request to a publisher. An address is searched as
-# `rss-pipeline add` does it, but never with a password and never in a private network.
-
-_REFUSED = "The feed could not be subscribed."
-_TOO_MANY = f"There would be more than {MAX_SUBSCRIPTIONS:,} subscriptions."
-
-
-def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
-    """Find the feed, subscribe to it, and store the items of the document that the search has brought.
-
-    Return the result that the task shows, and the visit of a feed that is new.
-    """
-    try:
-        address = read_url(literal(completed(request.address or "")), {})
-    except ValueError as error:
-        return _failed("bad_url", f"{error}."), []
-    if address.username is not None or address.password is not None:
-        return _failed("bad_url", "An address with a name or a password cannot be subscribed."), []
-    run = session.run
-    run.objects.probe()
-    [held] = run.database.batch([known_statement(run.clock())])
-    holds = known_holds(held)
-    session.politeness.load(holds.hosts, holds.feeds, recent_hosts=holds.recent_hosts)
-    found = find_feed(session, address.url, access=Access(), allow_private=False)
-    if isinstance(found, Failure):
-        return _failed(found.kind, found.message), []
-    return _subscribed(session, request, found)
-
-
-def _subscribed(session: Session, request: OpenRequest, found: Found) -> tuple[Row, Visits]:
-    database, now = session.run.database, session.run.clock()
-    registered = read_url(literal(found.url), {})
-    feed = AddressedFeed(url=registered.url, host=registered.host, same_as=same_as(registered.url))
-    user_id, wishes = request.user_id, request.wishes
-    count, stored, *taken = database.batch([subscription_count(user_id), *named_statements(user_id, [feed])])
-    plan = plan_subscriptions([feed], stored.rows, urls_by_id(taken))
-    if not plan.wanted:
-        known = known_feeds(stored.rows)[feed.same_as]
-        return {"outcome": "known", "feed_id": known["id"]}, []
-    if int(count.rows[0]["n"]) >= MAX_SUBSCRIPTIONS:
-        return _failed("too_many", _TOO_MANY), []
-    [chosen] = plan.wanted
-    wanted = Wanted(
-        feed_id=chosen.feed_id,
-        url=chosen.url,
-        title=wishes.title,
-        folder=wishes.folder,
-        wished_interval=wishes.wished_interval,
-    )
-    try:
-        *_, subscribed = database.batch(
-            [
-                *add_feeds(plan.new, now=now),
-                *subscribe(user_id, [wanted], at=now),
-                users.note_change(user_id),
-                look_for_feed(user_id, wanted.feed_id),
-            ]
-        )
-    except StorageRejected:
-        # The user was removed meanwhile.
-        return _failed("refused", _REFUSED), []
-    if not subscribed.rows:
-        # The feed got another address meanwhile.
-        return _failed("refused", _REFUSED), []
-    result: Row = {"outcome": "subscribed", "feed_id": wanted.feed_id}
-    if not plan.new:
-        return result, []
-    visit = visit_found(session, wanted.feed_id, found, {})
-    items_new = visit.outcome.items_new if isinstance(visit.outcome, Stored) else 0
-    return {**result, "items_new": items_new}, [visit]
-
-
-def _failed(kind: str, message: str) -> Row:
-    return {"outcome": "failed", "error_kind": kind, "error": message}

@@ -1,4 +1,4 @@
-"""Subscribing by an address: a known feed at once, anything else by a request to a run (refresh_run.py); to
+"""Subscribing by an address: a known feed at once, anything else by a request to a run (searches.py); to
 many feeds at once; and to those of feeds.yaml.
 
 A feed of feeds.yaml that users may not subscribe to is as good as unknown: the same requests to the database,

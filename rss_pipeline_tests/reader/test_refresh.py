@@ -26,7 +26,8 @@ from rss_pipeline.reader.refresh import (
     refresh_feed,
     refresh_feeds,
 )
-from rss_pipeline.reader.refresh_run import Requests, search
+from rss_pipeline.reader.refresh_run import Requests
+from rss_pipeline.reader.searches import search
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.objects import ObjectStore

@@ -14,7 +14,8 @@ from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import PRIVATE
 from rss_pipeline.reader.refresh import Queued, Task
-from rss_pipeline.reader.refresh_run import Requests, search
+from rss_pipeline.reader.refresh_run import Requests
+from rss_pipeline.reader.searches import search
 from rss_pipeline.reader.subscribe import (
     Address,
     AddressRefused,

@@ -42,6 +42,9 @@ class NewFeed(BaseModel):
     interval: Interval | None = Field(
         default=None, description="Preferred polling interval in seconds; null for what suits the feed."
     )
+    page: bool = Field(
+        default=False, description="Where the address has no feed, collect the entries that the page lists."
+    )
 
 
 class Subscribed(BaseModel):
@@ -98,7 +101,9 @@ class Subscribed(BaseModel):
 async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
     """Subscribe to a feed: at once if it is known. Any other address is visited first, and its task says
     whether there is a feed. Feeds that you subscribe to already stay as they are."""
-    wishes = Wishes(title=given.title, folder=given.folder, wished_interval=given.interval)
+    wishes = Wishes(
+        title=given.title, folder=given.folder, wished_interval=given.interval, takes_offer=given.page
+    )
     settings = caller.stores.settings
     answer = await caller.change(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))
     found = _answer(answer)

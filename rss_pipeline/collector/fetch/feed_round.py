@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from rss_pipeline.collector.fetch.feed_visit import FeedVisit
+from rss_pipeline.collector.fetch.feed_visit import FeedVisit, RequestCheck
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.loop_thread import Report, run_round
 from rss_pipeline.collector.fetch.pacing import HostLeases, Pace, Turns
@@ -68,6 +68,7 @@ def fetch_feeds(
     holds: Holds | None = None,
     other_runs: OtherRuns | None = None,
     beginnings: Beginnings | None = None,
+    check_of: Callable[[Feed], RequestCheck | None] = lambda _: None,
 ) -> list[FetchOutcome]:
     """Visit each feed once, within the policy; one outcome for each job, in the order of the jobs.
 
@@ -76,7 +77,7 @@ def fetch_feeds(
     between two requests to a host also holds between rounds. `holds` are the back-offs that hosts have
     requested: no request is made to a host on hold, also not by a redirect, and holds of new responses are
     added. A long round checks now and then for hosts that `other_runs` wait for, and begins no more visits
-    there. `beginnings` notes each feed before its first request.
+    there. `beginnings` notes each feed before its first request; `check_of` gives a check before each.
 
     An error of a feed is a `Failure`, never an exception. Raises `InfrastructureError` if the spool cannot
     be written. An exception raised in the caller's thread while it waits (an interrupt, an error in
@@ -131,6 +132,7 @@ def fetch_feeds(
                     spool=spool,
                     clock=clock,
                     begin=beginning(feed.id),
+                    check=check_of(feed),
                 )
                 group.create_task(visit(index, one))
 

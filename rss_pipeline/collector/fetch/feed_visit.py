@@ -35,7 +35,7 @@ from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import FEED_MESSAGES, FEED_WITH_ACCESS_MESSAGES, status_error
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure, FailureKind
-from rss_pipeline.collector.models.feed import Access, Feed
+from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, NotModified, Response
 from rss_pipeline.collector.parse.parser_version import parser_version
@@ -50,9 +50,24 @@ MAX_VALIDATOR_CHARACTERS = 4_000
 """Many servers refuse a request with a header of 8 KB, or with several that make so much."""
 
 _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
-    {"html", "not_a_feed", "parse_timeout", "parse_memory", "crashed", "storage_rejected"}
+    {
+        "html",
+        "not_a_feed",
+        "no_list",
+        "list_lost",
+        "parse_timeout",
+        "parse_memory",
+        "crashed",
+        "storage_rejected",
+    }
 )
 """Kinds of failures that the bytes of a document cause; others, such as a time-out, do not describe them."""
+
+
+Get = Callable[[str], Awaitable[FetchOutcome]]
+"""Makes a request of another URL beside a visit, in its round, guarded and paced as its own."""
+RequestCheck = Callable[[RequestUrl, Get], Awaitable[None]]
+"""Called before each request of a visit. Raises FetchError, TurnRefused or HoldActive if none may be made."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,6 +85,7 @@ class FeedVisit:
     clock: Clock
     begin: Callable[[], Awaitable[bool]] | None = None
     """Called in the turn of its first request; False: no request may be made."""
+    check: RequestCheck | None = None
     _requests: VisitRequests = field(init=False)
     _with_access: bool = field(default=False, init=False)
     _network: str | None = field(default=None, init=False)
@@ -108,6 +124,8 @@ class FeedVisit:
         is_stuck = self._is_stuck()
         chain = RedirectChain(here, most=self.policy.max_redirects)
         while True:
+            if self.check is not None:
+                await self.check(here, self._beside)
             extra = access_headers(self.access) if here.origin == registered else []
             self._with_access = bool(extra)
             validators = self._validators() if here.url == validators_url and not is_stuck else []
@@ -130,6 +148,27 @@ class FeedVisit:
                     return replace(outcome, response=replace(outcome.response, moved_to=here.url))
                 case outcome:
                     return outcome
+
+    async def _beside(self, url: str) -> FetchOutcome:
+        """A request of another URL, without access; it may go where this visit may."""
+        visit = FeedVisit(
+            feed=Feed(
+                id=f"-{self.feed.id}",
+                url=url,
+                address=FeedAddress(host=request_url(url).host),
+                brought_by=self.feed.brought_by,
+            ),
+            access=Access(),
+            client=self.client,
+            turns=self.turns,
+            holds=self.holds,
+            answers=self.answers,
+            policy=self.policy,
+            spool=self.spool,
+            clock=self.clock,
+        )
+        visit._requests.private = self._requests.private
+        return await visit.run()
 
     async def _request(
         self, here: RequestUrl, headers: Headers, validators: Headers, *, is_plain: bool

@@ -27,6 +27,13 @@ _FROM_SOMEBODY = (ConnectionRefusedError, ConnectionResetError, ConnectionAborte
 """Errors that an answer on the network causes (TCP RST), not its absence."""
 
 
+_FRAMING = {
+    "Content-Length": ": its Content-Length is no number, or there are several",
+    "Transfer-Encoding": ": its Transfer-Encoding is not `chunked`",
+}
+"""By the header that h11 names, which has no type or code for it: the end of the body is not known."""
+
+
 def request_error(
     error: Exception, host: str, *, connect_timeout: float, proxy: str | None = None
 ) -> FetchError:
@@ -81,7 +88,8 @@ def request_error(
                 "connect", f"{host} closed the connection before it had answered.", reached=True
             )
         case httpcore.RemoteProtocolError():
-            return FetchError("connect", f"{host} sent an answer that is not HTTP.", reached=True)
+            about = next((said for name, said in _FRAMING.items() if name in str(error)), "")
+            return FetchError("connect", f"{host} sent an answer that is not HTTP{about}.", reached=True)
         case httpcore.UnsupportedProtocol():
             return bad_host(host)
         case (

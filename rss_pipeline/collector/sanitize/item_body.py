@@ -12,6 +12,7 @@ from json.encoder import encode_basestring
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.links import web_base
+from rss_pipeline.collector.parse.sections import Sections
 from rss_pipeline.collector.sanitize.html import text_of, with_link_rel, with_marks
 from rss_pipeline.collector.sanitize.shown import files_beside, shown_html
 from rss_pipeline.collector.sanitize.text import cut, legal, title_line
@@ -19,8 +20,13 @@ from rss_pipeline.collector.sanitize.text import cut, legal, title_line
 LINK_REL = "noopener noreferrer"
 _MOST_TITLE_CHARACTERS = 500
 _TITLE_OF_TEXT_CHARACTERS = 100
-_MOST_PLAIN_CHARACTERS = 200_000
+_MOST_PLAIN_CHARACTERS = 4_000_000
 _TAG = re.compile(r"<[^<>]*+>?")
+_BLOCK = re.compile(
+    r"</?(?:p|div|br|hr|li|h[1-6]|tr|dt|dd|blockquote|pre|section|article|figure|figcaption)\b[^<>]*+>?",
+    re.IGNORECASE,
+)
+_WITHOUT_TEXT = Sections((r"<!--", "-->"), (r"(?i:<script\b)", "</script>"), (r"(?i:<style\b)", "</style>"))
 _ANY_BASE = "https://feed.invalid/a/b"
 _PLAIN_URL = re.compile("[A-Za-z0-9/:.?=%_~-]*")
 """Written in HTML and JSON as it is."""
@@ -158,11 +164,19 @@ def _html(source: BodySource, bases: Sequence[str | None]) -> str:
 
 
 def _plain(html: str) -> str:
-    """The text of HTML that cannot be read safely, in one paragraph; empty if there is none.
+    """The text of HTML that cannot be read safely, in its paragraphs; empty if there is none.
 
     Tags go by their brackets only, in linear time.
     """
-    text = legal(_TAG.sub(" ", html).encode("utf-8", "ignore").decode())
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    text = cut("\n".join(line for line in lines if line), limit=_MOST_PLAIN_CHARACTERS)
-    return f"<p>{escape(text, quote=False)}</p>" if text else ""
+    paragraphs: list[str] = []
+    left = _MOST_PLAIN_CHARACTERS
+    for piece in _BLOCK.split(_WITHOUT_TEXT.sub(lambda _: " ", html)):
+        words = unescape(_TAG.sub(" ", piece)).encode("utf-8", "ignore").decode()
+        if not (text := " ".join(legal(words).split())):
+            continue
+        paragraphs.append(f"<p>{escape(cut(text, limit=max(left, 1)), quote=False)}</p>")
+        left -= len(text)
+        if left < 0:
+            paragraphs.append("<p>The text goes on; it is too long to be shown whole.</p>")
+            break
+    return "".join(paragraphs)

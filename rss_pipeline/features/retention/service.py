@@ -188,7 +188,8 @@ class _Cleaning:
             backup_days=self.settings.backup_days, rule=self.settings.objects.lifecycle(self.objects)
         )
         listed = self._in_time(self.objects.list(expiry.BACKUPS, after=after), needed)
-        due = expiry.due_backups(listed, needed, now=self.now, ages=ages)
+        thinned = expiry.thinned_backups(self.database)
+        due = expiry.due_backups(listed, needed, now=self.now, ages=ages, thinned=thinned)
         with ThreadPoolExecutor(COPIED_AT_ONCE, "clean") as pool:
             for some in batched(due, _AT_ONCE):
                 self._renew([one.info for one in some if isinstance(one, expiry.Renew)], pool)

@@ -141,15 +141,16 @@ def _patterns(
     found: dict[str, None] = {}
     for index, each in enumerate(nodes):
         there = place if each is node else f"{place}[{index}]"
-        text = _text(each, line if each is node else each.line, there, environ, mistakes)
+        text = read_text(each, line if each is node else each.line, there, environ, mistakes)
         if text is not None:
             found[text] = None
     return tuple(found)
 
 
-def _text(
+def read_text(
     node: Node, line: int, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
 ) -> str | None:
+    """The text of a pattern or selector; None with a mistake."""
     try:
         text = expanded(node, environ)
     except PydanticCustomError as error:
@@ -171,7 +172,7 @@ def _expression(
     table: MappingNode, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
 ) -> str | None:
     line, place = table.key_lines["xpath"], f"{place}.xpath"
-    text = _text(table.items["xpath"], line, place, environ, mistakes)
+    text = read_text(table.items["xpath"], line, place, environ, mistakes)
     if text is None or (mistake := xpath_mistake(text)) is None:
         return text
     mistakes.append(

@@ -14,9 +14,12 @@ from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.collector.registry.feed_url import feed_id, read_url
+from rss_pipeline.features import FEATURES
+from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, named_feeds, parse_document
 from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.fetch import checks
 from rss_pipeline.pipeline.visits.parse import unreadable
 
 USUAL_PLACES = ("feed/", "feed.xml", "rss.xml", "atom.xml", "index.xml", "rss/")
@@ -42,18 +45,31 @@ class Found:
     others: tuple[str, ...] = ()
     """Further feeds that the page names."""
 
+    @property
+    def title(self) -> str | None:
+        """The feed's own."""
+        return self.parsed.header.title
 
-def find_feed(session: Session, url: str, *, access: Access, allow_private: bool) -> Found | Failure:
+    @property
+    def count(self) -> int:
+        """Items that the document lists."""
+        return self.parsed.items_seen
+
+
+def find_feed(session: Session, url: str, *, access: Access, allow_private: bool) -> Found | Offer | Failure:
     """Request `url` (without userinfo) and, if it is a web page, the feeds that it names, then usual places.
 
     Each request is guarded and paced as in a poll, and waits some seconds for its turn where another run
-    requests from the host. `access` goes to `url` only.
+    requests from the host. `access` goes to `url` only. Where there is no feed, features may offer what they
+    find in the document.
     """
     with session.leases.without_feeds() as lease:
         return _find(session, lease, url, access=access, allow_private=allow_private)
 
 
-def _find(session: Session, lease: str, url: str, *, access: Access, allow_private: bool) -> Found | Failure:
+def _find(
+    session: Session, lease: str, url: str, *, access: Access, allow_private: bool
+) -> Found | Offer | Failure:
     page, result = _visit(session, lease, url, access=access, allow_private=allow_private)
     if isinstance(result, Parsed):
         return _found(url, result, access)
@@ -77,6 +93,12 @@ def _find(session: Session, lease: str, url: str, *, access: Access, allow_priva
             return replace(_found(each, outcome, Access()), is_typed=False)
         if outcome.kind not in _NOT_THERE:
             break
+    # What a password brings is not for a page that everybody gets.
+    for feature in FEATURES if access.is_open else ():
+        if feature.without_feed is not None:
+            offer = feature.without_feed.load()(session, lease, page, allow_private)
+            if offer is not None:
+                return offer
     return replace(
         result,
         message="This is a web page that names no feed, and there is none in the usual places"
@@ -139,7 +161,8 @@ def feed_at(url: str, *, allow_private: bool) -> Feed | Failure:
 def request_document(
     session: Session, lease: str, feed: Feed, access: Access | None = None
 ) -> Document | Failure:
-    """Request one address in its host's turn, guarded and paced as in a poll; the document is spooled."""
+    """Request one address in its host's turn, guarded, paced and checked as in a poll; the document is
+    spooled."""
     if not _turn_comes(session, lease, feed.address.host):
         message = f"Another run requests from {feed.address.host} at this moment. Try again in a minute."
         return Failure(kind="host_on_hold", message=message)
@@ -151,6 +174,7 @@ def request_document(
         pace=session.politeness.pace,
         holds=session.politeness.holds,
         other_runs=session.other_runs,
+        check_of=checks(session.run),
     )
     session.politeness.keep_holds()
     match outcome:

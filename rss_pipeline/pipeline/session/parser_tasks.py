@@ -87,22 +87,30 @@ def parse_document(task: ParseTask) -> Parsed:
     body = document.path.read_bytes()
     formers = (feed.http.charset, document.feed_charset, feed.http.former_charset)
     keys = {name: FEED_KEYS[name] for name in feed.feature_keys}
+    keep_tree = any(key.needs_tree.load()(feed) for key in keys.values() if key.needs_tree is not None)
+    reads = next((key.reads for key in keys.values() if key.reads is not None), None)
     try:
-        read = parse_feed(
-            body,
-            content_type=document.response.content_type,
-            url=document.response.url,
-            hint=feed.http.charset,
-            formers=formers,
-            key=feed.key,
-            now=fetched_at,
-            keep_tree=any(key.needs_tree.load()(feed) for key in keys.values()),
+        read = (
+            parse_feed(
+                body,
+                content_type=document.response.content_type,
+                url=document.response.url,
+                hint=feed.http.charset,
+                formers=formers,
+                key=feed.key,
+                now=fetched_at,
+                keep_tree=keep_tree,
+            )
+            if reads is None
+            else reads.load()(task, body, keep_tree=keep_tree)
         )
     except OSError as error:
         # It touches no file: some functions for dates raise this for a number out of their range.
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    parsed = without_secrets(replace(read, tree=None), task.secrets)
-    parts = {name: key.parse.load()(task, read, parsed) for name, key in keys.items()}
+    parsed = without_secrets(replace(read, tree=None, part=None), task.secrets)
+    parts = {
+        name: key.parse.load()(task, read, parsed) for name, key in keys.items() if key.parse is not None
+    }
     # A tree is large.
     del read
     path = _rows(document)
@@ -141,7 +149,10 @@ def parse_document(task: ParseTask) -> Parsed:
         has_former_guids=bool(former),
         dropped_items=parsed.dropped_items,
         cut_off=parsed.cut_off,
-        warnings=tuple(document_warnings(parsed, feed=feed)),
+        warnings=(
+            *document_warnings(parsed, feed=feed),
+            *(warning for part in parts.values() for warning in part.warnings),
+        ),
         bad_dates=tuple(_bad_dates(parsed.items)),
         parts=parts,
     )

@@ -303,7 +303,7 @@ import signal
 import sys
 from pathlib import Path
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.search import build
+from rss_pipeline.features.search import index_build as build
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.features.search import index_file, sql
 sql.PAGE_ITEMS = 20

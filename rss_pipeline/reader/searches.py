@@ -1,0 +1,99 @@
+"""The search for the feed of an address that a user named: found, subscribed for that user, and visited.
+
+It belongs to a run (refresh_run.py): the reader makes no request to a publisher. An address is searched as
+`rss-pipeline add` does it, but never with a password and never in a private network.
+"""
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.pipeline.adding.add_feed import visit_found
+from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
+from rss_pipeline.pipeline.adding.offer import Offer
+from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.visit import Stored, Visits
+from rss_pipeline.reader.subscribe import AddressedFeed, known_feeds, named_statements, plan_subscriptions
+from rss_pipeline.storage.accounts import user_rows as users
+from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.feed_row import urls_by_id
+from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
+from rss_pipeline.storage.feeds.subscribed import add_feeds, set_key
+from rss_pipeline.storage.refresh.open_requests import OpenRequest
+from rss_pipeline.storage.subscriptions.listing import look_for_feed, subscription_count
+from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
+
+_REFUSED = "The feed could not be subscribed."
+_TOO_MANY = f"There would be more than {MAX_SUBSCRIPTIONS:,} subscriptions."
+
+
+def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
+    """Find the feed, subscribe to it, and store the items of the document that the search has brought.
+
+    Return the result that the task shows, and the visit of a feed that is new.
+    """
+    try:
+        address = read_url(literal(completed(request.address or "")), {})
+    except ValueError as error:
+        return _failed("bad_url", f"{error}."), []
+    if address.username is not None or address.password is not None:
+        return _failed("bad_url", "An address with a name or a password cannot be subscribed."), []
+    run = session.run
+    run.objects.probe()
+    [held] = run.database.batch([known_statement(run.clock())])
+    holds = known_holds(held)
+    session.politeness.load(holds.hosts, holds.feeds, recent_hosts=holds.recent_hosts)
+    found = find_feed(session, address.url, access=Access(), allow_private=False)
+    if isinstance(found, Failure):
+        return _failed(found.kind, found.message), []
+    if isinstance(found, Offer) and not request.wishes.takes_offer:
+        return {"outcome": "offered", "offer": found.shown()}, []
+    return _subscribed(session, request, found)
+
+
+def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) -> tuple[Row, Visits]:
+    database, now = session.run.database, session.run.clock()
+    registered = read_url(literal(found.url), {})
+    feed = AddressedFeed(url=registered.url, host=registered.host, same_as=same_as(registered.url))
+    user_id, wishes = request.user_id, request.wishes
+    count, stored, *taken = database.batch([subscription_count(user_id), *named_statements(user_id, [feed])])
+    plan = plan_subscriptions([feed], stored.rows, urls_by_id(taken))
+    if not plan.wanted:
+        known = known_feeds(stored.rows)[feed.same_as]
+        return {"outcome": "known", "feed_id": known["id"]}, []
+    if int(count.rows[0]["n"]) >= MAX_SUBSCRIPTIONS:
+        return _failed("too_many", _TOO_MANY), []
+    [chosen] = plan.wanted
+    wanted = Wanted(
+        feed_id=chosen.feed_id,
+        url=chosen.url,
+        title=wishes.title,
+        folder=wishes.folder,
+        wished_interval=wishes.wished_interval,
+    )
+    try:
+        *_, subscribed = database.batch(
+            [
+                *add_feeds(plan.new, now=now),
+                *(set_key(new.id, found.key, found.value) for new in plan.new if isinstance(found, Offer)),
+                *subscribe(user_id, [wanted], at=now),
+                users.note_change(user_id),
+                look_for_feed(user_id, wanted.feed_id),
+            ]
+        )
+    except StorageRejected:
+        # The user was removed meanwhile.
+        return _failed("refused", _REFUSED), []
+    if not subscribed.rows:
+        # The feed got another address meanwhile.
+        return _failed("refused", _REFUSED), []
+    result: Row = {"outcome": "subscribed", "feed_id": wanted.feed_id}
+    if not plan.new:
+        return result, []
+    visit = visit_found(session, wanted.feed_id, found, {})
+    items_new = visit.outcome.items_new if isinstance(visit.outcome, Stored) else 0
+    return {**result, "items_new": items_new}, [visit]
+
+
+def _failed(kind: str, message: str) -> Row:
+    return {"outcome": "failed", "error_kind": kind, "error": message}
