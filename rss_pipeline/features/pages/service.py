@@ -10,7 +10,7 @@ from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.features.pages.known import Known
+from rss_pipeline.features.pages.known import Known, home_of
 from rss_pipeline.features.pages.links import guids_of
 from rss_pipeline.features.pages.model import AUTO, CONFIRMED, Detected
 from rss_pipeline.features.pages.permission import ROBOTS_FOR, check, keep, read_rules
@@ -42,8 +42,8 @@ def offer(session: Session, lease: str, document: Document, allow_private: bool)
     found = _detected(session, document)
     if isinstance(found, Failure) or found.verdict == "none":
         return None
-    guids, links = guids_of(found.entries), [entry.link for entry in found.entries]
-    known = Known.of_list(guids, links, structure=found.structure)
+    home = home_of(document.response.url)
+    known = Known.of_list(guids_of(found.entries), structure=found.structure, home=home)
     return Offer(
         document=document,
         key="page",

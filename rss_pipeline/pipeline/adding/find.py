@@ -93,12 +93,13 @@ def _find(
             return replace(_found(each, outcome, Access()), is_typed=False)
         if outcome.kind not in _NOT_THERE:
             break
-    # What a password brings is not for a page that everybody gets.
-    for feature in FEATURES if access.is_open else ():
-        if feature.without_feed is not None:
-            offer = feature.without_feed.load()(session, lease, page, allow_private)
-            if offer is not None:
-                return offer
+    else:
+        # What a password brings is not for a page that everybody gets.
+        for feature in FEATURES if access.is_open else ():
+            if feature.without_feed is not None:
+                offer = feature.without_feed.load()(session, lease, page, allow_private)
+                if offer is not None:
+                    return offer
     return replace(
         result,
         message="This is a web page that names no feed, and there is none in the usual places"
