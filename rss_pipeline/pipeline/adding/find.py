@@ -87,6 +87,7 @@ def _find(
         first = first or replace(outcome, message=message)
     if first is not None:
         return first
+    why = ""
     for each in usual_places(page.response.url):
         _, outcome = _visit(session, lease, each, allow_private=allow_private)
         if isinstance(outcome, Parsed):
@@ -98,13 +99,14 @@ def _find(
         for feature in FEATURES if access.is_open else ():
             if feature.without_feed is not None:
                 offer = feature.without_feed.load()(session, lease, page, allow_private)
-                if offer is not None:
+                if not isinstance(offer, str):
                     return offer
+                why = f" {offer}"
     return replace(
         result,
         message="This is a web page that names no feed, and there is none in the usual places"
         f" ({', '.join('/' + place for place in USUAL_PLACES)}). Look on the page for a link to RSS or Atom,"
-        " and add that address.",
+        f" and add that address.{why}",
     )
 
 
