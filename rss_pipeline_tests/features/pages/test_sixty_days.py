@@ -55,6 +55,9 @@ class Site:
         pinned = self.published[-1]
         shown = [pinned, *(each for each in self.published[:SHOWN] if each != pinned)]
         for place, (path, title) in enumerate(shown):
+            if place == 4:
+                yield f'<li class="post ad"><a href="https://ads.example/{self.day}"><b>Cars</b></a></li>'
+                yield f'<li class="post"><a rel="sponsored" href="/buy/{self.day}"><b>Buy a boat</b></a></li>'
             link = f"{path}?utm_source=page&utm_campaign={self.day}"
             mark = " pinned" if place == 0 else ""
             if self.day >= REDESIGN:
