@@ -20,10 +20,10 @@ from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.orchestration.partitions import feeds_partitions, streams_partitions, topics_partitions
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, STREAM_ITEMS, TOPICS
 from rss_pipeline.orchestration.run_config import NOTHING
-from rss_pipeline.pipeline.read.export import export
-from rss_pipeline.pipeline.read.reader import FeedReader, open_feed_reader, settings_here
+from rss_pipeline.pipeline.read.feed_reader import FeedReader, open_feed_reader, settings_here
+from rss_pipeline.pipeline.read.item_files import export
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.items.read import FeedInfo, StoredItem
+from rss_pipeline.storage.items.stored_items import FeedInfo, StoredItem
 
 __all__ = [
     "FEED_ITEMS",

@@ -5,9 +5,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from rss_pipeline.reader.failures import shown_error
-from rss_pipeline.reader.feeds import FeedRow
-from rss_pipeline.reader.feeds import Health as HealthWord
-from rss_pipeline.reader.items import FeedOfPage
+from rss_pipeline.reader.feed_queries import FeedRow
+from rss_pipeline.reader.feed_queries import Health as HealthWord
+from rss_pipeline.reader.item_queries import FeedOfPage
 
 EXAMPLE: dict[str, Any] = {
     "id": "daily-planet",

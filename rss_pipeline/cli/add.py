@@ -16,7 +16,7 @@ from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.settings import Settings
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed, NotAdded, Offered
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, NotAdded, Offered
     from rss_pipeline.pipeline.adding.offer import Offer
 
 
@@ -39,8 +39,8 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: boo
     (/feed/, /rss.xml ...). Of a page without a feed the entries are shown, and collected if you confirm it.
     feeds.yaml keeps its comments and its layout. Exit code 1 if a URL could not be added; the others are.
     """
-    from rss_pipeline.pipeline.adding.add import Added, NotAdded, Offered, prepare
-    from rss_pipeline.pipeline.adding.add import add as add_one
+    from rss_pipeline.pipeline.adding.add_feed import Added, NotAdded, Offered, prepare
+    from rss_pipeline.pipeline.adding.add_feed import add as add_one
     from rss_pipeline.pipeline.session.session import session_of_command
 
     failed = False
@@ -82,7 +82,7 @@ def _confirms(offer: "Offer") -> bool:
 
 
 def _as_json(text: str, result: "Added | AlreadyListed | Offered | NotAdded") -> dict[str, Any]:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed, Offered
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, Offered
 
     match result:
         case Added():
@@ -106,7 +106,7 @@ def _as_json(text: str, result: "Added | AlreadyListed | Offered | NotAdded") ->
 
 
 def _show(text: str, result: "Added | AlreadyListed | Offered | NotAdded") -> None:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed, Offered
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, Offered
 
     match result:
         case Added():

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from rss_pipeline.api.google_reader.call import FeatureCall
-    from rss_pipeline.cli.output.status import StatusLook, StatusSection
+    from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
     from rss_pipeline.cli.reader import ChildProcess
-    from rss_pipeline.collector.fetch.feed import RequestCheck
+    from rss_pipeline.collector.fetch.feed_visit import RequestCheck
     from rss_pipeline.collector.models.clock import Clock
     from rss_pipeline.collector.models.feed import Feed, FeedSpec
     from rss_pipeline.collector.models.item import ParsedFeed
@@ -276,6 +276,6 @@ class Feature:
 # - statements in the batch that inserts items, and in the one that closes a visit, of feeds without its key;
 #   the text of an item that is shown, searched and scanned for images (pipeline/visits)
 # - a transform for lists and search, a filter, a word of the search box, what else is marked with
-#   an item, entries in the list of feeds, tags of apps (reader/items.py, reader/feeds.py)
+#   an item, entries in the list of feeds, tags of apps (reader/item_queries.py, reader/feed_queries.py)
 # - fields of a feed and of an item in the JSON API, entries of an item's page, actions on an item
 # - preferences of a user and of a subscription; ways to log in; parts of statistics; columns of `status`

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.reader.accounts.preferences import stored_preferences
-from rss_pipeline.reader.feeds import FeedRow
+from rss_pipeline.reader.feed_queries import FeedRow
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,16 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.adding.add import visit_found
-from rss_pipeline.pipeline.adding.find import Found, find_feed
+from rss_pipeline.pipeline.adding.add_feed import visit_found
+from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
 from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visits
 from rss_pipeline.reader.subscribe import AddressedFeed, known_feeds, named_statements, plan_subscriptions
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feeds import urls_by_id
-from rss_pipeline.storage.feeds.holds import known_holds, known_statement
+from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
 from rss_pipeline.storage.feeds.subscribed import add_feeds, set_key
 from rss_pipeline.storage.refresh.open_requests import OpenRequest
 from rss_pipeline.storage.subscriptions.listing import look_for_feed, subscription_count

@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.fields import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Folder, Interval, Line, Title
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.request_values import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Folder, Interval, Line, Title
 from rss_pipeline.api.routers.answered import json_of
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import anyio
 import httpcore
 
-from rss_pipeline.collector.http.errors import FetchError, bad_host
+from rss_pipeline.collector.http.fetch_error import FetchError, bad_host
 
 _NOT_ABOUT_TLS = (
     ssl.SSLWantReadError,

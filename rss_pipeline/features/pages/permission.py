@@ -7,9 +7,9 @@ import asyncio
 import json
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.fetch.feed import Get
+from rss_pipeline.collector.fetch.feed_visit import Get
 from rss_pipeline.collector.fetch.pacing import HoldActive, TurnRefused
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import UNREACHED_KINDS, Failure

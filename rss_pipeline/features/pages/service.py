@@ -6,7 +6,7 @@ Nothing is stored of the page.
 from dataclasses import replace
 from datetime import date
 
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
@@ -15,7 +15,7 @@ from rss_pipeline.features.pages.links import guids_of
 from rss_pipeline.features.pages.model import AUTO, CONFIRMED, Detected
 from rss_pipeline.features.pages.permission import ROBOTS_FOR, check, keep, read_rules
 from rss_pipeline.features.pages.sql import robots_since
-from rss_pipeline.pipeline.adding.find import feed_at, request_document
+from rss_pipeline.pipeline.adding.find_feed import feed_at, request_document
 from rss_pipeline.pipeline.adding.offer import Offer, OfferedEntry
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.session import Session

@@ -112,7 +112,7 @@ def clean(
     cleaning.file()
     if not (dry_run or cleaning.cleaned.was_full):
         # Sanitizers need some MB, which the daemon has no use for.
-        from rss_pipeline.pipeline.session.kept_html import renew
+        from rss_pipeline.pipeline.session.renew_html import renew
 
         with _left_where_full("HTML of items is made by the next clean"):
             renew(database, is_over=cleaning.allowance.is_spent)

@@ -21,7 +21,7 @@ from rss_pipeline.collector.models.warning import document_warnings
 from rss_pipeline.errors import StorageRejected, spooling
 from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
-from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline.storage.images.image_tasks import ItemImages
 from rss_pipeline.storage.items.items import (
     RowChunk,
     chunked_rows,
@@ -312,7 +312,7 @@ def find_item_images(task: ImageSearch, rows: Iterable[Row] | None = None) -> li
     of compressed HTML the rest is made when somebody reads it: the run has all of it in memory at once.
     """
     from rss_pipeline.collector.images.find import images_in_order
-    from rss_pipeline.pipeline.session import kept_html
+    from rss_pipeline.pipeline.session import renew_html as kept_html
 
     found: list[ItemImages] = []
     left, html_left = _IMAGE_URL_BYTES, _HTML_BYTES

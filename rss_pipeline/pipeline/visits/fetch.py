@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.fetch.feed import RequestCheck
-from rss_pipeline.collector.fetch.feeds import Beginnings, OtherRuns, fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import Beginnings, OtherRuns, fetch_feeds
+from rss_pipeline.collector.fetch.feed_visit import RequestCheck
 from rss_pipeline.collector.fetch.holds import LONGEST_GAP
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock

@@ -26,7 +26,7 @@ from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
-from rss_pipeline.storage.feeds.holds import feed_statements
+from rss_pipeline.storage.feeds.stored_holds import feed_statements
 from rss_pipeline.storage.items import items, tombstones
 from rss_pipeline.storage.items.identities import add_aliases
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.storage.database import Result, Statement, Value
-from rss_pipeline.storage.feeds.holds import ON_HOLD
 from rss_pipeline.storage.feeds.predicates import (
     HEALTH,
     NOT_COLLECTED_HEALTH,
@@ -18,6 +17,7 @@ from rss_pipeline.storage.feeds.predicates import (
     UNUSED,
     Health,
 )
+from rss_pipeline.storage.feeds.stored_holds import ON_HOLD
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions.chosen import NEWEST

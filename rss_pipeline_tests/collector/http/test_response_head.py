@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.fetch.image import ImageRequest, KeptImage
-from rss_pipeline.collector.fetch.images import fetch_images, image_policy
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.fetch.image_round import fetch_images, image_policy
+from rss_pipeline.collector.fetch.image_visit import ImageRequest, KeptImage
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.metered_stream import wellformed_head
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline_tests.collector.fetch.rounds import LOOPBACK, RSS, InstantPace, now

@@ -7,8 +7,8 @@ import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
-from rss_pipeline.pipeline.adding import find
-from rss_pipeline.pipeline.adding.find import Found, find_feed
+from rss_pipeline.pipeline.adding import find_feed as find
+from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
 from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Due, Named
