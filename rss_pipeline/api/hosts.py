@@ -54,7 +54,7 @@ class OwnHosts:
 
 
 class ForwardedProto:
-    """An ASGI application that passes on to `app` requests with one X-Forwarded-Proto at most.
+    """An ASGI application that passes on to `app` requests with one X-Forwarded-Proto at most, in lower case.
 
     Of several proxies each may add its own, to the list or as a header more. The leftmost is that of the
     client. Whether the proxy is trusted is seen by the layer behind this one.
@@ -65,11 +65,11 @@ class ForwardedProto:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = ",".join(headers_named(scope, _PROTO)) if scope["type"] == "http" else ""
-        if "," in given:
-            first = given.partition(",")[0].strip().lower().encode("latin-1")
+        first = given.partition(",")[0].strip().lower()
+        if first != given:
             others = [each for each in scope["headers"] if each[0] != _PROTO]
             # In its place: the layers in front look at the same scope.
-            scope["headers"] = [*others, (_PROTO, first)]
+            scope["headers"] = [*others, (_PROTO, first.encode("latin-1"))]
         await self._app(scope, receive, send)
 
 

@@ -259,9 +259,9 @@ class Feature:
     stale: "Part[Statement] | None" = None
     """A statement for each batch that changes what items of some feeds show. `{feeds}` in it becomes the
     condition on a feed's id, such as `= ?` (storage/stale.py)."""
-    without_feed: "Part[Callable[[Session, str, Document, bool], Offer | None]] | None" = None
+    without_feed: "Part[Callable[[Session, str, Document, bool], Offer | str]] | None" = None
     """An offer for a web page that has no feed: with the lease and the document of the request, and whether
-    it may be on a private host. None where it finds nothing in it either."""
+    it may be on a private host. A sentence on why, where it finds nothing in it either."""
     status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
     """Sections of `status`, each read once in its database; None for one with nothing to say."""
     up_flags: Mapping[str, UpFlag] = field(default_factory=dict)

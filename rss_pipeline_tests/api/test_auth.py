@@ -437,6 +437,7 @@ def test_a_page_behind_a_proxy_that_hides_where_it_is_from_is_one_of_ours_by_sec
         (["http", "https"], False),
         ([", https"], False),
         (["nonsense, https"], False),
+        (["HTTPS"], True),
     ],
 )
 def test_the_leftmost_scheme_of_several_proxies_is_that_of_the_client(

@@ -19,7 +19,7 @@ from rss_pipeline.collector.parse.pictures import IMAGE, with_pictures
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline.features.pages.detect import detect
-from rss_pipeline.features.pages.known import MOST_MARKS, Known, mark
+from rss_pipeline.features.pages.known import MOST_MARKS, Known, home_of, mark
 from rss_pipeline.features.pages.links import guids_of, identity
 from rss_pipeline.features.pages.model import CONFIRMED, Detected, Entry, is_selectors
 from rss_pipeline.features.pages.page import decode_page
@@ -54,10 +54,20 @@ def page_in(parsed: Parsed) -> PageOfDocument | None:
     return found if isinstance(found, PageOfDocument) else None
 
 
-def known_of(feed: Feed) -> Known | None:
-    """The memory of a feed's page; None before its first list, and after a change of its settings."""
+def known_of(feed: Feed, url: str) -> Known | None:
+    """The memory of a page that is at `url` now; None before its first list, and after a change of its
+    settings."""
     known = Known.of_text(feed.memories.get("page"))
-    return known if known is not None and known.settings == mark(feed.feature_keys["page"]) else None
+    if known is None or known.settings != mark(feed.feature_keys["page"]):
+        return None
+    return replace(known, here=home_of(url))
+
+
+def _homes(feed: Feed, url: str) -> Known:
+    """A memory of nothing but where the page was and is."""
+    kept = Known.of_text(feed.memories.get("page")) or Known()
+    here = home_of(url)
+    return Known(home=kept.home or here, here=here)
 
 
 def read_document(task: ParseTask, body: bytes, *, keep_tree: bool) -> ParsedFeed:
@@ -72,9 +82,9 @@ def read_document(task: ParseTask, body: bytes, *, keep_tree: bool) -> ParsedFee
         raise NotAFeed(
             "The server sent an empty page. If this continues, its publisher has to fix it.", "empty_body"
         )
-    known = known_of(feed)
+    known, homes = known_of(feed, response.url), _homes(feed, response.url)
     if _FEED.match(decoded.text):
-        return _of_feed(task, body, known, keep_tree=keep_tree)
+        return _of_feed(task, body, known, homes, keep_tree=keep_tree)
     settings = feed.feature_keys["page"]
     if is_selectors(settings):
         found = select(decoded.text, response.url, settings, now=response.fetched_at)
@@ -85,10 +95,10 @@ def read_document(task: ParseTask, body: bytes, *, keep_tree: bool) -> ParsedFee
         _refuse_unsure(found, feed)
     elif found.verdict != "certain":
         raise NotAFeed(_lost(found, known, feed), "list_lost")
-    guids = guids_of(found.entries)
+    guids = list(map(homes.at_home, guids_of(found.entries)))
     if known is not None:
         _refuse_collapsed(guids, known, feed)
-    now = Known.of_list(guids, [each.link for each in found.entries], structure=found.structure)
+    now = Known.of_list(guids, structure=found.structure, home=homes.home)
     part = _part(now, known, task)
     if is_selectors(settings) and found.evidence:
         sentence = f"selectors of the page give nothing for some entries: {' '.join(found.evidence)}"
@@ -248,7 +258,9 @@ def _raw(title: str, url: str, items: Sequence[Item]) -> RawFeed:
     )
 
 
-def _of_feed(task: ParseTask, body: bytes, known: Known | None, *, keep_tree: bool) -> ParsedFeed:
+def _of_feed(
+    task: ParseTask, body: bytes, known: Known | None, homes: Known, *, keep_tree: bool
+) -> ParsedFeed:
     """The items of a feed that is at the page's address now, by their links: no known entry comes again."""
     response = task.document.response
     parsed = parse_feed(
@@ -262,12 +274,12 @@ def _of_feed(task: ParseTask, body: bytes, known: Known | None, *, keep_tree: bo
     items: dict[str, Item] = {}
     places: list[int] = []
     for place, item in enumerate(parsed.items):
-        guid = item.guid if item.link is None else identity(item.link)
+        guid = item.guid if item.link is None else homes.at_home(identity(item.link))
         if guid not in items:
             items[guid] = replace(item, guid=guid, former_guids=(), identities=None)
             places.append(place)
     guids = list(items)
-    now = Known.of_list(guids, [each.link for each in items.values()])
+    now = Known.of_list(guids, home=homes.home)
     now = replace(now.after(known), settings=mark(task.feed.feature_keys["page"]))
     sentence = "a feed is at the address of the page now: remove `page` of this feed in feeds.yaml"
     warnings = (FeedWarning(kind="redesigned", sentence=sentence),)

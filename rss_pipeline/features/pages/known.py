@@ -44,17 +44,22 @@ class Known:
     """The day on which it was last found by known links in another structure."""
     settings: str = ""
     """The mark of the feed's key in feeds.yaml."""
+    home: str = ""
+    """The host of the page at its first list: a site that moves keeps the identities of its entries."""
+    here: str = ""
+    """The host of the page now; it is not kept."""
 
     @classmethod
-    def of_list(cls, guids: Sequence[str], links: Sequence[str | None], *, structure: str = "") -> Self:
+    def of_list(cls, guids: Sequence[str], *, structure: str = "", home: str = "") -> Self:
         """The memory of this list alone."""
-        shapes = Counter(mark("/".join(shape(link)[:-1])) for link in links if link is not None)
+        shapes = Counter(_shape(guid) for guid in guids if guid.startswith("//"))
         marks = tuple(dict.fromkeys(map(mark, guids)))[:MOST_MARKS]
         return cls(
             marks=marks,
             count=len(marks),
             shapes=frozenset(each for each, _ in shapes.most_common(_MOST_SHAPES)),
             structure=structure,
+            home=home,
         )
 
     def after(self, earlier: "Known | None") -> "Known":
@@ -67,18 +72,23 @@ class Known:
             redesigned_on=self.redesigned_on or earlier.redesigned_on,
         )
 
+    def at_home(self, guid: str) -> str:
+        """The guid of an entry of the page's own host as it was at the first list."""
+        own = f"//{self.here}/"
+        return f"//{self.home}/{guid.removeprefix(own)}" if self.home and guid.startswith(own) else guid
+
     def has(self, guid: str) -> bool:
         """True if a list had the entry with this guid."""
-        return mark(guid) in self.marks
+        return mark(self.at_home(guid)) in self.marks
 
     def has_shape(self, link: str) -> bool:
         """True if this is one of the usual forms of its links."""
-        return mark("/".join(shape(link)[:-1])) in self.shapes
+        return _shape(self.at_home(identity(link))) in self.shapes
 
     def is_same_list(self, links: Sequence[str]) -> bool:
         """True if a list on a changed page is the known one: at least three known entries are in it, and half
         of what is on its top is known."""
-        guids = list(dict.fromkeys(map(identity, links)))
+        guids = list(dict.fromkeys(self.at_home(identity(link)) for link in links))
         known = set(self.marks)
         if sum(mark(each) in known for each in guids) < _LEAST_KNOWN:
             return False
@@ -94,6 +104,7 @@ class Known:
             "structure": self.structure,
             "redesigned": self.redesigned_on and self.redesigned_on.isoformat(),
             "settings": self.settings,
+            "home": self.home,
         }
         return json.dumps({name: value for name, value in keys.items() if value}, separators=(",", ":"))
 
@@ -111,4 +122,14 @@ class Known:
             structure=keys.get("structure", ""),
             redesigned_on=None if day is None else date.fromisoformat(day),
             settings=keys.get("settings", ""),
+            home=keys.get("home", ""),
         )
+
+
+def home_of(url: str) -> str:
+    """The host of a URL as identities have it."""
+    return identity(url).split("/")[2]
+
+
+def _shape(guid: str) -> str:
+    return mark("/".join(shape(f"http:{guid}")[:-1]))

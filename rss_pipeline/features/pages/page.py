@@ -118,6 +118,14 @@ _ASIDE_WORDS = frozenset(
         "banner",
         "tagcloud",
         "blogroll",
+        "ad",
+        "ads",
+        "adsense",
+        "advert",
+        "adverts",
+        "advertisement",
+        "advertising",
+        "sponsored",
     ]
 )
 _ASIDE_SHARE = 0.45
@@ -368,6 +376,8 @@ def _read_links(page: Page) -> None:
     resolved: dict[str, tuple[str, str, bool] | None] = {}
     for node, tag in enumerate(page.tags):
         if tag != "a" or (href := page.elements[node].get("href")) is None:
+            continue
+        if "sponsored" in (page.elements[node].get("rel") or "").lower():
             continue
         if href not in resolved:
             resolved[href] = _link(absolute(href, bases), here)

@@ -10,7 +10,7 @@ from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.features.pages.known import Known
+from rss_pipeline.features.pages.known import Known, home_of
 from rss_pipeline.features.pages.links import guids_of
 from rss_pipeline.features.pages.model import AUTO, CONFIRMED, Detected
 from rss_pipeline.features.pages.permission import ROBOTS_FOR, check, keep, read_rules
@@ -34,16 +34,19 @@ def preview(session: Session, url: str, *, allow_private: bool) -> Detected | Fa
     return document if isinstance(document, Failure) else _detected(session, document)
 
 
-def offer(session: Session, lease: str, document: Document, allow_private: bool) -> Offer | None:
-    """The list of a page without a feed, which was requested as a feed; None where it has none, or where
-    robots.txt keeps it from programs."""
-    if not _is_allowed(session, lease, document.response.url, allow_private=allow_private):
-        return None
+def offer(session: Session, lease: str, document: Document, allow_private: bool) -> Offer | str:
+    """The list of a page without a feed, which was requested as a feed; a sentence where it has none, or
+    where robots.txt keeps it from programs."""
+    refused = _refusal(session, lease, document.response.url, allow_private=allow_private)
+    if refused is not None:
+        return refused
     found = _detected(session, document)
-    if isinstance(found, Failure) or found.verdict == "none":
-        return None
-    guids, links = guids_of(found.entries), [entry.link for entry in found.entries]
-    known = Known.of_list(guids, links, structure=found.structure)
+    if isinstance(found, Failure):
+        return f"Nor can its entries be found: {found.message}"
+    if found.verdict == "none":
+        return " ".join(found.evidence)
+    home = home_of(document.response.url)
+    known = Known.of_list(guids_of(found.entries), structure=found.structure, home=home)
     return Offer(
         document=document,
         key="page",
@@ -64,7 +67,8 @@ def _day(day: date | None) -> str | None:
     return None if day is None else day.isoformat()
 
 
-def _is_allowed(session: Session, lease: str, url: str, *, allow_private: bool) -> bool:
+def _refusal(session: Session, lease: str, url: str, *, allow_private: bool) -> str | None:
+    """The sentence on why the page may not be collected."""
     address = request_url(url)
     origin, now = address.site.decode(), session.run.clock()
     known = robots_since(session.run.database, origin, now - ROBOTS_FOR)
@@ -75,9 +79,9 @@ def _is_allowed(session: Session, lease: str, url: str, *, allow_private: bool) 
             known = read_rules(found)
             session.run.database.batch(keep(origin, known, at=now))
         check(address, known)
-    except FetchError:
-        return False
-    return True
+    except FetchError as error:
+        return error.message
+    return None
 
 
 def _detected(session: Session, document: Document) -> Detected | Failure:

@@ -20,7 +20,8 @@ def register_pages(specs: Sequence[FeedSpec]) -> list[Statement]:
     settings = [[spec.id, text and mark(text)] for spec in specs for text in [spec.feature_keys.get("page")]]
     return [
         Statement(
-            """UPDATE feeds SET page_known = NULL, content_hash = NULL, failed_hash = NULL, cut_hash = NULL,
+            """UPDATE feeds SET page_known = '{"home":"' || json_extract(page_known, '$.home') || '"}',
+              content_hash = NULL, failed_hash = NULL, cut_hash = NULL,
               last_etag = NULL, last_modified = NULL, next_fetch_at = coalesce(last_visited_at, next_fetch_at)
             FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS settings
               FROM json_each(?)) AS j

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from rss_pipeline.errors import InfrastructureError, not_started
+from rss_pipeline.orchestration.instance.storages import OPEN_FILES
 
 DONE, WAITING, FAILED = 0, 3, 1
 """Exit codes: all is done; requests are left; it could not be done."""
@@ -111,6 +112,9 @@ def _exit_after(name: str, parent: int, work: Callable[[], int]) -> NoReturn:
         with suppress(Exception):
             # The folder of the parsers' sockets goes.
             util._exit_function()  # type: ignore[attr-defined]
+        with suppress(Exception):
+            # A run's file would keep a log of 2 MB beside it for as long as it is there.
+            OPEN_FILES.close()
         with suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()

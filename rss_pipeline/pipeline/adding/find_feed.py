@@ -87,23 +87,26 @@ def _find(
         first = first or replace(outcome, message=message)
     if first is not None:
         return first
+    why = ""
     for each in usual_places(page.response.url):
         _, outcome = _visit(session, lease, each, allow_private=allow_private)
         if isinstance(outcome, Parsed):
             return replace(_found(each, outcome, Access()), is_typed=False)
         if outcome.kind not in _NOT_THERE:
             break
-    # What a password brings is not for a page that everybody gets.
-    for feature in FEATURES if access.is_open else ():
-        if feature.without_feed is not None:
-            offer = feature.without_feed.load()(session, lease, page, allow_private)
-            if offer is not None:
-                return offer
+    else:
+        # What a password brings is not for a page that everybody gets.
+        for feature in FEATURES if access.is_open else ():
+            if feature.without_feed is not None:
+                offer = feature.without_feed.load()(session, lease, page, allow_private)
+                if not isinstance(offer, str):
+                    return offer
+                why = f" {offer}"
     return replace(
         result,
         message="This is a web page that names no feed, and there is none in the usual places"
         f" ({', '.join('/' + place for place in USUAL_PLACES)}). Look on the page for a link to RSS or Atom,"
-        " and add that address.",
+        f" and add that address.{why}",
     )
 
 

@@ -89,6 +89,12 @@ def test_a_page_that_robots_txt_keeps_from_programs_is_not_offered(
     server.route(HOST, "/robots.txt", Answer(body=b"User-agent: *\nDisallow: /\n"))
     said = invoke("add", "--allow-private", "--page", serve(server, page(entries())))
     assert "not added (html)" in said.stderr
+    assert "robots.txt of 127.0.0.2 keeps this page from programs" in said.stderr
+
+
+def test_a_page_without_a_list_says_what_was_seen(server: FeedServer, invoke: Callable[..., Result]) -> None:
+    url = serve(server, '<html><body><div id="app"></div><script src="/app.js"></script></body></html>')
+    assert "made by scripts and needs a browser" in invoke("add", "--allow-private", url).stderr
 
 
 def test_a_user_is_shown_the_entries_and_subscribes_by_a_second_request(

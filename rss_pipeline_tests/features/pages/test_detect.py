@@ -247,7 +247,7 @@ REDESIGNED = "<div><section>" + "".join(
 
 
 def known_of(urls: Sequence[str]) -> Known:
-    return Known.of_list([identity(url) for url in urls], urls)
+    return Known.of_list([identity(url) for url in urls])
 
 
 def test_a_redesigned_list_is_known_by_its_links() -> None:

@@ -60,6 +60,4 @@ def test_three_known_links_and_half_of_the_top_make_a_list_the_same(
     def urls(letters: str) -> list[str]:
         return [f"https://example.org/{letter}" for letter in letters]
 
-    assert (
-        Known.of_list([identity(url) for url in urls(known)], urls(known)).is_same_list(urls(found)) is same
-    )
+    assert Known.of_list([identity(url) for url in urls(known)]).is_same_list(urls(found)) is same

@@ -155,6 +155,35 @@ def test_a_redesigned_page_goes_on_where_its_entries_are_known_and_says_so(
     assert "2026-03-03" in feed["warning"]
 
 
+def test_streams_of_a_page_select_by_fields_and_by_xpath(pipeline: Pipeline, server: FeedServer) -> None:
+    streams = {"fourth": {"title": "*entry 3"}, "last": {"xpath": "//item[contains(link, '/4-')]"}}
+    url = serve(server, listed(*range(5), date=DATE))
+    id = pipeline.register(url, "news", page={"item": "article.post", "title": "h2"}, streams=streams)
+    pipeline.poll()
+    rows = pipeline.rows(
+        "SELECT m.stream, i.title FROM item_streams AS m JOIN items AS i ON i.id = m.item_id ORDER BY 1"
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("fourth", "The title of entry 3"),
+        ("last", "The title of entry 4"),
+    ]
+    assert (len(pipeline.items(id)), pipeline.feed(id)["warning"]) == (5, None)
+
+
+def test_selectors_that_died_are_named_with_what_they_would_be(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    url = serve(server, listed(*range(5), date=DATE), listed(9, *range(5), date=DATE, kind="card"))
+    id = pipeline.register(url, "news", page={"item": "article.post", "author": "em"})
+    days(pipeline, 1)
+    assert "author: 0 of 5 (em)" in pipeline.feed(id)["warning"]
+    days(pipeline, 1)
+    feed = pipeline.feed(id)
+    assert (feed["last_error_kind"], len(pipeline.items(id))) == ("list_lost", 5)
+    assert "item: 0 (article.post)" in feed["last_error"]
+    assert 'write item: "article.card"' in feed["last_error"]
+
+
 def test_a_feed_at_the_page_s_address_brings_no_entry_again(pipeline: Pipeline, server: FeedServer) -> None:
     feed = (
         '<?xml version="1.0"?><rss version="2.0"><channel><title>Now a feed</title>'

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from pathlib import Path
 
 import psutil
 import pytest
@@ -38,6 +39,34 @@ try:
 except InfrastructureError as error:
     print(error)
 """
+
+
+WRITES = """
+import sqlite3, sys
+from rss_pipeline.orchestration.instance.storages import OPEN_FILES
+from rss_pipeline.orchestration.serving.forked import Forked
+
+database = sqlite3.connect(sys.argv[1])
+database.execute("PRAGMA journal_mode=WAL")
+database.execute("CREATE TABLE alembic_version (version_num)")
+database.execute("INSERT INTO alembic_version VALUES ('1')")
+database.commit()
+database.close()
+
+def work():
+    with OPEN_FILES.engine(sys.argv[1]).begin() as connection:
+        connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('2')")
+    return 0
+
+assert Forked("rss-child", work).wait() == 0
+"""
+
+
+def test_the_file_of_a_run_has_no_log_beside_it_once_its_process_has_ended(tmp_path: Path) -> None:
+    """It stayed, with 2 MB, for each run of a month."""
+    file = tmp_path / "run.db"
+    subprocess.run([sys.executable, "-c", WRITES, str(file)], check=True, timeout=PATIENCE)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.db"]
 
 
 def test_a_process_with_threads_is_not_forked() -> None:
