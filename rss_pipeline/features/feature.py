@@ -110,18 +110,9 @@ class Replaying:
 
 
 @dataclass(frozen=True)
-class FeedKey:
-    """A key of a feed in feeds.yaml, with a column of the same name in the table of feeds.
+class OfDocument:
+    """The work of a feed's key with each document of the feed."""
 
-    Its value is a text. `needs_tree` to `at_close` are for feeds with the key: visits of others load nothing.
-    """
-
-    read: "Part[Callable[[Node, str, Mapping[str, str], list[Mistake]], str | None]]"
-    """The value of a node at a place as text, None for none; with the environment and the mistakes so far."""
-    register: "Part[Callable[[Sequence[FeedSpec]], list[Statement]]]"
-    """Statements in the batch that writes these feeds of feeds.yaml, if one of them has the key or had it."""
-    leave: "Part[Callable[[str], list[Statement]]]"
-    """Statements in the batch that takes feeds out of feeds.yaml, a JSON list of ids."""
     needs_tree: "Part[Callable[[Feed], bool]]"
     """True if `parse` needs the tree of the document."""
     parse: "Part[Callable[[ParseTask, ParsedFeed, ParsedFeed], DocumentPart]]"
@@ -132,6 +123,23 @@ class FeedKey:
     into the batch that inserts them."""
     at_close: "Part[Callable[[Feed, str, Parsed], list[Statement]]]"
     """Statements in the batch that closes the visit, before that."""
+
+
+@dataclass(frozen=True)
+class FeedKey:
+    """A key of a feed in feeds.yaml, with a column of the same name in the table of feeds.
+
+    Its value is a text.
+    """
+
+    read: "Part[Callable[[Node, str, Mapping[str, str], list[Mistake]], str | None]]"
+    """The value of a node at a place as text, None for none; with the environment and the mistakes so far."""
+    register: "Part[Callable[[Sequence[FeedSpec]], list[Statement]]]"
+    """Statements in the batch that writes these feeds of feeds.yaml, if one of them has the key or had it."""
+    leave: "Part[Callable[[str], list[Statement]]]"
+    """Statements in the batch that takes feeds out of feeds.yaml, a JSON list of ids."""
+    of_document: OfDocument | None = None
+    """Its work at visits of feeds with the key; visits of others load nothing."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +210,9 @@ class Feature:
     """Keys of a feed in feeds.yaml, by name."""
     item_condition: "Part[ItemCondition] | None" = None
     """A condition on the items that lists, counts, marks and search show (subscriptions/item_query.py)."""
+    item_text: str | None = None
+    """An SQL expression for the HTML that is shown, searched and published in place of an item's own, by
+    `{item}`, its id; NULL for none. Where it changes, the item gets a row in item_versions."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
@@ -251,8 +262,7 @@ class Feature:
 #   feed; a check before a visit's request; a kind of failure; a reason in the schedule (collector)
 # - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
-# - statements in the batch that inserts items, and in the one that closes a visit, of feeds without its key;
-#   the text of an item that is shown, searched and scanned for images (pipeline/visits)
+# - statements in the batches of a visit (pipeline/visits) that insert items and close it, of any feed
 # - a transform for lists and search, a filter, a word of the search box, what else is marked with
 #   an item, entries in the list of feeds, tags of apps (reader/items.py, reader/feeds.py)
 # - fields of a feed and of an item in the JSON API, entries of an item's page, actions on an item

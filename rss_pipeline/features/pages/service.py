@@ -41,7 +41,7 @@ def preview(session: Session, url: str, *, allow_private: bool) -> Preview | Fai
     if isinstance(feed, Failure):
         return feed
     with session.leases.without_feeds() as lease:
-        if (refused := _refused(session, lease, feed)) is not None:
+        if (refused := refused_by_robots(session, lease, feed)) is not None:
             return refused
         document = request_document(session, lease, feed)
     if isinstance(document, Failure):
@@ -61,7 +61,7 @@ def detect_document(document: Document) -> Detected:
     return detect(text, document.response.url)
 
 
-def _refused(session: Session, lease: str, feed: Feed) -> Failure | None:
+def refused_by_robots(session: Session, lease: str, feed: Feed) -> Failure | None:
     """The failure of a page that its host keeps from robots, or a host that does not say."""
     parts = urlsplit(feed.url)
     origin = f"{parts.scheme}://{parts.netloc}"

@@ -17,7 +17,7 @@ cli.py         the command `streams`; output.py prints, also a section of `statu
 A stream as a filter of a feed's items is the core's: `items FEED/STREAM`, `export`, the tables.
 """
 
-from rss_pipeline.features.feature import Feature, FeedKey, Part, Replaying
+from rss_pipeline.features.feature import Feature, FeedKey, OfDocument, Part, Replaying
 
 FEATURE = Feature(
     name="streams",
@@ -31,10 +31,12 @@ FEATURE = Feature(
             read=Part("streams.entry:read_streams"),
             register=Part("streams.sql:register_streams"),
             leave=Part("streams.sql:end_streams"),
-            needs_tree=Part("streams.document:needs_tree"),
-            parse=Part("streams.document:judge_document"),
-            with_items=Part("streams.sql:with_items"),
-            at_close=Part("streams.sql:note_document"),
+            of_document=OfDocument(
+                needs_tree=Part("streams.document:needs_tree"),
+                parse=Part("streams.document:judge_document"),
+                with_items=Part("streams.sql:with_items"),
+                at_close=Part("streams.sql:note_document"),
+            ),
         ),
     },
     partition_keys=Part("streams.dagster:register_streams"),

@@ -86,7 +86,8 @@ def parse_document(task: ParseTask) -> Parsed:
     fetched_at = document.response.fetched_at
     body = document.path.read_bytes()
     formers = (feed.http.charset, document.feed_charset, feed.http.former_charset)
-    keys = {name: FEED_KEYS[name] for name in feed.feature_keys}
+    works = {name: FEED_KEYS[name].of_document for name in feed.feature_keys}
+    keys = {name: work for name, work in works.items() if work is not None}
     try:
         read = parse_feed(
             body,

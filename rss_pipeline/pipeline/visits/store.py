@@ -101,7 +101,8 @@ def _groups(
     time. `ids` and `imageless` get the ids of its items, and of those without images."""
     feed, document = visit.feed, parsed.document
     assert document.backup_key is not None
-    keys = [FEED_KEYS[name] for name in feed.feature_keys]
+    works = [FEED_KEYS[name].of_document for name in feed.feature_keys]
+    keys = [work for work in works if work is not None]
     with_items = [key.with_items.load()(feed, visit.token, parsed) for key in keys]
     for chunk in read_chunks(parsed.path):
         ids.extend(chunk.ids)
