@@ -222,6 +222,9 @@ class Feature:
     """Keys of a feed in feeds.yaml, by name."""
     item_condition: "Part[ItemCondition] | None" = None
     """A condition on the items that lists, counts, marks and search show (subscriptions/item_query.py)."""
+    item_text: str | None = None
+    """An SQL expression for the HTML that is shown, searched and published in place of an item's own, by
+    `{item}`, its id; NULL for none. Where it changes, the item gets a row in item_versions."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
@@ -273,8 +276,7 @@ class Feature:
 # - keys of a topic in feeds.yaml
 # - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
-# - statements in the batch that inserts items, and in the one that closes a visit, of feeds without its key;
-#   the text of an item that is shown, searched and scanned for images (pipeline/visits)
+# - statements in the batches of a visit (pipeline/visits) that insert items and close it, of any feed
 # - a transform for lists and search, a filter, a word of the search box, what else is marked with
 #   an item, entries in the list of feeds, tags of apps (reader/item_queries.py, reader/feed_queries.py)
 # - fields of a feed and of an item in the JSON API, entries of an item's page, actions on an item

@@ -40,6 +40,11 @@ CREATE TABLE feeds (
   max_size INTEGER,
   streams TEXT,
   page TEXT,
+  -- `on` or `auto`: the articles behind its items are shown. Items that arrived after `full_text_after` get theirs; for `auto`,
+  -- `full_text_decision` has what the first pages showed (JSON).
+  full_text TEXT,
+  full_text_after INTEGER,
+  full_text_decision TEXT,
   allow_private INTEGER NOT NULL DEFAULT 0,
   private_hosts TEXT,
   needs_access INTEGER NOT NULL DEFAULT 0,
@@ -161,6 +166,8 @@ CREATE INDEX feeds_due ON feeds (next_fetch_at) WHERE registered = 1 AND enabled
 CREATE INDEX feeds_unreported ON feeds (changed_at) WHERE change_count > reported_count;
 -- For checks and alerts. A feed that keeps failing is requested once a day, so its place in here changes once a day.
 CREATE INDEX feeds_failing ON feeds (last_visited_at) WHERE consecutive_failures >= 10;
+
+CREATE INDEX feeds_full_text ON feeds (id) WHERE full_text IS NOT NULL;
 
 -- A host that requested fewer requests (429, Retry-After), and until when; `times` in a row. The row goes when it answers.
 CREATE TABLE hosts (
@@ -346,6 +353,27 @@ CREATE TABLE item_aliases (
   created_at TEXT NOT NULL,
   PRIMARY KEY (feed_id, guid)
 ) WITHOUT ROWID;
+
+-- The article of the page behind an item, requested once: sanitized `html` where it is shown, else the `verdict` on the page, or
+-- the kind of its failure, and the reason for people. Its page is under `backup_key` as it was served. Characters of the text of
+-- the feed and of the page are what `auto` decides by.
+CREATE TABLE articles (
+  item_id TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE,
+  feed_id TEXT NOT NULL,
+  status TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'shown', 'none')),
+  verdict TEXT,
+  reason TEXT,
+  host TEXT,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_attempt_at TEXT NOT NULL,
+  requested_at TEXT,
+  backup_key TEXT,
+  own_characters INTEGER,
+  page_characters INTEGER,
+  html TEXT
+);
+CREATE INDEX articles_due ON articles (next_attempt_at) WHERE status = 'pending';
+CREATE INDEX articles_requested ON articles (requested_at, host) WHERE requested_at IS NOT NULL;
 
 -- IMAGES
 

@@ -18,6 +18,7 @@ TABLES = {
     "items": ("id",),
     "image_tasks": ("id",),
     "item_versions": ("item_id", "replaced_at"),
+    "articles": ("item_id",),
     "streams": ("feed_id", "name"),
     "item_streams": ("feed_id", "stream", "item_id"),
     "expired_items": ("feed_id", "guid"),

@@ -4,9 +4,29 @@
 model.py    what is read of a page: an article, or the reason why there is none
 extract.py  the article of a page, by trafilatura: a pure function
 walls.py    pages in place of an article: walls, lists, stubs, pages made by scripts
+auto.py     whether a feed is truncated, by five of its items: a pure function
+entry.py    the key `full_text` of a feed in feeds.yaml
+sql.py      which items get their article, what was fetched, what is shown
+service.py  articles fetched: one guarded and paced request for each item, ever
+cli.py      the command `full-text`
+dagster.py  the job that fetches what is due, and its sensor
 ```
 """
 
-from rss_pipeline.features.feature import Feature
+from rss_pipeline.features.feature import Feature, FeedKey, Part
 
-FEATURE = Feature(name="full_text", needs=("pages",))
+FEATURE = Feature(
+    name="full_text",
+    needs=("pages",),
+    automations=lambda _: ["fetch_articles_when_due"],
+    commands={"full-text": Part("full_text.cli:full_text")},
+    dagster=Part("full_text.dagster:parts"),
+    feed_keys={
+        "full_text": FeedKey(
+            read=Part("full_text.entry:read_full_text"),
+            register=Part("full_text.entry:register_full_text"),
+            leave=Part("full_text.entry:leave_full_text"),
+        ),
+    },
+    item_text="SELECT a.html FROM articles AS a WHERE a.item_id = {item}",
+)

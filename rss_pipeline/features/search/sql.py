@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.items.body_parts import body_text
 from rss_pipeline.storage.items.cursor import highest_number
 from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.sql import compact, number
@@ -21,11 +22,9 @@ MOST_CHARACTERS = 500_000
 SHOWN_CHARACTERS = 60_000
 """The part of a text from which a snippet is made."""
 
-_IS_BLANK = "coalesce(trim({i}.content_html, ' \t\n\r'), '') = ''"
-_TEXT = f"CASE WHEN {_IS_BLANK} THEN {{i}}.summary ELSE {{i}}.content_html END"
-"""The text of an item that readers show (items/body_parts.py)."""
+_TEXT = body_text("i")
 _COLUMNS = f"""i.arrived, i.feed_id, i.title, i.author, i.authors, i.pub_date,
-  substr({_TEXT.format(i="i")}, 1, {MOST_CHARACTERS}) AS html"""
+  substr({_TEXT}, 1, {MOST_CHARACTERS}) AS html"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ def ends(database: Database) -> Ends:
 def behind(database: Database, arrived: int, *, up_to: int) -> list[Source]:
     """The next items behind an arrival number, oldest first; none where there are no more up to `up_to`."""
     sql = f"""WITH next AS (
-        SELECT i.rowid AS place, i.arrived, coalesce(length({_TEXT.format(i="i")}), 0) AS size
+        SELECT i.rowid AS place, i.arrived, coalesce(length({_TEXT}), 0) AS size
         FROM items AS i INDEXED BY items_arrived
         WHERE i.arrived > ? AND i.arrived <= ? ORDER BY i.arrived LIMIT {PAGE_ITEMS}),
       page AS (SELECT place, arrived, sum(size) OVER (ORDER BY arrived) AS total,
@@ -163,7 +162,7 @@ def shown_texts(numbers: Sequence[int]) -> Statement:
     """A query for the start of the HTML of items by arrival number: rows with `arrived` and `html`. The
     users of the items are not checked."""
     return Statement(
-        f"""SELECT i.arrived, substr({_TEXT.format(i="i")}, 1, {SHOWN_CHARACTERS}) AS html
+        f"""SELECT i.arrived, substr({_TEXT}, 1, {SHOWN_CHARACTERS}) AS html
         FROM json_each(?) AS j CROSS JOIN items AS i INDEXED BY items_arrived
           ON i.arrived = {number("j.value")}""",
         [compact(list(numbers))],

@@ -17,6 +17,7 @@ from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, READ_FOR_
 from rss_pipeline.features.topics.choice import DEPTH, Chosen, choose, counted, is_settled
 from rss_pipeline.features.topics.model import Candidate, SourceFeed, TopicSpec
 from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.items.body_parts import longer_or
 from rss_pipeline.storage.items.items import stored_authors, stored_enclosures
 from rss_pipeline.storage.sql import compact, number
 
@@ -186,6 +187,7 @@ PAGE_CHARACTERS = 500_000
 
 _MEMBER, _FEED, _STREAM = (f"json_extract(m.value, '$[{n}]')" for n in range(3))
 _MEMBER = number(_MEMBER)
+_HTML = longer_or("i.content_html", "i")
 # The index has the items of a feed by age: so many are read, and none behind them.
 _OF_FEED = f"""SELECT n.rowid FROM items AS n INDEXED BY items_age
   WHERE n.feed_id = {_FEED} ORDER BY n.created_at DESC LIMIT ?"""
@@ -242,8 +244,8 @@ def item_texts(database: Database, ids: Sequence[str], *, text_characters: int) 
         found = database.query(
             f"""SELECT i.id, i.title, i.author, i.authors, i.updated_at, i.categories, i.enclosures,
               i.base_url, substr(i.summary, 1, {USUAL_CHARACTERS}) AS summary,
-              substr(i.content_html, 1, {USUAL_CHARACTERS}) AS content_html,
-              max(coalesce(length(i.summary), 0), coalesce(length(i.content_html), 0)) AS characters
+              substr({_HTML}, 1, {USUAL_CHARACTERS}) AS content_html,
+              max(coalesce(length(i.summary), 0), coalesce(length({_HTML}), 0)) AS characters
             FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
             [compact(page)],
             name="read items of a topic",
@@ -268,7 +270,7 @@ def _first_of(ids: Sequence[str], sizes: Mapping[str, int]) -> Sequence[str]:
 
 def _long_texts(database: Database, ids: Sequence[str], text_characters: int) -> dict[str, Row]:
     rows = database.query(
-        """SELECT i.id, substr(i.summary, 1, ?) AS summary, substr(i.content_html, 1, ?) AS content_html
+        f"""SELECT i.id, substr(i.summary, 1, ?) AS summary, substr({_HTML}, 1, ?) AS content_html
         FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
         [text_characters, text_characters, compact(list(ids))],
         name="read long items of a topic",

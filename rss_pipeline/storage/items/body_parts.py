@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rss_pipeline.collector.models.item import ImageSize
+from rss_pipeline.features import FEATURES
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.sql import compact, number
 
@@ -54,10 +55,23 @@ def repaired_at(version: str) -> str | None:
     return found
 
 
-def body_text(items: str) -> str:
-    """An SQL expression for what an item's body is made of: its content, or else its summary."""
+def own_text(items: str) -> str:
+    """An SQL expression for what an item's feed has of it: its content, or else its summary."""
     is_blank = f"coalesce(trim({items}.content_html, ' \t\n\r'), '') = ''"
     return f"CASE WHEN {is_blank} THEN {items}.summary ELSE {items}.content_html END"
+
+
+def body_text(items: str) -> str:
+    """An SQL expression for what an item's body is made of: a feature's longer text, or its feed's."""
+    return longer_or(own_text(items), items)
+
+
+def longer_or(own: str, items: str) -> str:
+    """An SQL expression for a feature's longer text of an item, or else this."""
+    longer = "".join(
+        f"({each.item_text.format(item=f'{items}.id')}), " for each in FEATURES if each.item_text
+    )
+    return f"coalesce({longer}{own})" if longer else own
 
 
 def versions(item_ids: Iterable[str]) -> Statement:
@@ -119,7 +133,7 @@ def kept_versions(item_id: str, *, most: int, most_characters: int) -> Statement
     """
     return Statement(
         f"""SELECT v.replaced_at, i.id, v.title, v.link, v.base_url, v.enclosures,
-          substr({body_text("v")}, 1, CAST(? AS INTEGER)) AS html, feeds.url AS feed_url,
+          substr({own_text("v")}, 1, CAST(? AS INTEGER)) AS html, feeds.url AS feed_url,
           feeds.link AS feed_link
         FROM items AS i CROSS JOIN item_versions AS v ON v.item_id = i.id JOIN feeds ON feeds.id = i.feed_id
         WHERE i.id = ? ORDER BY v.replaced_at DESC LIMIT CAST(? AS INTEGER)""",

@@ -140,6 +140,8 @@ def test_every_command_and_every_check_works_in_each_pair_of_stores(
         assert urls["imported"] in done("export-opml")
     if "page" in commands:
         assert "none" in done("page", "--allow-private", "--json", urls["news"])
+    if "full-text" in commands:
+        assert "2 wait" in done("full-text", "news")
     if "copy" not in commands:
         pass
     elif env:

@@ -1,0 +1,70 @@
+"""The command `full-text`: articles of stored items and of new ones, fetched now."""
+
+import sys
+from dataclasses import asdict
+from datetime import datetime
+
+import click
+
+from rss_pipeline.cli.arguments import Instant, as_json, one_feed
+from rss_pipeline.cli.output import terminal
+from rss_pipeline.features.full_text.service import HOST_A_DAY, Articles
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+
+
+@click.command("full-text")
+@click.argument("feed", required=False)
+@click.option("--since", type=Instant(), help="Also for the feed's stored items that came since then.")
+@as_json
+@click.pass_obj
+def full_text(settings: Settings, feed: str | None, since: datetime | None, as_json: bool) -> None:
+    """Fetch the articles behind the items of FEED, or of all feeds with `full_text` in feeds.yaml.
+
+    With FEED its stored items get their article too, all or those since an instant, whether or not feeds.yaml
+    asks for it. An item's page is requested once, ever, at the host's pace, and only if its robots.txt allows
+    it. Exit code 1 if trafilatura is not installed.
+    """
+    from rss_pipeline.features.full_text import sql
+    from rss_pipeline.features.full_text.service import (
+        ASKED_AT_ONCE,
+        fetch_articles,
+        require_trafilatura,
+    )
+    from rss_pipeline.pipeline.session.session import session_of_command
+
+    if since is not None and feed is None:
+        raise click.UsageError("--since is for one FEED")
+    require_trafilatura()
+    feed_id = None
+    if feed is not None:
+        with open_database(settings) as database:
+            feed_id = one_feed(database, feed)["id"]
+    with session_of_command(settings, "full-text") as session:
+        asked = 0
+        if feed_id is not None:
+            asked = sql.want_since(
+                session.run.database, feed_id, since=since, most=ASKED_AT_ONCE, now=session.run.clock()
+            )
+        done = fetch_articles(session, feed_id=feed_id)
+    done.wanted += asked
+    if as_json:
+        terminal.say_json(asdict(done))
+    else:
+        _show(done)
+    sys.exit(0)
+
+
+def _show(done: Articles) -> None:
+    terminal.say(
+        f"{done.shown} articles are shown now, {done.none} pages have none, {done.waiting} wait;"
+        f" {done.wanted} items were new here."
+    )
+    for feed_id, decision in done.decisions.items():
+        terminal.say(f"{feed_id}: {decision.sentence}")
+    for host in done.full_hosts:
+        terminal.say(f"{host} had its {HOST_A_DAY} requests for articles of 24 hours; the rest waits.")
+    for feed_id, link, reason in done.reasons[:20]:
+        terminal.say(f"{feed_id}  {link}\n    {reason}")
+    if len(done.reasons) > 20:
+        terminal.say(f"and {len(done.reasons) - 20} more; --json prints them")

@@ -1,0 +1,419 @@
+"""Articles fetched: which are due, one guarded and paced request for each, and what is kept of it.
+
+No poll waits for it, and nothing of it fails a poll. The host's pace, its holds and its robots.txt are those
+of all requests; no header and no password of a feed goes with one.
+"""
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+
+from rss_pipeline.collector.fetch.feed_round import fetch_feeds
+from rss_pipeline.collector.http.address_policy import private_hosts
+from rss_pipeline.collector.models.failure import UNREACHED_KINDS, Failure
+from rss_pipeline.collector.models.feed import Access, Feed
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
+from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.features.full_text import auto, sql
+from rss_pipeline.features.full_text.model import Extracted
+from rss_pipeline.features.pages.model import AUTO
+from rss_pipeline.pipeline.adding.find_feed import feed_at
+from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
+from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.fetch import checks
+from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
+from rss_pipeline.storage.images import image_tasks
+from rss_pipeline.storage.images.image_tasks import ItemImages
+
+HOST_A_DAY = 200
+"""Requests for articles to one host within 24 hours."""
+FEED_AT_ONCE = 100
+"""New items of a feed that get an article at a time: the newest."""
+ASKED_AT_ONCE = 1_000
+_AT_ONCE = 100
+_ATTEMPTS = 3
+_AGAIN = timedelta(hours=1)
+_BUSY = timedelta(minutes=5)
+_MOST_BYTES = 10_000_000
+_ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
+PAGES = "pages/"
+"""The prefix of pages in the object store, as they were served."""
+_MISSING = (
+    "full text needs trafilatura, which is not installed: run `pip install -c constraints.txt -e"
+    " '.[full-text]'` where rss_pipeline is installed; nothing was requested"
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Articles:
+    """The result of a fetch."""
+
+    wanted: int = 0
+    shown: int = 0
+    none: int = 0
+    waiting: int = 0
+    """Put off: a hold, a host that another run has, the most of a host's day, a network failure."""
+    full_hosts: dict[str, int] = field(default_factory=dict)
+    """Hosts that had their most requests of the day, with their number."""
+    reasons: list[tuple[str, str, str]] = field(default_factory=list)
+    """Feed id, link and reason of what is not shown; the first 200."""
+    decisions: dict[str, auto.Decision] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArticleTask:
+    """A page to be read in a parser process, with what its item has."""
+
+    path: Path
+    content_type: str | None
+    url: str
+    bytes: int
+    title: str
+    own_html: str
+
+    def size(self) -> int:
+        """The bytes that the task reads, by which its limits are measured."""
+        return self.bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadArticle:
+    """The article of a page, the characters of the feed's own text, and the images of the article."""
+
+    extracted: Extracted
+    own_characters: int
+    images: tuple[str, ...] = ()
+
+
+def read_article(task: ArticleTask) -> ReadArticle:
+    """Read a spooled page; runs in a parser process."""
+    from rss_pipeline.collector.images.find import find_images
+    from rss_pipeline.collector.sanitize.html import READ_FOR_TEXT, text_of
+    from rss_pipeline.features.full_text.extract import extract_article
+    from rss_pipeline.features.full_text.walls import AboutItem
+
+    own = text_of(task.own_html, limit=READ_FOR_TEXT)
+    read = max(1, min(len(task.own_html), READ_FOR_TEXT))
+    found = extract_article(
+        task.path.read_bytes(), task.content_type, task.url, about=AboutItem(title=task.title, text=own)
+    )
+    return ReadArticle(
+        extracted=found,
+        own_characters=len(own) * len(task.own_html) // read,
+        images=find_images(found.html, bases=[task.url]) if found.html else (),
+    )
+
+
+def require_trafilatura() -> None:
+    """Raise RssPipelineError, with what to do, where articles cannot be read."""
+    if find_spec("trafilatura") is None:
+        raise RssPipelineError(_MISSING)
+
+
+def want(session: Session, *, feed_id: str | None = None) -> int:
+    """Let new items of the feeds with full text have their article; return their number."""
+    now, wanted = session.run.clock(), 0
+    for row in sql.feeds_with_articles(session.run.database):
+        if feed_id not in (None, row["id"]):
+            continue
+        most = FEED_AT_ONCE
+        if row["full_text"] == "auto":
+            decision = auto.read_decision(row["full_text_decision"])
+            most = auto.COMPARED if decision is None else FEED_AT_ONCE if decision.is_truncated else 0
+        wanted += sql.want_new(
+            session.run.database, row["id"], after=int(row["full_text_after"]), most=most, now=now
+        )
+    return wanted
+
+
+def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 2_000) -> Articles:
+    """Request the articles that are due, of all feeds or of one, at most so many.
+
+    Raises:
+        RssPipelineError: trafilatura is not installed; nothing was requested.
+        InfrastructureError: a store fails; what was not recorded is due again.
+    """
+    require_trafilatura()
+    done = Articles(wanted=want(session, feed_id=feed_id))
+    session.run.objects.probe()
+    left = most
+    while left > 0:
+        rows = sql.due_articles(
+            session.run.database, now=session.run.clock(), most=min(_AT_ONCE, left), feed_id=feed_id
+        )
+        if not rows:
+            break
+        left -= len(rows)
+        with session.leases.without_feeds() as lease:
+            _Round(session, lease, done).fetch(rows)
+    _decide(session, done)
+    return done
+
+
+def _decide(session: Session, done: Articles) -> None:
+    for row in sql.feeds_with_articles(session.run.database):
+        if row["full_text"] != "auto" or row["full_text_decision"] is not None:
+            continue
+        found = sql.compared(session.run.database, row["id"], most=auto.COMPARED)
+        items = [
+            auto.Compared(
+                own=int(each["own_characters"] or 0),
+                page=None if each["page_characters"] is None else int(each["page_characters"]),
+            )
+            for each in found
+        ]
+        if (decision := auto.decide(items)) is not None:
+            session.run.database.batch([sql.decide(row["id"], decision.as_text())])
+            done.decisions[row["id"]] = decision
+
+
+class _Round:
+    """Some due articles on their way to being recorded."""
+
+    def __init__(self, session: Session, lease: str, done: Articles) -> None:
+        self._session = session
+        self._lease = lease
+        self._done = done
+        self._database = session.run.database
+        self._now = session.run.clock()
+        self._feeds: dict[str, Feed] = {}
+        """The requests by URL."""
+        self._rows: dict[str, list[Row]] = defaultdict(list)
+        """The items with that link, by URL; one request serves all."""
+
+    def fetch(self, rows: Sequence[Row]) -> None:
+        """Request what may be requested now, and record or put off each."""
+        known = known_holds(self._database.batch([known_statement(self._now)])[0])
+        self._session.politeness.load(known.hosts, known.feeds, gaps=known.gaps)
+        asked = sql.requested_since(self._database, sql.day_before(self._now))
+        for row in rows:
+            self._choose(row, asked)
+        urls = list(self._feeds)
+        if not urls:
+            return
+        outcomes = fetch_feeds(
+            [(self._feeds[url], Access()) for url in urls],
+            policy=replace(
+                self._session.policy,
+                accept=_ACCEPT,
+                max_body_bytes=min(_MOST_BYTES, self._session.policy.max_body_bytes),
+            ),
+            spool=self._session.spool.folder,
+            clock=self._session.run.clock,
+            pace=self._session.politeness.pace,
+            holds=self._session.politeness.holds,
+            other_runs=self._session.other_runs,
+            check_of=checks(self._session.run),
+        )
+        self._session.politeness.keep_holds()
+        documents: list[tuple[str, Document]] = []
+        for url, outcome in zip(urls, outcomes, strict=True):
+            if isinstance(outcome, Document):
+                documents.append((url, outcome))
+            else:
+                self._end_without(url, outcome)
+        self._read(documents)
+
+    def _choose(self, row: Row, asked: dict[str, int]) -> None:
+        """Take an article into the round, or end it or put it off."""
+        url = row["link"].partition("#")[0]
+        feed = feed_at(url, allow_private=False)
+        if isinstance(feed, Failure):
+            self._none([row], "", feed.kind, feed.message, requested=False)
+            return
+        host = feed.address.host
+        if row["allow_private"]:
+            # The hosts that feeds.yaml opens, whatever else a document links to.
+            named = tuple(json.loads(row["private_hosts"] or "[]"))
+            opened = private_hosts(row["feed_url"], allow_private=True, named=named)
+            if opened.includes([host]):
+                feed = replace(feed, allow_private=True, private_hosts=named)
+        if url not in self._feeds:
+            if asked.get(host, 0) >= HOST_A_DAY:
+                self._done.full_hosts[host] = HOST_A_DAY
+                reason = f"{host} had {HOST_A_DAY} requests for articles within 24 hours, the most of a day"
+                self._put_off([row], _AGAIN, reason)
+                return
+            if not self._session.leases.has_host(host):
+                taken = self._session.leases.take_host(host)
+                if taken.requested_elsewhere:
+                    self._session.politeness.pace.requested_elsewhere([host])
+                if not taken.is_ours:
+                    self._put_off([row], _BUSY, f"another run requests from {host}")
+                    return
+            asked[host] = asked.get(host, 0) + 1
+            # As before a page that is collected: robots.txt, of the hosts of redirects too.
+            self._feeds[url] = replace(feed, feature_keys={"page": AUTO})
+        self._rows[url].append(row)
+
+    def _end_without(self, url: str, outcome: FetchOutcome) -> None:
+        rows, host = self._rows[url], self._feeds[url].address.host
+        match outcome:
+            case OnHold(hold=hold, not_before=not_before):
+                self._put_off(rows, max(hold.until, not_before or hold.until) - self._now, str(outcome))
+            case Failure() as failure:
+                attempts = min(int(row["attempts"]) for row in rows) + 1
+                is_unreached = failure.kind in UNREACHED_KINDS and failure.kind != "blocked_address"
+                if (is_unreached or failure.kind == "host_on_hold" or failure.retry_after) and (
+                    attempts < _ATTEMPTS
+                ):
+                    pause = max(_AGAIN * 4 ** (attempts - 1), timedelta(seconds=failure.retry_after or 0))
+                    self._put_off(rows, pause, failure.message, counts=True)
+                else:
+                    self._none(rows, host, failure.kind, failure.message, requested=failure.answered)
+            case NotBegun(not_before=not_before):
+                self._put_off(
+                    rows, max(_BUSY, (not_before or self._now) - self._now), "its turn did not come"
+                )
+            case _:
+                self._none(rows, host, "no_content", "the server sent nothing", requested=True)
+
+    def _read(self, documents: Sequence[tuple[str, Document]]) -> None:
+        """Back up each page, read it, and record what it has."""
+        tasks: list[ArticleTask] = []
+        of_task: dict[int, tuple[str, Row, Document, str | None]] = {}
+        for url, document in documents:
+            for row in self._rows[url]:
+                key = self._back_up(row, document)
+                task = ArticleTask(
+                    path=document.path,
+                    content_type=document.response.content_type,
+                    url=document.response.url,
+                    bytes=document.body_bytes,
+                    title=row["title"] or "",
+                    own_html=row["own_html"] or "",
+                )
+                tasks.append(task)
+                of_task[id(task)] = url, row, document, key
+        read = [
+            (*of_task[id(task)], result)
+            for task, result in self._session.parser_pool.map(read_article, tasks)
+        ]
+        texts: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for url, row, _, _, result in read:
+            if isinstance(result, ReadArticle) and result.extracted.text:
+                texts[row["feed_id"], result.extracted.text].add(url)
+        for url, row, document, key, result in read:
+            is_same = (
+                isinstance(result, ReadArticle) and len(texts[row["feed_id"], result.extracted.text]) > 1
+            )
+            fetched = fetched_of(
+                row,
+                self._feeds[url].address.host,
+                result,
+                backup_key=key,
+                requested_at=document.response.fetched_at,
+                is_same=is_same,
+            )
+            self._record(row, fetched, result.images if isinstance(result, ReadArticle) else ())
+
+    def _back_up(self, row: Row, document: Document) -> str | None:
+        key = f"{PAGES}{row['feed_id']}/{row['item_id']}.html"
+        about = {
+            "content_type": document.response.content_type,
+            "url": document.response.url[:1_500],
+            "fetched_at": document.response.fetched_at.isoformat(),
+        }
+        try:
+            self._session.run.objects.put(
+                key,
+                document.path,
+                content_type="application/octet-stream",
+                metadata={"rss-pipeline": json.dumps(about)},
+            )
+        except StorageRejected as error:
+            logger.warning("%s has no backup of its page: %s", row["link"], error)
+            return None
+        return key
+
+    def _record(self, row: Row, fetched: sql.Fetched, images: Sequence[str]) -> None:
+        record(self._session, row, fetched, images)
+        if fetched.html is not None:
+            self._done.shown += 1
+        else:
+            self._note(row, fetched.reason)
+
+    def _none(self, rows: Iterable[Row], host: str, kind: str, reason: str, *, requested: bool) -> None:
+        for row in rows:
+            fetched = sql.Fetched(
+                item_id=row["item_id"],
+                feed_id=row["feed_id"],
+                host=host,
+                verdict=kind,
+                reason=reason,
+                requested_at=self._now if requested else None,
+            )
+            self._record(row, fetched, ())
+
+    def _note(self, row: Row, reason: str) -> None:
+        self._done.none += 1
+        if len(self._done.reasons) < 200:
+            self._done.reasons.append((row["feed_id"], row["link"], reason))
+
+    def _put_off(self, rows: Sequence[Row], pause: timedelta, reason: str, *, counts: bool = False) -> None:
+        ids = [row["item_id"] for row in rows]
+        until: datetime = self._now + max(pause, _BUSY)
+        self._database.batch([sql.put_off(ids, until, reason, counts=counts)])
+        self._done.waiting += len(ids)
+
+
+def fetched_of(
+    row: Row,
+    host: str,
+    result: ReadArticle | WorkerFailure,
+    *,
+    backup_key: str | None,
+    requested_at: datetime | None,
+    is_same: bool = False,
+) -> sql.Fetched:
+    """The end of a request by what was read of its page."""
+    found = sql.Fetched(
+        item_id=row["item_id"],
+        feed_id=row["feed_id"],
+        host=host,
+        verdict="unreadable",
+        reason="",
+        backup_key=backup_key,
+        requested_at=requested_at,
+    )
+    if isinstance(result, WorkerFailure):
+        return replace(found, reason=f"the page could not be read: {result.message}")
+    article = result.extracted
+    found = replace(
+        found, verdict=article.verdict, reason=article.reason, own_characters=result.own_characters
+    )
+    if article.verdict != "article":
+        return found
+    if is_same:
+        return replace(found, verdict="same_text", reason="pages of several items have the same text")
+    found = replace(found, page_characters=len(article.text))
+    if len(article.text) <= result.own_characters:
+        return replace(found, verdict="no_longer", reason="the feed has as much text as the page")
+    return replace(found, html=article.html)
+
+
+def record(session: Session, row: Row, fetched: sql.Fetched, images: Sequence[str]) -> None:
+    """Write the end of a request, and tasks for the images of an article that is shown."""
+    now = session.run.clock()
+    statements = sql.record(fetched, now=now)
+    try:
+        session.run.database.batch(statements)
+    except StorageRejected as error:
+        refused = replace(fetched, html=None, verdict="storage_rejected", reason=str(error))
+        session.run.database.batch(sql.record(refused, now=now))
+        return
+    if fetched.html is None or not images or not row["images"]:
+        return
+    most = session.run.settings.images_per_item
+    found = ItemImages(item_id=row["item_id"], urls=tuple(images[:most]), is_searched=False)
+    for batch in image_tasks.record_statements([found], feeds=[], rules="", now=now):
+        session.run.database.batch(batch)

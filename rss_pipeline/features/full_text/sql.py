@@ -1,0 +1,231 @@
+"""The statements of full text: which items get their article, what was fetched, and what is shown."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.accounts.user_rows import note_change_of_items
+from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.items.body_parts import own_text
+from rss_pipeline.storage.kept_html import drop_where
+from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.stale import mark_stale
+
+OWN_CHARACTERS = 200_000
+"""Characters of the feed's own HTML that are compared with the page."""
+_VERSION = (
+    "guid_source, link, title, pub_date, pub_date_source, pub_date_raw, updated_at, base_url, comments_url,"
+    " author, authors, categories, enclosures, content_omitted, summary, content_html"
+)
+_ARRIVED = "coalesce((SELECT max(i.arrived) FROM items AS i WHERE i.feed_id = feeds.id), 0)"
+
+
+def begin_articles(ids: str) -> list[Statement]:
+    """Statements by which these feeds, a JSON list, get articles for items that come from now on."""
+    chosen = "id IN (SELECT value FROM json_each(?))"
+    return [
+        Statement(
+            f"""UPDATE feeds SET full_text_after = {_ARRIVED}
+            WHERE {chosen} AND full_text IS NOT NULL AND full_text_after IS NULL""",
+            [ids],
+            name="begin articles of feeds",
+        ),
+        Statement(
+            f"""UPDATE feeds SET full_text_after = NULL, full_text_decision = NULL
+            WHERE {chosen} AND full_text IS NULL AND full_text_after IS NOT NULL""",
+            [ids],
+            name="end articles of feeds",
+        ),
+    ]
+
+
+def leave_articles(ids: str) -> list[Statement]:
+    """Statements by which these feeds, a JSON list, get no more articles."""
+    return [
+        Statement(
+            """UPDATE feeds SET full_text_after = NULL, full_text_decision = NULL
+            WHERE id IN (SELECT value FROM json_each(?)) AND full_text_after IS NOT NULL""",
+            [ids],
+            name="leave articles of feeds",
+        )
+    ]
+
+
+def feeds_with_articles(database: Database) -> list[Row]:
+    """The feeds that want articles: id, full_text, full_text_after, full_text_decision."""
+    return database.query(
+        """SELECT id, full_text, full_text_after, full_text_decision FROM feeds
+        WHERE full_text IS NOT NULL AND full_text_after IS NOT NULL ORDER BY id""",
+        name="find feeds with articles",
+    ).rows
+
+
+def want_new(database: Database, feed_id: str, *, after: int, most: int, now: datetime) -> int:
+    """Let the items of a feed that arrived behind a number have their article, the newest `most` of them,
+    but for those of its first document; return their number."""
+    wanted, _ = database.batch(
+        [
+            Statement(
+                """INSERT INTO articles (item_id, feed_id, next_attempt_at)
+                SELECT i.id, i.feed_id, ? FROM feeds AS f CROSS JOIN items AS i ON i.feed_id = f.id
+                WHERE f.id = ? AND i.arrived > ? AND i.link IS NOT NULL AND i.created_at > f.first_stored_at
+                ORDER BY i.arrived DESC LIMIT ? ON CONFLICT (item_id) DO NOTHING""",
+                [instant(now), feed_id, after, most],
+                name="want articles of new items",
+            ),
+            Statement(
+                f"""UPDATE feeds SET full_text_after = {_ARRIVED}
+                WHERE id = ? AND full_text_after < {_ARRIVED}""",
+                [feed_id],
+                name="note the last item with an article",
+            ),
+        ]
+    )
+    return wanted.changes
+
+
+def want_since(database: Database, feed_id: str, *, since: datetime | None, most: int, now: datetime) -> int:
+    """Let stored items of a feed have their article, those collected since an instant, the newest `most`."""
+    return database.query(
+        """INSERT INTO articles (item_id, feed_id, next_attempt_at)
+        SELECT i.id, i.feed_id, ? FROM items AS i
+        WHERE i.feed_id = ? AND i.created_at >= ? AND i.link IS NOT NULL
+        ORDER BY i.created_at DESC, i.arrived DESC LIMIT ? ON CONFLICT (item_id) DO NOTHING""",
+        [instant(now), feed_id, "" if since is None else instant(since), most],
+        name="want articles of stored items",
+    ).changes
+
+
+def due_articles(database: Database, *, now: datetime, most: int, feed_id: str | None = None) -> list[Row]:
+    """The articles to be requested now, the longest due first, with what is needed of items and feeds."""
+    one = "" if feed_id is None else "AND a.feed_id = ?"
+    return database.query(
+        f"""SELECT a.item_id, a.feed_id, a.attempts, i.arrived, i.link, i.title,
+          substr({own_text("i")}, 1, {OWN_CHARACTERS}) AS own_html, f.url AS feed_url, f.allow_private,
+          f.private_hosts, f.images
+        FROM articles AS a CROSS JOIN items AS i ON i.id = a.item_id CROSS JOIN feeds AS f ON f.id = a.feed_id
+        WHERE a.status = 'pending' AND a.next_attempt_at <= ? {one}
+        ORDER BY a.next_attempt_at, i.arrived LIMIT ?""",
+        [instant(now), *([] if feed_id is None else [feed_id]), most],
+        name="find due articles",
+    ).rows
+
+
+def is_due(database: Database, *, now: datetime) -> bool:
+    """True if an article is due, or a feed has items that came since its articles were last wanted."""
+    [row] = database.query(
+        f"""SELECT EXISTS (SELECT 1 FROM articles WHERE status = 'pending' AND next_attempt_at <= ?) AS due,
+          EXISTS (SELECT 1 FROM feeds WHERE full_text IS NOT NULL AND full_text_after < {_ARRIVED}) AS new""",
+        [instant(now)],
+        name="look for due articles",
+    ).rows
+    return bool(row["due"] or row["new"])
+
+
+def requested_since(database: Database, since: datetime) -> dict[str, int]:
+    """The number by host of the articles that were requested since an instant."""
+    rows = database.query(
+        "SELECT host, count(*) AS n FROM articles WHERE requested_at >= ? GROUP BY host",
+        [instant(since)],
+        name="count articles of hosts",
+    ).rows
+    return {row["host"]: int(row["n"]) for row in rows}
+
+
+def put_off(
+    item_ids: Iterable[str], until: datetime, reason: str, *, counts: bool, host: str | None = None
+) -> Statement:
+    """A statement that lets articles wait; `counts`: it was an attempt."""
+    return Statement(
+        """UPDATE articles SET next_attempt_at = ?, reason = ?, host = coalesce(?, host),
+          attempts = attempts + CAST(? AS INTEGER)
+        WHERE item_id IN (SELECT value FROM json_each(?)) AND status = 'pending'""",
+        [instant(until), reason, host, int(counts), compact(list(item_ids))],
+        name="put off articles",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """The end of the request for an article."""
+
+    item_id: str
+    feed_id: str
+    host: str
+    verdict: str
+    """A verdict on the page, or the kind of a failure."""
+    reason: str
+    html: str | None = None
+    """The article, where it is shown."""
+    backup_key: str | None = None
+    own_characters: int | None = None
+    page_characters: int | None = None
+    requested_at: datetime | None = None
+    """None where there was no request."""
+
+
+def record(one: Fetched, *, now: datetime) -> list[Statement]:
+    """Statements that end the request for an article. A text that is shown from now on leaves the feed's own
+    as an earlier version of the item, by which all that keeps texts of items sees the change."""
+    is_shown = one.html is not None
+    ended = Statement(
+        """UPDATE articles SET status = ?, verdict = ?, reason = ?, host = ?, html = ?,
+          backup_key = coalesce(?, backup_key), own_characters = ?, page_characters = ?,
+          requested_at = coalesce(?, requested_at), attempts = attempts + 1
+        WHERE item_id = ?""",
+        [
+            "shown" if is_shown else "none",
+            one.verdict,
+            one.reason,
+            one.host,
+            one.html,
+            one.backup_key,
+            one.own_characters,
+            one.page_characters,
+            None if one.requested_at is None else instant(one.requested_at),
+            one.item_id,
+        ],
+        name="end the request for an article",
+    )
+    return [ended, *(_shown(one, now) if is_shown else ())]
+
+
+def _shown(one: Fetched, now: datetime) -> list[Statement]:
+    ids = compact([one.item_id])
+    return [
+        Statement(
+            f"""INSERT INTO item_versions (item_id, replaced_at, {_VERSION})
+            SELECT id, ?, {_VERSION} FROM items WHERE id = ? ON CONFLICT DO NOTHING""",
+            [instant(now), one.item_id],
+            name="keep the feed's text as a version",
+        ),
+        *mark_stale(compact([one.feed_id])),
+        drop_where("items.id IN (SELECT value FROM json_each(?))", [ids]),
+        note_change_of_items(),
+    ]
+
+
+def decide(feed_id: str, decision: str) -> Statement:
+    """A statement that keeps what `auto` decided for a feed (JSON)."""
+    return Statement(
+        "UPDATE feeds SET full_text_decision = ? WHERE id = ? AND full_text = 'auto'",
+        [decision, feed_id],
+        name="decide on full text",
+    )
+
+
+def compared(database: Database, feed_id: str, *, most: int) -> list[Row]:
+    """The newest ended requests of a feed: verdict, and characters of both texts."""
+    return database.query(
+        """SELECT a.verdict, a.own_characters, a.page_characters FROM items AS i
+        CROSS JOIN articles AS a ON a.item_id = i.id
+        WHERE i.feed_id = ? AND a.status <> 'pending' ORDER BY i.arrived DESC LIMIT ?""",
+        [feed_id, most],
+        name="compare articles with their items",
+    ).rows
+
+
+def day_before(now: datetime) -> datetime:
+    """The beginning of the span in which a host's requests for articles are counted."""
+    return now - timedelta(days=1)
