@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.http.address_policy import private_hosts
-from rss_pipeline.collector.models.failure import UNREACHED_KINDS, Failure
+from rss_pipeline.collector.models.failure import UNREACHED_KINDS, UNREQUESTED_KINDS, Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
@@ -262,7 +262,7 @@ class _Round:
                 self._put_off(rows, max(hold.until, not_before or hold.until) - self._now, str(outcome))
             case Failure() as failure:
                 attempts = min(int(row["attempts"]) for row in rows) + 1
-                is_unreached = failure.kind in UNREACHED_KINDS and failure.kind != "blocked_address"
+                is_unreached = failure.kind in UNREACHED_KINDS - UNREQUESTED_KINDS
                 if (is_unreached or failure.kind == "host_on_hold" or failure.retry_after) and (
                     attempts < _ATTEMPTS
                 ):

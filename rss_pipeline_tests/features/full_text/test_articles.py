@@ -39,7 +39,7 @@ def collect(
     full_text: str | None = "on",
     **more: object,
 ) -> None:
-    """Collect a feed whose first document has one old item, and then these."""
+    """Collect a feed that has one old item in its first document, and then these."""
     first, then = document(server, {"old": "/old"}), document(server, {"old": "/old", **items})
     url = server.route(HOST, "/feed", Answer(body=first), Answer(body=then))
     pipeline.register(url, "feed", **({} if full_text is None else {"full_text": full_text}), **more)

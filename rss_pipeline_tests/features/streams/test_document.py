@@ -136,7 +136,7 @@ def test_a_feed_without_streams_loads_nothing_of_them_and_one_without_xpath_noth
     tmp_path: Path,
 ) -> None:
     loaded = (
-        "[name for name in ('document', 'model', 'expression', 'xpath')"
+        "[name for name in ('judge_document', 'model', 'expression', 'xpath')"
         " if f'rss_pipeline.features.streams.{name}' in __import__('sys').modules]"
     )
     alone = ParserPool(processes=1, timeout=20)
@@ -149,4 +149,4 @@ def test_a_feed_without_streams_loads_nothing_of_them_and_one_without_xpath_noth
     finally:
         alone.close()
     assert unneeded == []
-    assert needed == ["document", "model"]
+    assert needed == ["judge_document", "model"]
