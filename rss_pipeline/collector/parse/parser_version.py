@@ -8,15 +8,24 @@ import platform
 from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
+
+from rss_pipeline import features
+from rss_pipeline.features import FEATURES
 
 _LIBRARIES = ("feedparser", "charset-normalizer", "beautifulsoup4")
 
 
 @cache
 def parser_version() -> str:
-    """12 hex digits: of this folder's code, Python's version (with its XML parser) and the libraries'."""
-    return code_version(Path(__file__).parent.rglob("*.py"), libraries=_LIBRARIES)
+    """12 hex digits: of this folder's code and that of features with formats of their own, of Python's
+    version (with its XML parser) and the libraries'."""
+    folders = [Path(__file__).parent]
+    for feature in FEATURES:
+        if any(key.reads is not None for key in feature.feed_keys.values()):
+            folders.append(Path(features.__file__).parent / feature.name)
+    return code_version(chain(*(folder.rglob("*.py") for folder in folders)), libraries=_LIBRARIES)
 
 
 def code_version(files: Iterable[Path], *, libraries: Iterable[str]) -> str:

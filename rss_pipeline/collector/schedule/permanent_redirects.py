@@ -34,6 +34,8 @@ _NO_FEED_THERE: frozenset[FailureKind] = frozenset(
         "empty_body",
         "html",
         "not_a_feed",
+        "no_list",
+        "list_lost",
     }
 )
 """Failures which may mean that the feed has left an address. Not those that demand a wait, for another way to

@@ -4,7 +4,7 @@ A pure function of the page's text and address. To know that a page has no list 
 a shop front, a login page, an index of documentation are never certain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from rss_pipeline.features.pages.dates import PageDates
 from rss_pipeline.features.pages.doubts import doubts_about
@@ -32,8 +32,9 @@ def detect(html: str, url: str, known: Known | None = None) -> Detected:
     dates = PageDates(page)
     lists = judged_lists(page, dates)
     best = widened(page, dates, lists) if lists else None
-    if known is not None and (again := _again(page, dates, lists, best, known)) is not None:
-        count = _count(again, known)
+    ids = frozenset[str]() if known is None else known.among(anchor.identity for anchor in page.anchors)
+    if known is not None and (again := _again(page, dates, lists, best, known, ids)) is not None:
+        count = _count(again, ids)
         return _detected(page, dates, again, "certain", f"{count} of its links are known entries.")
     if best is None or best.score < LEAST_SCORE:
         score = best.score if best else 0.0
@@ -61,19 +62,24 @@ def _detected(page: Page, dates: PageDates, best: Judged, verdict: Verdict, *evi
 
 
 def _again(
-    page: Page, dates: PageDates, lists: Sequence[Judged], best: Judged | None, known: Known
+    page: Page,
+    dates: PageDates,
+    lists: Sequence[Judged],
+    best: Judged | None,
+    known: Known,
+    ids: Set[str],
 ) -> Judged | None:
     """The list of a page's last documents, as it is now: the one with most of the known entries, of several
-    the one with the fewest others."""
+    the one with the fewest others. `ids` are the identities of known links."""
     candidates = [] if best is None else [best]
     for each in lists:
-        if _count(each, known) or mark(structure_of(page, each)) == known.structure:
+        if _count(each, ids) or mark(structure_of(page, each)) == known.structure:
             others = [other for other in lists if other is not each]
             candidates.append(widened(page, dates, [each, *others], with_second=False))
     return max(
         (each for each in candidates if _fits(page, each, known)),
         key=lambda each: (
-            _count(each, known),
+            _count(each, ids),
             mark(structure_of(page, each)) == known.structure,
             -len(each.links.boxes),
             each.score,
@@ -92,8 +98,8 @@ def _fits(page: Page, found: Judged, known: Known) -> bool:
     return sum(map(known.has_shape, links)) * 2 >= len(links)
 
 
-def _count(found: Judged, known: Known) -> int:
-    return sum(known.has(box.anchor.identity) for box in found.links.boxes)
+def _count(found: Judged, ids: Set[str]) -> int:
+    return sum(box.anchor.identity in ids for box in found.links.boxes)
 
 
 def _seen(best: Judged) -> str:

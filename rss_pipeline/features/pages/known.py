@@ -7,7 +7,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Self
@@ -80,6 +80,11 @@ class Known:
     def has(self, guid: str) -> bool:
         """True if a list had the entry with this guid."""
         return mark(self.at_home(guid)) in self.marks
+
+    def among(self, guids: Iterable[str]) -> frozenset[str]:
+        """The ones that a list had."""
+        marks = set(self.marks)
+        return frozenset(guid for guid in guids if mark(self.at_home(guid)) in marks)
 
     def has_shape(self, link: str) -> bool:
         """True if this is one of the usual forms of its links."""
