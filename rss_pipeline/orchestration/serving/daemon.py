@@ -21,8 +21,8 @@ LOG_LEVEL = "warning"
 """Its other messages are those of every tick of every sensor."""
 
 
-def serve(workspace: Path) -> None:
-    """Run the daemon of the instance of DAGSTER_HOME until this process is interrupted."""
+def serve(workspace: Path) -> int:
+    """Run the daemon of the instance of DAGSTER_HOME until this process is interrupted; return 0."""
     with (
         capture_interrupts(),
         dg.DagsterInstance.get() as instance,
@@ -34,6 +34,7 @@ def serve(workspace: Path) -> None:
         ) as controller,
     ):
         controller.check_daemon_loop()
+    return 0
 
 
 def main() -> None:
