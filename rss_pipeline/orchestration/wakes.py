@@ -83,17 +83,22 @@ def _stat(path: Path) -> tuple[int, int] | None:
 
 
 @contextmanager
-def waking(instance: dg.DagsterInstance, settings: Settings) -> Iterator[Callable[[], None]]:
-    """The looks of `up`, to be called about each second. Processes that are started within have sensors with
-    long intervals."""
+def longer_intervals(settings: Settings) -> Iterator[None]:
+    """Definitions that are loaded within, or in processes that are started within, have sensors with long
+    intervals where `waking` wakes them."""
     if not _is_alone(settings):
-        yield lambda: None
+        yield
         return
     os.environ[_BY_UP] = "1"
     try:
-        yield Wakes(instance, settings).look
+        yield
     finally:
         del os.environ[_BY_UP]
+
+
+def waking(instance: dg.DagsterInstance, settings: Settings) -> Callable[[], None]:
+    """The looks of `up`, to be called about each second."""
+    return Wakes(instance, settings).look if _is_alone(settings) else lambda: None
 
 
 class Wakes:

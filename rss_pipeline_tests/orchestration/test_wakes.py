@@ -9,7 +9,7 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 from dagster._daemon.sensor import get_elapsed
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.wakes import WOKEN_SECONDS, Files, Wakes, wake, waking
+from rss_pipeline.orchestration.wakes import WOKEN_SECONDS, Files, Wakes, longer_intervals, wake
 from rss_pipeline_tests.orchestration.instance.test_tick_history import Instigator
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
@@ -167,6 +167,6 @@ def test_sensors_have_long_intervals_where_they_are_woken_and_short_ones_elsewhe
     pipeline: DagsterPipeline,
 ) -> None:
     assert intervals(pipeline) == SENSORS
-    with waking(pipeline.instance, pipeline.settings):
+    with longer_intervals(pipeline.settings):
         assert intervals(pipeline) == SENSORS | dict.fromkeys(WOKEN, WOKEN_SECONDS)
     assert intervals(pipeline) == SENSORS

@@ -24,14 +24,14 @@ from rss_pipeline_tests.soak.reading_clients import Client
 from rss_pipeline_tests.support.dagster_pipeline import open_folder
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import Up, members
+from rss_pipeline_tests.support.up import Up, is_part, members
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 USERS = ("ann", "bob", "cleo")
 PASSWORD = "correct horse battery staple"
 FEEDS = [f"read-{n}" for n in range(8)]
 VISIT_SECONDS = 0.3
-SERVICES = "serving.services"
+_PARTS = {"refresher": ["runner"], "run": ["run", "refresh"]}
 WITH_ALL = ("refresher", "daemon", "services")
 """Processes that start all of `up` anew when they end."""
 KINDS = (*5 * ("reader",), *4 * ("run",), *WITH_ALL)
@@ -94,24 +94,16 @@ class Killed:
 
     def processes(self, kind: str) -> list[psutil.Process]:
         """The processes of this kind that run now."""
-        every: list[tuple[psutil.Process, int, list[str]]] = []
+        found = []
         for process in members(self.up.process.pid):
             # One that ended meanwhile.
             with suppress(psutil.NoSuchProcess):
-                every.append((process, process.ppid(), process.cmdline()))
-        if kind == "reader":
-            return [process for process, _, words in every if "reader" in words]
-        if kind == "daemon":
-            return [process for process, _, words in every if "serving.daemon" in " ".join(words)]
-        # The runner (of refreshes, too) and its runs are forks of the services, with their command line.
-        services = {each.pid: (each, parent) for each, parent, words in every if SERVICES in " ".join(words)}
-        first = {pid for pid, (_, parent) in services.items() if parent not in services}
-        second = {pid for pid, (_, parent) in services.items() if parent in first}
-        if kind == "services":
-            return [services[pid][0] for pid in first]
-        if kind == "refresher":
-            return [services[pid][0] for pid in second]
-        return [*(services[pid][0] for pid in services.keys() - first - second), *self._workers()]
+                if kind == "reader":
+                    is_one = "reader" in process.cmdline()
+                else:
+                    is_one = any(is_part(process, part) for part in _PARTS.get(kind, [kind]))
+                found += [process] if is_one else []
+        return [*found, *(self._workers() if kind == "run" else ())]
 
     def _workers(self) -> Iterator[psutil.Process]:
         for run in self._instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):

@@ -31,6 +31,7 @@ from rss_pipeline_tests.support.up import (
     LAUNCH_BACKFILL,
     LAUNCH_RUN,
     Up,
+    is_part,
     location,
     materialize,
     members,
@@ -42,11 +43,6 @@ FEEDS = [f"feed-{n}" for n in range(12)]
 VISIT_SECONDS = 0.4
 LEASE_SECONDS = 10
 PICTURES = "127.0.0.99"
-MARKS = {
-    "webserver": "serving.webserver",
-    "daemon": "serving.daemon",
-    "services": "serving.services",
-}
 IN_FLIGHT = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -197,14 +193,10 @@ class Killed:
         if kind == "worker and runner":
             workers, runner = self.workers(), self.processes("runner")
             return [*workers, *runner] if workers and runner else []
-        if kind == "runner":
-            services = self.processes("services")
-            return [child for each in services for child in each.children() if is_runner(child)][:1]
         found = []
         for process in members(self.up.process.pid):
             with suppress(psutil.NoSuchProcess):
-                is_fork = MARKS["services"] in " ".join(parent_of(process)) and kind == "services"
-                if MARKS[kind] in " ".join(process.cmdline()) and not is_fork:
+                if is_part(process, kind):
                     found.append(process)
         return found[:1]
 
@@ -247,13 +239,6 @@ def is_alive(process: psutil.Process) -> bool:
     return False
 
 
-def is_runner(process: psutil.Process) -> bool:
-    """True for a fork of the services, with their command line."""
-    with suppress(psutil.NoSuchProcess):
-        return is_alive(process) and MARKS["services"] in " ".join(process.cmdline())
-    return False
-
-
 def parsers(worker: psutil.Process) -> list[psutil.Process]:
     """The parser processes of a run, those at work first."""
     found: list[tuple[float, psutil.Process]] = []
@@ -274,12 +259,6 @@ def stopped_for_a_while(processes: Sequence[psutil.Process]) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.resume()
-
-
-def parent_of(process: psutil.Process) -> list[str]:
-    """The command line of a process's parent."""
-    parent = process.parent()
-    return [] if parent is None else parent.cmdline()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from rss_pipeline_tests.soak.test_killing import FEEDS, Publishers, parsers
 from rss_pipeline_tests.support.server import FeedServer
 from rss_pipeline_tests.support.services.postgres import Postgres, local_postgres
 from rss_pipeline_tests.support.services.redis_server import RedisServer, local_redis
-from rss_pipeline_tests.support.up import LAUNCH_RUN, Up, free_port, location, members
+from rss_pipeline_tests.support.up import LAUNCH_RUN, Up, free_port, is_part, location, members
 from rss_pipeline_tests.support.waiting import soon
 
 KILLS = int(os.environ.get("RSS_SOAK_KILLS") or 100)
@@ -158,9 +158,7 @@ class Struck:
         return self._kill([parser for run in self._runs() for parser in parsers(run)])
 
     def daemon(self) -> bool:
-        return self._kill(
-            [each for each in members(self.up.process.pid) if "serving.daemon" in _command(each)]
-        )
+        return self._kill([each for each in members(self.up.process.pid) if is_part(each, "daemon")])
 
     def redis(self) -> bool:
         self.broker.kill()
@@ -201,12 +199,6 @@ def _parent(process: psutil.Process) -> int:
     with suppress(psutil.NoSuchProcess):
         return process.ppid()
     return 0
-
-
-def _command(process: psutil.Process) -> str:
-    with suppress(psutil.NoSuchProcess):
-        return " ".join(process.cmdline())
-    return ""
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline_tests.support.pictures import PNG
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
-from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, location, members, started
+from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, is_part, location, members, started
 from rss_pipeline_tests.support.waiting import soon
 
 NEWS = 0.03
@@ -49,11 +49,7 @@ TABLES = {
     "asset_check_executions": "history/runs/index.db",
     "job_ticks": "schedules/schedules.db",
 }
-PROCESSES = {
-    "webserver": "serving.webserver",
-    "daemon": "serving.daemon",
-    "services": "serving.services",
-}
+PROCESSES = ("webserver", "daemon", "services")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,15 +229,12 @@ class Year:
         found = dict.fromkeys(PROCESSES, 0.0)
         for process in members(self.up.process.pid):
             try:
-                command = " ".join(process.cmdline())
+                parts = [name for name in PROCESSES if is_part(process, name)]
                 rss = process.memory_info().rss / 1e6
             except psutil.NoSuchProcess:
                 continue
-            for name, mark in PROCESSES.items():
-                if mark in command:
-                    # The runner and its runs are forks of the services, with the same command line.
-                    found[name] = max(found[name], round(rss, 1))
-                    break
+            for name in parts:
+                found[name] = max(found[name], round(rss, 1))
         return found
 
     def _ticks(self, home: Path) -> dict[str, float]:

@@ -151,6 +151,19 @@ def members(session: int) -> list[psutil.Process]:
     return found
 
 
+def is_part(process: psutil.Process, kind: str) -> bool:
+    """True for a process of `up` of this kind: `services`, or a fork of it by its name, or a program by its
+    command line. A fork has that of the services.
+
+    Raises:
+        psutil.NoSuchProcess: it has ended.
+    """
+    name = process.name()
+    if name.startswith("rss-"):
+        return name == f"rss-{kind}"
+    return f"serving.{kind}" in " ".join(process.cmdline())
+
+
 def materialize(up: Up, id: str) -> str:
     """Start a run of one feed's partition, as its dialog does; the run's id."""
     selector = {

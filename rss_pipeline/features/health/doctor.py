@@ -38,8 +38,8 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import schema_version
 
-DAEMON_SILENT = timedelta(minutes=5)
-"""The daemon gives a sign of life each half a minute."""
+DAEMON_SILENT = timedelta(minutes=12)
+"""The daemon gives a sign of life each five minutes."""
 _PLACES = {
     "database": prefixes(DATABASES),
     "objects": prefixes(OBJECTS),

@@ -17,23 +17,27 @@ from rss_pipeline.orchestration.dagster_private import (
 )
 from rss_pipeline.orchestration.serving.locations import Locations
 
+HEARTBEAT_SECONDS = 300
+"""The UI calls a daemon unhealthy after half an hour without one. Each is a commit, of six daemons."""
 LOG_LEVEL = "warning"
 """Its other messages are those of every tick of every sensor."""
 
 
-def serve(workspace: Path) -> None:
-    """Run the daemon of the instance of DAGSTER_HOME until this process is interrupted."""
+def serve(workspace: Path) -> int:
+    """Run the daemon of the instance of DAGSTER_HOME until this process is interrupted; return 0."""
     with (
         capture_interrupts(),
         dg.DagsterInstance.get() as instance,
         daemon_controller_from_instance(
             instance,
             workspace_load_target=Locations(workspace),
+            heartbeat_interval_seconds=HEARTBEAT_SECONDS,
             log_level=LOG_LEVEL,
             code_server_log_level=LOG_LEVEL,
         ) as controller,
     ):
         controller.check_daemon_loop()
+    return 0
 
 
 def main() -> None:

@@ -43,6 +43,8 @@ class Forked:
     def __init__(self, name: str, work: Callable[[], int]) -> None:
         if threading.active_count() > 1:
             raise RuntimeError(f"a process with threads is not forked: {threading.enumerate()}")
+        if databases := _open_databases():
+            raise RuntimeError(f"a process with an open database is not forked: {databases}")
         sys.stdout.flush()
         sys.stderr.flush()
         self.returncode: int | None = None
@@ -83,6 +85,17 @@ class Forked:
     def kill(self) -> None:
         """End it at once."""
         self.send_signal(signal.SIGKILL)
+
+
+def _open_databases() -> list[str]:
+    """The SQLite files that this process has open, where the system shows them."""
+    found = []
+    with suppress(OSError):
+        for number in os.listdir("/proc/self/fd"):
+            # The listing itself is among them.
+            with suppress(OSError):
+                found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return [path for path in found if path.endswith((".db", ".sqlite", "-wal", "-shm"))]
 
 
 def freeze() -> None:

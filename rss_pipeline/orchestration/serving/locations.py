@@ -10,15 +10,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import dagster as dg
 import yaml
 
 from rss_pipeline.orchestration import dagster_private as private
-from rss_pipeline.orchestration.run_launcher import OWN_MODULE, RUNNER, ForkedRunLauncher
+from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, OWN_MODULE, ForkedRunLauncher
 
 TICK_SECONDS = 60.0
 """Time for a tick, as for one in a code server."""
@@ -61,35 +61,43 @@ def is_own(origin: private.CodeLocationOrigin) -> bool:
     )
 
 
-def starts_runs(instance: dg.DagsterInstance) -> bool:
-    """True where the runs of our definitions need no code server: `up` has a process that forks them, and
-    nobody has set another launcher."""
-    return RUNNER in os.environ and isinstance(instance.run_launcher, ForkedRunLauncher)
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places of an installation's code locations: in daemon and webserver, or in code servers."""
+
+    inside: Sequence[private.CodeLocationOrigin]
+    """Ours, into daemon and webserver."""
+    in_servers: Sequence[private.CodeLocationOrigin]
+
+    @classmethod
+    def of(cls, workspace: Path | None, *, home: Path) -> "Places":
+        """The places for this workspace.yaml, or else for our own alone, in the instance of this home. No
+        database is opened."""
+        origins = _target(workspace).create_origins()
+        inside = [origin for origin in origins if is_own(origin)] if starts_runs(home) else []
+        return cls(inside, [origin for origin in origins if origin not in inside])
+
+    def write(self, file: Path, servers: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Write a workspace file for `Locations`, with these code servers."""
+        file.write_text(yaml.dump({"load_from": [*map(_entry, self.inside), *servers]}), "utf-8")
+
+    @contextmanager
+    def served(self, instance: dg.DagsterInstance, file: Path) -> Iterator[None]:
+        """Code servers, and a workspace file with their addresses. Daemon and webserver share them: with
+        servers of its own, the daemon would start each of them anew every minute."""
+        with private.ProxyServerManager(
+            instance, _These(self.in_servers), code_server_log_level="warning"
+        ) as servers:
+            self.write(file, servers.get_code_server_specs())
+            yield
 
 
-@contextmanager
-def workspace_file(
-    instance: dg.DagsterInstance, workspace: Path | None
-) -> Iterator[tuple[Path, private.ProxyServerManager | None]]:
-    """A workspace file for `Locations`, and the manager of the code servers in it, if there is one.
-
-    The locations are those of this workspace.yaml, or else our own alone. Daemon and webserver share the code
-    servers: with servers of its own, the daemon would start each of them anew every minute.
-    """
-    origins = _target(workspace).create_origins()
-    own = [origin for origin in origins if is_own(origin)] if starts_runs(instance) else []
-    others = [origin for origin in origins if origin not in own]
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "workspace.yaml"
-        entries = [_entry(origin) for origin in own]
-        if not others:
-            file.write_text(yaml.dump({"load_from": entries}), "utf-8")
-            yield file, None
-            return
-        with private.ProxyServerManager(instance, _These(others), code_server_log_level="warning") as servers:
-            entries += servers.get_code_server_specs()
-            file.write_text(yaml.dump({"load_from": entries}), "utf-8")
-            yield file, servers
+def starts_runs(home: Path) -> bool:
+    """True where the runs of our definitions need no code server: `up` can fork them, and nobody has set
+    another launcher in the dagster.yaml of this home."""
+    launcher = private.InstanceRef.from_dir(str(home)).run_launcher_data
+    ours = ForkedRunLauncher.__module__, ForkedRunLauncher.__name__
+    return FORKS_RUNS and launcher is not None and (launcher.module_name, launcher.class_name) == ours
 
 
 def _target(workspace: Path | None) -> private.WorkspaceLoadTarget:

@@ -11,7 +11,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,7 +27,7 @@ from rss_pipeline.orchestration.dagster_private import (
     setup_interrupt_handlers,
 )
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
-from rss_pipeline.orchestration.run_launcher import RUNNER
+from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
 from rss_pipeline.orchestration.serving.refresher import Moment, serve
 from rss_pipeline.reader.refresh import read_mark
@@ -61,9 +60,7 @@ def start(settings: Settings) -> Forked:
             " a shorter path, on a disk of this machine"
         ) from error
     listener.listen(_WAITING_CONNECTIONS)
-    # Elsewhere a run would outlive a runner that is killed, and macOS refuses parts of itself to forks: there
-    # a code server starts runs.
-    if sys.platform == "linux":
+    if FORKS_RUNS:
         os.environ[RUNNER] = address
     freeze()
     parent = os.getpid()

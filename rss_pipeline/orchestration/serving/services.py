@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 import dagster as dg
@@ -38,10 +39,10 @@ from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.run_launcher import OWN_MODULE
 from rss_pipeline.orchestration.serving.code_servers import watched
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
-from rss_pipeline.orchestration.serving.locations import workspace_file
+from rss_pipeline.orchestration.serving.locations import Places
 from rss_pipeline.orchestration.serving.restarted import restarted
 from rss_pipeline.orchestration.serving.runner import start as start_runner
-from rss_pipeline.orchestration.wakes import waking
+from rss_pipeline.orchestration.wakes import longer_intervals, waking
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
@@ -118,6 +119,15 @@ LINES_SECONDS = 3.0
 STOP_SECONDS = 60.0
 """Time for webserver and daemon to end by themselves."""
 
+_LOADED_BY_ALL = (
+    "anyio._backends._asyncio",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
+    "uvicorn.lifespan.off",
+    "uvicorn.loops.auto",
+)
+"""Modules that a webserver would load for itself."""
+
 _logger = logging.getLogger("dagster")
 
 
@@ -130,26 +140,59 @@ def run(workspace: Path | None, *, parent: int, handed_over: int) -> int:
     """
     settings = _settings()
     prepare_home(settings)
-    # First of all: a process that has threads, or an open database, cannot be forked safely.
-    if (code := Forked("rss-prepare", lambda: prepare(settings, handed_over)).wait()) != DONE:
-        return code
-    # Runs have the definitions, too, before they begin.
-    import_module(OWN_MODULE)
-    runner = start_runner(settings)
+    home = Path(os.environ["DAGSTER_HOME"])
     with (
+        # It needs nothing of the others, and is there while they load.
         _reader(settings) as look_at_reader,
+        # Before the definitions are loaded: their sensors ask it for their intervals.
+        longer_intervals(settings),
+        TemporaryDirectory() as folder,
+    ):
+        # First of all: a process that has threads, or an open database, cannot be forked safely.
+        if (code := Forked("rss-prepare", lambda: prepare(settings, handed_over)).wait()) != DONE:
+            return code
+        places, file = Places.of(workspace, home=home), Path(folder) / "workspace.yaml"
+        places.write(file)
+        import_module(OWN_MODULE)
+        forked = _forked(settings, file) if not places.in_servers else {"runner": start_runner(settings)}
+        return _run(settings, places, file, forked, look_at_reader, parent=parent)
+
+
+def _forked(settings: Settings, file: Path) -> Mapping[str, Forked]:
+    """All processes, with this workspace file."""
+    for module in _LOADED_BY_ALL:
+        import_module(module)
+    from rss_pipeline.orchestration.serving import daemon, webserver
+
+    return {
+        "runner": start_runner(settings),
+        "webserver": Forked("rss-webserver", lambda: webserver.serve(file, settings)),
+        "daemon": Forked("rss-daemon", lambda: daemon.serve(file)),
+    }
+
+
+def _run(
+    settings: Settings,
+    places: Places,
+    file: Path,
+    forked: Mapping[str, Forked],
+    look_at_reader: Callable[[], None],
+    *,
+    parent: int,
+) -> int:
+    """Run what was not forked, and all the rest until one ends; return the exit code."""
+    with (
         dg.DagsterInstance.get() as instance,
         _canceled_at_end(settings, instance),
-        # Before the definitions are loaded: their sensors ask it for their intervals.
-        waking(instance, settings) as wake_sensors,
-        workspace_file(instance, workspace) as (addresses, servers),
+        places.served(instance, file) if places.in_servers else nullcontext(),
     ):
+        wake_sensors = waking(instance, settings)
         print_new = print_lines(
             RunLines(instance, began=datetime.now(UTC)), home=Path(os.environ["DAGSTER_HOME"])
         )
 
         heal = healed(instance)
-        look_at_servers = watched(os.getpid()) if servers is not None else lambda: None
+        look_at_servers = watched(os.getpid()) if places.in_servers else lambda: None
 
         def look() -> None:
             print_new()
@@ -162,8 +205,9 @@ def run(workspace: Path | None, *, parent: int, handed_over: int) -> int:
 
         return until_one_ends(
             {
-                "webserver": ("rss_pipeline.orchestration.serving.webserver", str(addresses)),
-                "daemon": ("rss_pipeline.orchestration.serving.daemon", str(addresses)),
+                name: (f"rss_pipeline.orchestration.serving.{name}", str(file))
+                for name in ("webserver", "daemon")
+                if name not in forked
             },
             on_look=look,
             # Runs of other machines go on.
@@ -171,7 +215,7 @@ def run(workspace: Path | None, *, parent: int, handed_over: int) -> int:
                 settings.runs_elsewhere is None and begin_to_cancel(instance, group=os.getpgrp())
             ),
             parent=parent,
-            forked={"runner": runner},
+            forked=forked,
         )
 
 

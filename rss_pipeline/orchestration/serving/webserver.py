@@ -35,8 +35,8 @@ REFRESH_MS = 2000
 """Interval at which the UI reads the state of assets, as under `dagster dev`."""
 
 
-def serve(workspace: Path, settings: Settings) -> None:
-    """Serve the UI of the instance of DAGSTER_HOME until this process is interrupted."""
+def serve(workspace: Path, settings: Settings) -> int:
+    """Serve the UI of the instance of DAGSTER_HOME until this process is interrupted; return 0."""
     with dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(
             DEFAULT_DB_STATEMENT_TIMEOUT, DEFAULT_POOL_RECYCLE, DEFAULT_POOL_MAX_OVERFLOW
@@ -60,6 +60,7 @@ def serve(workspace: Path, settings: Settings) -> None:
                 log_level="warning",
                 lifespan="off",
             )
+    return 0
 
 
 if __name__ == "__main__":

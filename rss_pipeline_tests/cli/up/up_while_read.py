@@ -26,7 +26,7 @@ from rss_pipeline_tests.soak.reading_up import (
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.readers import subscribe
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import Up, members
+from rss_pipeline_tests.support.up import Up, is_part, members
 from rss_pipeline_tests.support.waiting import soon
 
 FEEDS = [f"click-{n}" for n in range(50)]
@@ -132,7 +132,7 @@ def the_killed_reader_is_restarted_alone(up: Up, killed: Killed) -> None:
 
     soon(killed.answers)
     assert f"The reader is at {killed.url}" in printed()
-    webserver = [each.pid for each in members(up.process.pid) if "webserver" in " ".join(each.cmdline())]
+    webserver = [each.pid for each in members(up.process.pid) if is_part(each, "webserver")]
     assert killed.kill("reader")
     soon(lambda: "The reader ended (exit code -9); it is restarted in 1 s" in printed())
     soon(killed.answers)

@@ -1,7 +1,7 @@
 """The ends of a job's last runs, as Dagster itself has written them."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import pytest
@@ -11,6 +11,7 @@ from dagster._core.remote_origin import (
     RemoteRepositoryOrigin,
 )
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, InstigatorType
+from dagster._daemon import DEFAULT_DAEMON_HEARTBEAT_TOLERANCE_SECONDS
 from dagster._daemon.types import DaemonHeartbeat
 
 from rss_pipeline.collector.models.clock import utc_now
@@ -20,6 +21,8 @@ from rss_pipeline.features.health.cli import (
     on_from_the_start,
 )
 from rss_pipeline.features.health.dagster import build_alerts
+from rss_pipeline.features.health.doctor import DAEMON_SILENT
+from rss_pipeline.orchestration.serving.daemon import HEARTBEAT_SECONDS
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 
@@ -73,3 +76,8 @@ def test_the_daemon_s_last_sign_of_life_and_what_a_person_switched_off(
     alerting = {each.name for each in build_alerts(heard, clock=utc_now)}
     assert on_from_the_start(heard) - on_from_the_start(settings) == alerting
     assert daemon_state(heard).switched_off == ("alert_run_failed", "poll_feeds_when_due")
+
+
+def test_a_daemon_that_runs_is_there_for_the_ui_and_for_doctor_until_its_next_heartbeat() -> None:
+    assert 2 * HEARTBEAT_SECONDS < DEFAULT_DAEMON_HEARTBEAT_TOLERANCE_SECONDS
+    assert timedelta(seconds=2 * HEARTBEAT_SECONDS) < DAEMON_SILENT

@@ -41,6 +41,19 @@ except InfrastructureError as error:
 """
 
 
+OPEN = """
+import sqlite3, sys
+from rss_pipeline.orchestration.serving.forked import Forked
+database = sqlite3.connect(sys.argv[1])
+try:
+    Forked("rss-child", lambda: 0)
+except RuntimeError as error:
+    print(error)
+database.close()
+assert Forked("rss-child", lambda: 3).wait() == 3
+"""
+
+
 WRITES = """
 import sqlite3, sys
 from rss_pipeline.orchestration.instance.storages import OPEN_FILES
@@ -77,6 +90,14 @@ def test_a_process_with_threads_is_not_forked() -> None:
         Forked("rss-child", lambda: DONE)
     over.set()
     thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing shows which files are open")
+def test_a_process_with_an_open_database_is_not_forked(tmp_path: Path) -> None:
+    """SQLite's locks are those of a process, and a child would use its parent's file as its own."""
+    path = str(tmp_path / "rss.sqlite")
+    done = subprocess.run([sys.executable, "-c", OPEN, path], check=True, capture_output=True, text=True)
+    assert done.stdout == f"a process with an open database is not forked: ['{path}']\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process learns of its parent's end")

@@ -18,14 +18,13 @@ from rss_pipeline.orchestration.dagster_private import (
     ManagedGrpcPythonEnvCodeLocationOrigin,
     WorkspaceProcessContext,
 )
-from rss_pipeline.orchestration.run_launcher import RUNNER, ForkedRunLauncher
+from rss_pipeline.orchestration.run_launcher import ForkedRunLauncher
 from rss_pipeline.orchestration.serving import locations
 from rss_pipeline.orchestration.serving.locations import (
     InProcessCodeLocationOrigin,
     Locations,
+    Places,
     is_own,
-    starts_runs,
-    workspace_file,
 )
 from rss_pipeline_tests.orchestration.serving import hanging
 from rss_pipeline_tests.support.up import free_port
@@ -54,17 +53,16 @@ def instance_of(folder: Path, launcher: str) -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "has_runner", "is_inside"),
-    [(LAUNCHER, True, True), (LAUNCHER, False, False), (ANOTHER, True, False), ("", True, False)],
+    ("launcher", "forks", "inside"),
+    [(LAUNCHER, True, 1), (LAUNCHER, False, 0), (ANOTHER, True, 0), ("", True, 0)],
 )
 def test_our_code_needs_no_code_server_where_runs_are_forked_and_nobody_set_another_launcher(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, has_runner: bool, is_inside: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, forks: bool, inside: int
 ) -> None:
-    monkeypatch.delenv(RUNNER, raising=False)
-    if has_runner:
-        monkeypatch.setenv(RUNNER, "/nowhere/runner")
-    with instance_of(tmp_path, launcher) as instance:
-        assert starts_runs(instance) is is_inside
+    monkeypatch.setattr(locations, "FORKS_RUNS", forks)
+    (tmp_path / "dagster.yaml").write_text(launcher, "utf-8")
+    places = Places.of(None, home=tmp_path)
+    assert (len(places.inside), len(places.in_servers)) == (inside, 1 - inside)
 
 
 @pytest.mark.parametrize(
@@ -156,21 +154,17 @@ def test_an_error_of_a_tick_is_the_ticks(location: Any) -> None:
 def test_a_location_of_somebody_else_that_fails_to_load_harms_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(RUNNER, "/nowhere/runner")
     monkeypatch.setenv("RSS_PIPELINE_HOME", str(tmp_path))
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     theirs = {"host": "127.0.0.1", "port": free_port(), "location_name": "theirs"}
     entries = [{"python_module": {**OURS, "location_name": "ours"}}, {"grpc_server": theirs}]
-    workspace = tmp_path / "workspace.yaml"
+    workspace, file = tmp_path / "workspace.yaml", tmp_path / "written.yaml"
     workspace.write_text(yaml.dump({"load_from": entries}), "utf-8")
-    with instance_of(tmp_path / "instance", LAUNCHER) as instance:
-        with workspace_file(instance, workspace) as (file, servers), ExitStack() as opened:
-            assert servers is not None
-            with pytest.warns(UserWarning, match="Error loading repository location theirs"):
-                context = opened.enter_context(WorkspaceProcessContext(instance, Locations(file)))
-            found = context.create_request_context().get_code_location_entries()
-            kinds = {name: type(entry.code_location).__name__ for name, entry in found.items()}
-        with workspace_file(instance, None) as (_, servers):
-            assert servers is None
+    with instance_of(tmp_path / "instance", LAUNCHER) as instance, ExitStack() as opened:
+        opened.enter_context(Places.of(workspace, home=tmp_path / "instance").served(instance, file))
+        with pytest.warns(UserWarning, match="Error loading repository location theirs"):
+            context = opened.enter_context(WorkspaceProcessContext(instance, Locations(file)))
+        found = context.create_request_context().get_code_location_entries()
+        kinds = {name: type(entry.code_location).__name__ for name, entry in found.items()}
     assert kinds == {"ours": "_Location", "theirs": "NoneType"}
