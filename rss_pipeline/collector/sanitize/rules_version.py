@@ -9,8 +9,8 @@ from pathlib import Path
 from rss_pipeline.collector.parse.parser_version import code_version
 
 _LIBRARIES = ("nh3", "lxml")
-_OF_PARSERS = ("links.py", "image_references.py", "pictures.py")
-"""Modules of collector/parse by which references are resolved and images chosen."""
+_OF_PARSERS = ("links.py", "image_references.py", "pictures.py", "sections.py")
+"""Modules of collector/parse by which references are resolved, images chosen and texts divided."""
 
 
 @cache
