@@ -19,6 +19,8 @@ from rss_pipeline.features.stories.words import (
 
 TEXT_CHARACTERS = 800
 """Characters of a text that are read: news has its event in its beginning."""
+PAIRED_CHARACTERS = 400
+"""The same for scripts of pairs, whose characters say more."""
 TEMPLATE_WORDS = 90
 """Words of a text that are aligned with another's."""
 TEMPLATE_CHARACTERS = 170
@@ -51,6 +53,12 @@ class Article:
     """The length of title and text."""
     shown: dict[str, str] = field(default_factory=dict)
     """Names as they are written, by stem."""
+    title_stems: tuple[str, ...] = ()
+    """Stems of the title's words that say something."""
+    weighed: tuple[str, ...] = ()
+    """Names and the title's words, whose rarity counts."""
+    places: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """The places of runs of words, made where they are needed first (pair.py)."""
 
 
 def read(entry: Entry) -> Article:
@@ -73,16 +81,18 @@ def _beginning(title: str, text: str) -> str:
 
 def _read_spaced(title: str, text: str, language: str) -> Article:
     head, body = TOKEN.findall(title), TOKEN.findall(text)
+    head_words, body_words = list(map(_word, head)), list(map(_word, body))
     body_caps, lower, names, shown = _cases(body, language)
     title_names = _title_names(head, language, body_caps, lower, shown)
-    title_words = [word for word in map(_word, head) if word]
-    text_words = [word for word in map(_word, body) if word]
+    title_words = [word for word, token in zip(head_words, head, strict=True) if token[-1].isalnum()]
+    text_words = [word for word, token in zip(body_words, body, strict=True) if token[-1].isalnum()]
     terms: dict[int, int] = {}
     _count(terms, title_words, _TITLE_TIMES)
     _count(terms, text_words, 1)
-    all_names = names | set(title_names)
-    known = set(map(stem, title_words))
-    known.update(map(stem, text_words))
+    title_stems = [stem(word) for word in title_words if word not in vocabulary.FUNCTION_WORDS]
+    all_names = names.union(title_names)
+    known = set(map(stem, text_words))
+    known.update(map(stem, title_words))
     return Article(
         language=language,
         is_paired=False,
@@ -92,14 +102,17 @@ def _read_spaced(title: str, text: str, language: str) -> Article:
         known=frozenset(known),
         title_names=title_names,
         names=frozenset(all_names),
+        title_stems=tuple(dict.fromkeys(title_stems)),
+        weighed=tuple(sorted(all_names.union(title_stems))),
         long_names=tuple(sorted(name for name in all_names if len(name) >= 5)),
-        facts=read_facts(head, body, all_names),
+        facts=read_facts((head, head_words), (body, body_words), all_names),
         characters=len(title) + len(text),
         shown=shown,
     )
 
 
 def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Article:
+    text = text[:PAIRED_CHARACTERS]
     found = paired.read(title, text)
     terms: dict[int, int] = {}
     for pair in found.title_pairs:
@@ -121,6 +134,8 @@ def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Ar
         known=frozenset(found.title_pairs) | frozenset(found.text_pairs),
         title_names=dict.fromkeys(found.title_pairs, 1.0),
         names=frozenset(found.words),
+        title_stems=tuple(dict.fromkeys(found.title_pairs)),
+        weighed=tuple(dict.fromkeys(found.title_pairs)),
         long_names=(),
         facts=found.facts,
         # A character of these scripts says as much as two to three letters.
@@ -128,17 +143,17 @@ def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Ar
     )
 
 
+@lru_cache(50_000)
 def _word(token: str) -> str:
-    return bare(token) if token[-1].isalnum() else ""
+    return (token[-1].isalnum() and bare(token)) or token
 
 
 def _count(terms: dict[int, int], words: list[str], times: int) -> None:
     before = 0
-    for word in words:
-        if word in vocabulary.FUNCTION_WORDS or (len(word) == 1 and not word.isdigit()):
+    for key in map(_key, words):
+        if not key:
             before = 0
             continue
-        key = _hashed_stem(word)
         terms[key] = terms.get(key, 0) + times
         if before:
             both = (before * 0x9E3779B1 + key) & 0xFFFFFFFF
@@ -147,7 +162,10 @@ def _count(terms: dict[int, int], words: list[str], times: int) -> None:
 
 
 @lru_cache(50_000)
-def _hashed_stem(word: str) -> int:
+def _key(word: str) -> int:
+    """The term of a word, 0 for one that says nothing."""
+    if word in vocabulary.FUNCTION_WORDS or (len(word) == 1 and not word.isdigit()):
+        return 0
     return hashed(stem(word))
 
 

@@ -13,6 +13,10 @@ CopyKind = Literal["link", "text", "retitled"]
 
 LEAST_TEXT = 60
 """Letters and digits below which two equal texts with different titles say nothing."""
+LEAST_TITLE = 12
+"""Letters of a title that may be a copy without a text."""
+LEAST_ALONE = 400
+"""Letters and digits of a text that makes a copy whatever the titles are."""
 LEAST_PREFIX = 120
 """Letters and digits of a text that another one continues."""
 READ = 1_000
@@ -83,8 +87,13 @@ def letters(text: str) -> str:
 
 def body(entry: Entry) -> str:
     """The `letters` of an item's text, without its title where it begins with that."""
-    text, title = letters(entry.text), letters(entry.title)
-    return text[len(title) :] if title and text.startswith(title) else text
+    return _without(letters(entry.title), letters(entry.text))
+
+
+def _without(title: str, text: str) -> str:
+    while title and text.startswith(title):
+        text = text[len(title) :]
+    return text
 
 
 def keys(entry: Entry) -> list[int]:
@@ -93,55 +102,64 @@ def keys(entry: Entry) -> list[int]:
     link = link_key(entry.link)
     if link is not None:
         found.append(hashed("link " + link))
-    text = body(entry)
+    whole, title = letters(entry.text), letters(entry.title)
+    text = _without(title, whole)
     if len(text) >= LEAST_TEXT:
         found.append(hashed("text " + text[:LEAST_TEXT]))
+        if whole != text:
+            # A copy under another title has this one in its text still.
+            found.append(hashed("text " + whole[:LEAST_TEXT]))
         # Of a text with another beginning, such as the name of an agency.
         middle = text[2 * LEAST_TEXT : 3 * LEAST_TEXT]
         if entry.published is not None and len(middle) == LEAST_TEXT:
             found.append(hashed(f"time {entry.feed} {entry.published}"))
-    else:
-        title = letters(entry.title)
-        if len(title) >= 12 and not text:
-            found.append(hashed("title " + title))
+    elif _says(title) and not text:
+        found.append(hashed("title " + title))
     return found
 
 
-def kind_of_copy(one: Entry, other: Entry, *, is_boilerplate: bool = False) -> CopyKind | None:
-    """Return how one item is a copy of the other; None if it is none.
-
-    With `is_boilerplate` the feed repeats such texts below different titles, and only a link counts.
-    """
-    titles = letters(one.title), letters(other.title)
+def kind_of_copy(one: Entry, other: Entry) -> CopyKind | None:
+    """Return how one item is a copy of the other; None if it is none."""
     link = link_key(one.link)
     is_one_link = link is not None and link == link_key(other.link)
-    texts = body(one), body(other)
-    if is_one_link and (
-        one.feed != other.feed or titles[0] == titles[1] or _nearly(*texts, _NEARLY_AT_ONE_TIME)
-    ):
+    is_one_feed = one.feed == other.feed
+    titles = letters(one.title), letters(other.title)
+    wholes = letters(one.text), letters(other.text)
+    texts = _without(titles[0], wholes[0]), _without(titles[1], wholes[1])
+    is_one_title = titles[0] == titles[1]
+    if is_one_link and (not is_one_feed or is_one_title or _nearly(*texts, _NEARLY_AT_ONE_TIME)):
         return "link"
-    if is_boilerplate:
-        return None
-    if titles[0] != titles[1] and _digits(one.title) != _digits(other.title):
-        return None
-    shorter, longer = sorted(texts, key=len)
-    if titles[0] == titles[1] and len(titles[0]) >= 12:
-        if shorter == longer and (shorter or one.feed != other.feed):
+    if is_one_title and _says(titles[0]):
+        shorter, longer = sorted(texts, key=len)
+        if shorter == longer and (shorter or not is_one_feed):
             return "text"
         if len(shorter) >= LEAST_TEXT and longer.startswith(shorter[:-_CUT]):
             return "text"
-    if len(shorter) >= LEAST_TEXT and shorter == longer:
-        return "text"
-    if len(shorter) >= LEAST_PREFIX and longer.startswith(shorter[:-_CUT]):
-        return "text"
-    if len(shorter) < LEAST_PREFIX:
-        return None
     is_one_time = one.published is not None and one.published == other.published
-    if _nearly(*texts, _NEARLY_AT_ONE_TIME if is_one_time else _NEARLY) and _digits(one.text) == _digits(
-        other.text
-    ):
-        return "retitled"
+    for some in dict.fromkeys((texts, wholes)):
+        kind = _of_texts(*some, one, other, is_one_time=is_one_time, is_one_feed=is_one_feed)
+        if kind is not None:
+            return kind
     return None
+
+
+def _of_texts(
+    text: str, other_text: str, one: Entry, other: Entry, *, is_one_time: bool, is_one_feed: bool
+) -> CopyKind | None:
+    shorter, longer = sorted((text, other_text), key=len)
+    if len(shorter) >= LEAST_ALONE and shorter == longer:
+        return "text"
+    if not _may_be_one(_digits(one.title), _digits(other.title)):
+        return None
+    # Texts of one feed are alike by what it repeats in them.
+    is_free = is_one_time or not is_one_feed
+    if is_free and len(shorter) >= LEAST_TEXT and shorter == longer:
+        return "text"
+    if is_free and len(shorter) >= LEAST_PREFIX and longer.startswith(shorter[:-_CUT]):
+        return "text"
+    if not is_free or len(shorter) < LEAST_PREFIX or _digits(one.text) != _digits(other.text):
+        return None
+    return "retitled" if _nearly(shorter, longer, _NEARLY_AT_ONE_TIME if is_one_time else _NEARLY) else None
 
 
 def _nearly(one: str, other: str, ratio: float) -> bool:
@@ -151,6 +169,16 @@ def _nearly(one: str, other: str, ratio: float) -> bool:
         return one == other
     matcher = SequenceMatcher(None, one[:length], other[:length], autojunk=False)
     return matcher.real_quick_ratio() >= ratio and matcher.quick_ratio() >= ratio and matcher.ratio() >= ratio
+
+
+def _says(title: str) -> bool:
+    """True for a title of some words, which two articles have by chance less often."""
+    return len(title) >= (LEAST_TITLE if title.isascii() else LEAST_TITLE // 2)
+
+
+def _may_be_one(some: list[str], others: list[str]) -> bool:
+    """False for numbers of which each has one that the other has not: the next of a series."""
+    return set(some) <= set(others) or set(others) <= set(some)
 
 
 def _digits(text: str) -> list[str]:

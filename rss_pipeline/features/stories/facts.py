@@ -5,11 +5,11 @@ which rise.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from rss_pipeline.features.stories import vocabulary
-from rss_pipeline.features.stories.words import bare, stem
+from rss_pipeline.features.stories.words import stem
 
 Values = dict[str, set[str]]
 
@@ -64,17 +64,22 @@ def number(text: str) -> float | None:
     return float(text)
 
 
-def read_facts(head: list[str], body: list[str], names: Iterable[str]) -> Facts:
+Tokens = tuple[list[str], list[str]]
+"""Tokens as they are written, and each of them `bare` if it is a word."""
+
+_TOLD = frozenset([*vocabulary.MONTHS, *vocabulary.WEEKDAYS, *vocabulary.ORDINALS, *vocabulary.SPELLED])
+
+
+def read_facts(head: Tokens, body: Tokens, names: AbstractSet[str]) -> Facts:
     """Return the facts of a title's tokens and a text's."""
     facts = Facts()
-    known = names if isinstance(names, (set, frozenset)) else set(names)
-    _read(facts, head, known, is_title=True)
-    _read(facts, body, known, is_title=False)
+    _read(facts, head, names, is_title=True)
+    _read(facts, body, names, is_title=False)
     return facts
 
 
-def _read(facts: Facts, tokens: list[str], names: "set[str] | frozenset[str]", *, is_title: bool) -> None:
-    words = [bare(token) if token[-1].isalnum() else token for token in tokens]
+def _read(facts: Facts, read: Tokens, names: AbstractSet[str], *, is_title: bool) -> None:
+    tokens, words = read
     count = len(words)
     if is_title:
         stems = {stem(word) for word in words}
@@ -87,6 +92,8 @@ def _read(facts: Facts, tokens: list[str], names: "set[str] | frozenset[str]", *
         if not stems.isdisjoint(vocabulary.RUMOURS):
             object.__setattr__(facts, "is_rumour", True)
     for at, word in enumerate(words):
+        if word not in _TOLD and not word[-1].isdigit() and not word[0].isdigit() and word[0] != "#":
+            continue
         first = word[0]
         if first.isdigit():
             _number(facts, tokens, words, at, count, names, is_title)
@@ -193,7 +200,7 @@ def _number(
     words: list[str],
     at: int,
     count: int,
-    names: "set[str] | frozenset[str]",
+    names: AbstractSet[str],
     is_title: bool,
 ) -> None:
     found = _PLAIN.fullmatch(words[at])
@@ -340,9 +347,7 @@ def _is_age(words: list[str], at: int, count: int, value: float) -> bool:
     return bool(after) and after[0] in {"ans", "anos", "anni"} and before in {"de", "a", "of", "di", "con"}
 
 
-def _name_before(
-    tokens: list[str], words: list[str], at: int, names: "set[str] | frozenset[str]"
-) -> str | None:
+def _name_before(tokens: list[str], words: list[str], at: int, names: AbstractSet[str]) -> str | None:
     if at and tokens[at - 1][0].isupper() and tokens[at - 1][-1].isalpha():
         key = stem(words[at - 1])
         if key in names and words[at - 1] not in vocabulary.COUNTED:
@@ -350,7 +355,7 @@ def _name_before(
     return None
 
 
-def _is_name(tokens: list[str], words: list[str], at: int, names: "set[str] | frozenset[str]") -> bool:
+def _is_name(tokens: list[str], words: list[str], at: int, names: AbstractSet[str]) -> bool:
     if at == 0:
         return False
     before = words[at - 1]

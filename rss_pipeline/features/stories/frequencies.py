@@ -15,12 +15,15 @@ _MOST = 65_535
 _MASK = _BUCKETS - 1
 _SMOOTHED = 100
 """Texts that every language is taken to have had, because the terms of its first ones are not all rare."""
+_RAREST = 0.003
+"""The part of texts below which a term is not rarer: so likenesses stay what they are while texts come in."""
+_TIMES = [0.0, *(1.0 + log(times) for times in range(1, 10))]
 Vector = dict[int, float]
 
 
 def rarity(total: int, seen: int) -> float:
     """The weight of a term that so many of all texts have."""
-    return log((total + _SMOOTHED + 1) / (seen + 0.5))
+    return max(0.0, -log(_RAREST + (seen + 0.5) / (total + _SMOOTHED + 1)))
 
 
 class Frequencies:
@@ -41,15 +44,18 @@ class Frequencies:
             self._seen = array("H", (count >> 1 for count in seen))
             self.totals = {name: count >> 1 for name, count in self.totals.items()}
 
-    def rarity(self, language: str, term: int) -> float:
-        return rarity(self.totals.get(language, 0), self._seen[(term ^ hashed(language)) & _MASK])
+    def weights(self, language: str, words: Iterable[str]) -> dict[str, float]:
+        """The rarity of each stem."""
+        salt, seen, total = hashed(language), self._seen, self.totals.get(language, 0)
+        return {word: rarity(total, seen[(hashed(word) ^ salt) & _MASK]) for word in words}
 
     def vector(self, language: str, terms: dict[int, int]) -> Vector:
         """The heaviest terms with their weights, heaviest first; of length 1."""
         salt, seen = hashed(language), self._seen
-        total = self.totals.get(language, 0) + _SMOOTHED + 1
+        part = 1.0 / (self.totals.get(language, 0) + _SMOOTHED + 1)
+        least = _RAREST + 0.5 * part
         weighed = [
-            ((1.0 + log(times)) * log(total / (seen[(term ^ salt) & _MASK] + 0.5)), term)
+            (_TIMES[min(times, 9)] * -log(least + seen[(term ^ salt) & _MASK] * part), term)
             for term, times in terms.items()
         ]
         weighed.sort(reverse=True)

@@ -3,9 +3,10 @@
 judge.py makes a decision of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 from math import sqrt
 
 from rss_pipeline.features.stories.article import Article
@@ -13,8 +14,8 @@ from rss_pipeline.features.stories.facts import Facts
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, SPELLED
 from rss_pipeline.features.stories.words import stem
 
-Weight = Callable[[str, Article], float]
-"""The rarity of a stem, in the language of an article."""
+Weights = Mapping[str, float]
+"""The rarity of the names of an article, of its title and text."""
 
 _MOST_SLOT = 5
 """Words between two common runs that are a slot of a template; more are another text."""
@@ -29,6 +30,8 @@ class Likeness:
     cosine: float
     title_names: float
     """The share of each title's names that occur in the other text, mean of both; 0.5 without names."""
+    title_words: float
+    """The share of each title's words that occur in the other text, mean of both."""
     names: tuple[str, ...]
     names_share: float
     """The common part of the names of both, by their rarity: a cosine."""
@@ -48,7 +51,7 @@ class Likeness:
     """The length of the other article."""
 
 
-def compare(one: Article, other: Article, cosine: float, weight: Weight) -> Likeness:
+def compare(one: Article, other: Article, cosine: float, mine: Weights, theirs: Weights) -> Likeness:
     """Return the likeness of two articles in one language."""
     template, slots = _aligned(one, other)
     names = tuple(sorted(one.names & other.names))
@@ -68,15 +71,16 @@ def compare(one: Article, other: Article, cosine: float, weight: Weight) -> Like
             elif template > 0.4:
                 title_word_slots += 1
     hard, soft = conflicts(one.facts, other.facts, template)
-    title_names = _title_names(one, other, weight)
+    title_names = (_share(one, other, mine) + _share(other, one, theirs)) / 2
     return Likeness(
         cosine=cosine,
         title_names=title_names,
+        title_words=(_word_share(one, other, mine) + _word_share(other, one, theirs)) / 2,
         names=names,
         # Pairs of characters have no capitals: those of the titles are names, but for a template's.
         names_share=title_names**2 * max(0.0, 1.0 - 2.0 * template)
         if one.is_paired
-        else _names_share(one, other, weight),
+        else _names_share(one, other, mine, theirs),
         numbers=common,
         shown_numbers=shown,
         all_numbers_differ=differ,
@@ -95,7 +99,9 @@ _MOST_SHOWN = 6
 _LEAST_SHOWN = 4
 
 
-def common_words(one: Article, other: Article, weight: Weight) -> tuple[str, ...]:
+def common_words(
+    one: Article, other: Article, weights: Callable[[Iterable[str]], Weights]
+) -> tuple[str, ...]:
     """The rarest words of both that are no names; of scripts without spaces, the longest runs."""
     if one.is_paired:
         runs = SequenceMatcher(None, one.words, other.words, autojunk=False).get_matching_blocks()
@@ -110,28 +116,36 @@ def common_words(one: Article, other: Article, weight: Weight) -> tuple[str, ...
             continue
         if key in other.known:
             words.setdefault(key, word)
-    rarest = sorted(words, key=lambda key: -weight(key, one))
+    weighed = weights(words)
+    rarest = sorted(words, key=lambda key: -weighed[key])
     return tuple(words[key] for key in rarest[:_MOST_SHOWN])
 
 
-def _title_names(one: Article, other: Article, weight: Weight) -> float:
-    return (_share(one, other, weight) + _share(other, one, weight)) / 2
+def _names_share(one: Article, other: Article, mine: Weights, theirs: Weights) -> float:
+    common = one.names & other.names
+    if not common:
+        return 0.0
+    own = sum([mine[name] ** 2 for name in one.names])
+    others = sum([theirs[name] ** 2 for name in other.names])
+    return sum([mine[name] ** 2 for name in common]) / (sqrt(own * others) or 1.0)
 
 
-def _names_share(one: Article, other: Article, weight: Weight) -> float:
-    mine = {name: weight(name, one) for name in one.names}
-    theirs = sum(weight(name, other) ** 2 for name in other.names)
-    own = sum(each * each for each in mine.values())
-    both = sum(mine[name] ** 2 for name in one.names & other.names)
-    return both / sqrt(own * theirs) if both else 0.0
-
-
-def _share(one: Article, other: Article, weight: Weight) -> float:
+def _share(one: Article, other: Article, weights: Weights) -> float:
     total = found = 0.0
     for name, part in one.title_names.items():
-        each = part * weight(name, one)
+        each = part * weights[name]
         total += each
         if name in other.known or (len(name) >= 5 and _with_ending(name, other.long_names)):
+            found += each
+    return found / total if total else 0.5
+
+
+def _word_share(one: Article, other: Article, weights: Weights) -> float:
+    total = found = 0.0
+    for word in one.title_stems:
+        each = weights[word]
+        total += each
+        if word in other.known:
             found += each
     return found / total if total else 0.5
 
@@ -153,35 +167,131 @@ Slot = tuple[bool, bool, bool]
 
 
 def _aligned(one: Article, other: Article) -> tuple[float, list[Slot]]:
-    """The share of words in common runs of three and more, and what differs between two of these."""
+    """The share of words in common runs of three and more, and what differs beside these."""
     left, right = one.words, other.words
-    is_characters = one.is_paired and one.language != "ko"
-    least = 6 if is_characters else 3
     if not left or not right:
         return 0.0, []
-    blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
-    common = sum(block.size for block in blocks if block.size >= least)
-    template = 2 * common / (len(left) + len(right))
+    is_characters = one.is_paired and one.language != "ko"
+    least, unit, most = (6, 2, 8) if is_characters else (3, 1, _MOST_SLOT)
+    runs = _runs(left, right, _places(other, least), least)
+    template = 2 * sum(run[2] for run in runs) / (len(left) + len(right))
     slots: list[Slot] = []
-    least_beside = 2 if is_characters else 1
-    most = 8 if is_characters else _MOST_SLOT
-    kept = [block for block in blocks if block.size >= least_beside]
-    kept.append(blocks[-1])
     end_left = end_right = 0
-    was_run = True
-    for block in kept:
-        between_left, between_right = left[end_left : block.a], right[end_right : block.b]
-        is_run = block.size >= least or block.size == 0
-        if between_left and between_right and (is_run or was_run):
-            in_title = end_left < one.title_length and end_right < other.title_length
-            is_title_whole = in_title and (block.a > one.title_length or block.b > other.title_length)
-            if len(between_left) <= most and len(between_right) <= most and not is_title_whole:
-                slot = _slot(between_left, between_right, one, other, in_title)
+    for start_left, start_right, length in (*runs, (len(left), len(right), 0)):
+        if end_left < start_left and end_right < start_right:
+            for span in _beside(left, right, (end_left, start_left), (end_right, start_right), unit, most):
+                slot = _spanned(span, one, other)
                 if slot is not None:
                     slots.append(slot)
-        end_left, end_right = block.a + block.size, block.b + block.size
-        was_run = is_run
+        end_left, end_right = start_left + length, start_right + length
     return template, slots
+
+
+Run = tuple[int, int, int]
+"""Its places in both, and its length."""
+Span = tuple[int, int, int, int]
+"""From and to, in both."""
+
+
+def _places(article: Article, length: int) -> dict[tuple[str, ...], int]:
+    """The first place of each run of this length."""
+    if not article.places:
+        words, places = article.words, article.places
+        for at in range(len(words) - length, -1, -1):
+            places[words[at : at + length]] = at
+    return article.places
+
+
+def _runs(
+    left: tuple[str, ...], right: tuple[str, ...], places: dict[tuple[str, ...], int], least: int
+) -> list[Run]:
+    """Common runs in the same order in both: those with the most words together."""
+    found: list[Run] = []
+    at, last = 0, len(left) - least
+    while at <= last:
+        place = places.get(left[at : at + least])
+        if place is None:
+            at += 1
+            continue
+        length = least
+        while (
+            at + length < len(left)
+            and place + length < len(right)
+            and left[at + length] == right[place + length]
+        ):
+            length += 1
+        found.append((at, place, length))
+        at += length
+    if all(one[1] + one[2] <= other[1] for one, other in pairwise(found)):
+        return found
+    # The best chain that ends with each run.
+    best: list[tuple[int, int]] = []
+    for number, (_, place, length) in enumerate(found):
+        before = max(
+            ((best[each][0], each) for each in range(number) if found[each][1] + found[each][2] <= place),
+            default=(0, -1),
+        )
+        best.append((before[0] + length, before[1]))
+    chain: list[Run] = []
+    number = max(range(len(best)), key=lambda each: best[each][0])
+    while number >= 0:
+        chain.append(found[number])
+        number = best[number][1]
+    return chain[::-1]
+
+
+def _beside(
+    left: tuple[str, ...],
+    right: tuple[str, ...],
+    lefts: tuple[int, int],
+    rights: tuple[int, int],
+    unit: int,
+    most: int,
+) -> list[Span]:
+    """What stands in both between two runs, up to the first and from the last word that is common there."""
+    (start_left, end_left), (start_right, end_right) = lefts, rights
+    near = _first_common(
+        left[start_left : start_left + most + unit], right[start_right : start_right + most + unit], unit
+    )
+    is_whole = end_left - start_left <= most and end_right - start_right <= most
+    if near is None or start_left + near[0] >= end_left or start_right + near[1] >= end_right:
+        return [(start_left, end_left, start_right, end_right)] if is_whole else []
+    spans = []
+    if near[0] and near[1]:
+        spans.append((start_left, start_left + near[0], start_right, start_right + near[1]))
+    far = _first_common(
+        left[max(start_left, end_left - most - unit) : end_left][::-1],
+        right[max(start_right, end_right - most - unit) : end_right][::-1],
+        unit,
+    )
+    if far is not None and far[0] and far[1]:
+        span = (end_left - far[0], end_left, end_right - far[1], end_right)
+        if span not in spans and span[0] >= start_left + near[0] and span[2] >= start_right + near[1]:
+            spans.append(span)
+    return spans
+
+
+def _first_common(left: tuple[str, ...], right: tuple[str, ...], unit: int) -> tuple[int, int] | None:
+    """The places of the common word (or pair of characters) that is nearest to the start of both."""
+    best: tuple[int, int] | None = None
+    for one in range(len(left) - unit + 1):
+        if best is not None and one >= best[0] + best[1]:
+            break
+        for other in range(len(right) - unit + 1):
+            if left[one : one + unit] == right[other : other + unit]:
+                if best is None or one + other < best[0] + best[1]:
+                    best = (one, other)
+                break
+    return best
+
+
+def _spanned(span: Span, one: Article, other: Article) -> Slot | None:
+    start_left, end_left, start_right, end_right = span
+    in_title = start_left < one.title_length and start_right < other.title_length
+    if in_title and (end_left > one.title_length or end_right > other.title_length):
+        # A whole title against the beginning of a text.
+        return None
+    return _slot(one.words[start_left:end_left], other.words[start_right:end_right], one, other, in_title)
 
 
 def _slot(

@@ -15,6 +15,7 @@ from bisect import insort
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import nlargest
 from itertools import islice
 from math import sqrt
@@ -26,7 +27,7 @@ from rss_pipeline.features.stories.boilerplate import Boilerplate, without
 from rss_pipeline.features.stories.frequencies import Frequencies, Vector
 from rss_pipeline.features.stories.judge import VERSION, margin
 from rss_pipeline.features.stories.model import WINDOW, Decision, Entry, Evidence
-from rss_pipeline.features.stories.pair import Likeness, common_words, compare
+from rss_pipeline.features.stories.pair import Likeness, Weights, common_words, compare
 from rss_pipeline.features.stories.postings import Postings
 from rss_pipeline.features.stories.words import hashed, may_be_one_language
 
@@ -36,16 +37,19 @@ CLOSED_AFTER = 72 * 3600.0
 """Seconds without news after which nothing joins a story."""
 MOST_ITEMS = 100_000
 """Items of a window; with more, the oldest leave it."""
-KEPT_TERMS = 100
-HEAVY_TERMS = 50
+KEPT_TERMS = 64
+HEAVY_TERMS = 40
 MOST_STORIES = 3
 MOST_MEMBERS = 3
 MOST_IN_MEAN = 30
 MOST_WALKED = 400
 """Items of a term, the latest, that are looked at: so 10,000 of one template cost no more."""
-LOOKED_AT = 12
+LOOKED_AT = 6
 LEAST_COSINE = 0.10
-READ_CHARACTERS = 1_000
+LEAST_PART = 0.5
+"""The part of the cosine of the likest story that another one needs to be judged beside it."""
+READ_CHARACTERS, READ_BYTES = 1_000, 1_300
+"""The part of a text that is read and kept: a character of three bytes says as much as some letters."""
 _SPARE_ITEMS = 2_000
 _KEPT_ARTICLES = 1_000
 _KEPT_MEANS = 1_000
@@ -61,6 +65,26 @@ class Story:
     """Times of its first item and of its latest one; -1 for unknown ones."""
     members: "array[int]" = field(default_factory=lambda: array("Q"))
     feeds: set[int] = field(default_factory=set)
+
+
+class Mean:
+    """The sum of the vectors of a story's latest members, in whole numbers: so it is the same however it came
+    about."""
+
+    __slots__ = ("square", "total")
+
+    def __init__(self) -> None:
+        self.total: dict[int, int] = {}
+        self.square = 0
+        """The square of its length."""
+
+    def add(self, terms: "array[int]", weights: "array[int]", sign: int = 1) -> None:
+        total, square = self.total, self.square
+        for term, weight in zip(terms, weights, strict=True):
+            before = total.get(term, 0)
+            total[term] = after = before + sign * weight
+            square += after * after - before * before
+        self.square = square
 
 
 class Window:
@@ -88,7 +112,7 @@ class Window:
         """Stories by the id of their first item."""
         self._postings = Postings()
         self._articles: OrderedDict[int, Article] = OrderedDict()
-        self._means: OrderedDict[int, Vector] = OrderedDict()
+        self._means: OrderedDict[int, Mean] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.feeds)
@@ -107,10 +131,11 @@ class Window:
             self.arrived = max(self.arrived, entry.arrived)
             return Decision(item=entry.id, story=self._id_of(self._story(known)))
         repeated = self.boilerplate.repeated(entry.feed, entry.text)
-        article = _read(entry, repeated)
+        said = _said(entry, repeated)
+        article = read(said)
         vector = self.frequencies.vector(article.language, article.terms)
-        keys = copies.keys(entry)
-        joined = self._copy(entry, keys) or self._event(entry, article, vector)
+        keys = copies.keys(said)
+        joined = self._copy(said, keys) or self._event(said, article, vector)
         number, decision = joined or (None, Decision(item=entry.id, story=entry.id))
         self._keep(entry, repeated, article, vector, keys, number)
         return decision
@@ -122,9 +147,10 @@ class Window:
             self.arrived = max(self.arrived, entry.arrived)
             return
         repeated = self.boilerplate.repeated(entry.feed, entry.text)
-        article = _read(entry, repeated)
+        said = _said(entry, repeated)
+        article = read(said)
         vector = self.frequencies.vector(article.language, article.terms)
-        self._keep(entry, repeated, article, vector, copies.keys(entry), None)
+        self._keep(entry, repeated, article, vector, copies.keys(said), None)
         if story is not None:
             self.move(entry.id, story)
 
@@ -257,11 +283,17 @@ class Window:
         if story not in self.stories:
             self._found(story, self._id_of(story))
         joined, time = self.stories[story], self.times[number - self.first]
+        mean = self._means.get(story)
+        if mean is not None and number > joined.members[-1]:
+            mean.add(*self._vector(number))
+            if len(joined.members) >= MOST_IN_MEAN:
+                mean.add(*self._vector(joined.members[-MOST_IN_MEAN]), -1)
+        else:
+            self._means.pop(story, None)
         insort(joined.members, number)
         joined.feeds.add(self.feeds[number - self.first])
         joined.latest = max(joined.latest, time)
         self.story_of[number - self.first] = story
-        self._means.pop(story, None)
 
     def _found(self, number: int, id: str) -> None:
         time = self.times[number - self.first]
@@ -290,7 +322,7 @@ class Window:
     def _article(self, number: int) -> Article:
         found = self._articles.get(number)
         if found is None:
-            found = _read(*kept.readable(self.kept[number - self.first]))
+            found = read(_said(*kept.readable(self.kept[number - self.first])))
             self._remember(number, found)
         return found
 
@@ -310,7 +342,7 @@ class Window:
                 tried.add(number)
                 if entry.time is not None and abs(entry.time - self.times[number - self.first]) > WINDOW:
                     continue
-                other = self.entry(number)
+                other = _said(*kept.readable(self.kept[number - self.first]))
                 kind = copies.kind_of_copy(entry, other)
                 if kind is not None:
                     story = self._story(number)
@@ -326,8 +358,10 @@ class Window:
         if len(article.known) < 3:
             return None
         best: tuple[float, int, int, Likeness] | None = None
-        for cosine, story, numbers in self._near(entry, vector):
-            judged = self._judge(article, vector, cosine, numbers)
+        near = self._near(entry, vector)
+        mine = self.frequencies.weights(article.language, article.weighed) if near else {}
+        for cosine, story, members in near:
+            judged = self._judge(article, mine, cosine, members)
             if judged is not None and (best is None or judged[0] > best[0]):
                 best = (judged[0], story, judged[1], judged[2])
         if best is None:
@@ -338,19 +372,22 @@ class Window:
             nearest=self.entry(number).id,
             names=likeness.names,
             numbers=likeness.shown_numbers,
-            terms=common_words(article, self._article(number), self._weight),
+            terms=common_words(
+                article, self._article(number), partial(self.frequencies.weights, article.language)
+            ),
             cosine=likeness.cosine,
         )
         return story, Decision(item=entry.id, story=self._id_of(story), score=over, evidence=evidence)
 
-    def _near(self, entry: Entry, vector: Vector) -> list[tuple[float, int, list[int]]]:
-        """The stories most like the item: the cosine with their mean, their number, their members found."""
+    def _near(self, entry: Entry, vector: Vector) -> list[tuple[float, int, list[tuple[float, int]]]]:
+        """The stories most like the item: the cosine with their mean, their number, their members found with
+        their own cosine and negative number, the nearest first."""
         found: dict[int, float] = {}
         for term, each in islice(vector.items(), HEAVY_TERMS):
             weight = each * each
             for number in self._postings.latest(term, MOST_WALKED, self.first):
                 found[number] = found.get(number, 0.0) + weight
-        looked = nlargest(LOOKED_AT * 2, found.items(), key=itemgetter(1, 0))
+        looked = nlargest(LOOKED_AT * 3, found.items(), key=itemgetter(1, 0))
         feed = hashed(entry.feed)
         stories: dict[int, list[int]] = {}
         for number, _ in looked:
@@ -360,12 +397,21 @@ class Window:
             elif len(stories) < LOOKED_AT and self._may_join(entry, feed, story):
                 stories[story] = [number]
         near = []
-        for story, numbers in stories.items():
-            cosine = self._cosine(vector, story)
+        for story in stories:
+            known = story in self.stories
+            cosine = self._cosine_with_mean(vector, story) if known else self._cosine_with(vector, story)
             if cosine >= LEAST_COSINE:
-                near.append((cosine, story, numbers))
+                near.append((cosine, story))
         near.sort(key=lambda each: (-each[0], each[1]))
-        return near[:MOST_STORIES]
+        return [
+            (
+                cosine,
+                story,
+                sorted(((self._cosine_with(vector, each), -each) for each in stories[story]), reverse=True),
+            )
+            for cosine, story in near[:MOST_STORIES]
+            if cosine >= LEAST_PART * near[0][0]
+        ]
 
     def _may_join(self, entry: Entry, feed: int, story: int) -> bool:
         """False for a closed story, and for one with an item of the same feed: its items are a series, a
@@ -384,39 +430,31 @@ class Window:
             return True
         return abs(entry.time - latest) <= CLOSED_AFTER or began <= entry.time <= latest
 
-    def _cosine(self, vector: Vector, story: int) -> float:
-        if story not in self.stories:
-            return self._cosine_with(vector, story)
+    def _cosine_with_mean(self, vector: Vector, story: int) -> float:
         mean = self._means.get(story)
         if mean is None:
-            mean = self._mean(self.stories[story].members[-MOST_IN_MEAN:])
-            self._means[story] = mean
+            mean = self._means[story] = Mean()
             if len(self._means) > _KEPT_MEANS:
                 self._means.popitem(last=False)
-        return sum(weight * mean.get(term, 0.0) for term, weight in vector.items())
+            for number in self.stories[story].members[-MOST_IN_MEAN:]:
+                mean.add(*self._vector(number))
+        get = mean.total.get
+        return sum([weight * get(term, 0) for term, weight in vector.items()]) / sqrt(mean.square or 1)
 
-    def _mean(self, numbers: "array[int]") -> Vector:
-        total: Vector = {}
-        for number in numbers:
-            at = number - self.first
-            for place in range(self.vector_ends[at], self.vector_ends[at + 1]):
-                term = self.vector_terms[place]
-                total[term] = total.get(term, 0.0) + self.vector_weights[place]
-        length = sqrt(sum(weight * weight for weight in total.values())) or 1.0
-        return {term: weight / length for term, weight in total.items()}
-
-    def _cosine_with(self, vector: Vector, number: int) -> float:
+    def _vector(self, number: int) -> tuple["array[int]", "array[int]"]:
         at = number - self.first
         start, end = self.vector_ends[at], self.vector_ends[at + 1]
+        return self.vector_terms[start:end], self.vector_weights[start:end]
+
+    def _cosine_with(self, vector: Vector, number: int) -> float:
         get = vector.get
-        terms, weights = self.vector_terms[start:end], self.vector_weights[start:end]
+        terms, weights = self._vector(number)
         return sum([get(term, 0.0) * weight for term, weight in zip(terms, weights, strict=True)]) / 65_535
 
     def _judge(
-        self, article: Article, vector: Vector, cosine: float, numbers: list[int]
+        self, article: Article, mine: Weights, cosine: float, nearest: list[tuple[float, int]]
     ) -> tuple[float, int, Likeness] | None:
         """The distance above the line, with the nearest member; None for a story that is not joined."""
-        nearest = nlargest(LOOKED_AT, ((self._cosine_with(vector, number), -number) for number in numbers))
         likenesses: list[Likeness] = []
         voices: set[int] = set()
         best = -1
@@ -424,11 +462,14 @@ class Window:
             number = -negative
             feed = self.feeds[number - self.first]
             other = self._article(number)
-            if feed in voices or not may_be_one_language(other.language, article.language):
+            if feed in voices or other.is_paired != article.is_paired:
+                continue
+            if not may_be_one_language(other.language, article.language):
                 continue
             # A feed has one voice: it cannot join by itself what others keep apart.
             voices.add(feed)
-            likenesses.append(compare(article, other, near, self._weight))
+            theirs = self.frequencies.weights(other.language, other.weighed)
+            likenesses.append(compare(article, other, near, mine, theirs))
             best = number if best < 0 else best
             if len(likenesses) == MOST_MEMBERS:
                 break
@@ -437,26 +478,23 @@ class Window:
         over = margin(likenesses, cosine, article.characters)
         return (over, best, likenesses[0]) if over >= 0 else None
 
-    def _weight(self, name: str, article: Article) -> float:
-        return self.frequencies.rarity(article.language, hashed(name))
-
 
 def why(one: Entry, other: Entry) -> Evidence:
     """The names, numbers and words that two items have in common: nothing of a third one."""
     one, other = _cut(one), _cut(other)
     mine, theirs = read(one), read(other)
-    likeness = compare(mine, theirs, 0.0, _equal_weight)
+    likeness = compare(mine, theirs, 0.0, _equal_weights(mine.weighed), _equal_weights(theirs.weighed))
     return Evidence(
         kind=copies.kind_of_copy(one, other) or "event",
         nearest=other.id,
         names=likeness.names,
         numbers=likeness.shown_numbers,
-        terms=common_words(mine, theirs, _equal_weight),
+        terms=common_words(mine, theirs, _equal_weights),
     )
 
 
-def _equal_weight(_name: str, _article: Article) -> float:
-    return 1.0
+def _equal_weights(words: Iterable[str]) -> dict[str, float]:
+    return dict.fromkeys(words, 1.0)
 
 
 def _cut(entry: Entry) -> Entry:
@@ -468,5 +506,6 @@ def _cut(entry: Entry) -> Entry:
     )
 
 
-def _read(entry: Entry, repeated: tuple[int, ...]) -> Article:
-    return read(replace(entry, text=without(entry.text, repeated)) if repeated else entry)
+def _said(entry: Entry, repeated: tuple[int, ...]) -> Entry:
+    """The item without what its feed repeats."""
+    return replace(entry, text=without(entry.text, repeated)) if repeated else entry

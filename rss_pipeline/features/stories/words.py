@@ -25,12 +25,20 @@ _SUFFIXES = (
 )  # fmt: skip
 """Endings that are cut, with the least length of what is left before them."""
 
-_SCRIPTS = re.compile(
-    "(?P<kana>[\u3041-\u30ff\u31f0-\u31ff])|(?P<hangul>[\u1100-\u11ff\uac00-\ud7af])"
-    "|(?P<han>[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])|(?P<thai>[\u0e00-\u0eff])"
-    "|(?P<cyrillic>[\u0400-\u052f])|(?P<arabic>[\u0600-\u06ff])|(?P<hebrew>[\u0590-\u05ff])"
-    "|(?P<greek>[\u0370-\u03ff])|(?P<indic>[\u0900-\u0d7f])"
-)
+_SCRIPTS = {
+    name: re.compile(f"[{characters}]")
+    for name, characters in {
+        "kana": "\u3041-\u30ff\u31f0-\u31ff",
+        "hangul": "\u1100-\u11ff\uac00-\ud7af",
+        "han": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
+        "thai": "\u0e00-\u0eff",
+        "cyrillic": "\u0400-\u052f",
+        "arabic": "\u0600-\u06ff",
+        "hebrew": "\u0590-\u05ff",
+        "greek": "\u0370-\u03ff",
+        "indic": "\u0900-\u0d7f",
+    }.items()
+}
 _WITHOUT_SPACES = frozenset({"han", "kana", "thai"})
 PAIRED_SCRIPTS = _WITHOUT_SPACES | {"hangul"}
 """Scripts that are read by pairs of characters."""
@@ -49,10 +57,7 @@ def script(text: str) -> str:
     if text.isascii():
         return "latin"
     sample = text[:_LONGEST]
-    counts: dict[str, int] = {}
-    for found in _SCRIPTS.finditer(sample):
-        name = found.lastgroup or ""
-        counts[name] = counts.get(name, 0) + 1
+    counts = {name: len(found) for name, each in _SCRIPTS.items() if (found := each.findall(sample))}
     if not counts:
         return "latin"
     # A character of these says as much as some letters do.
