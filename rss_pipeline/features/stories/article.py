@@ -1,5 +1,6 @@
 """An item as the judgement of pairs needs it: words, names, numbers and facts of its title and text."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -114,17 +115,13 @@ def _read_spaced(title: str, text: str, language: str) -> Article:
 def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Article:
     text = text[:PAIRED_CHARACTERS]
     found = paired.read(title, text)
-    terms: dict[int, int] = {}
+    terms = Counter(map(hashed, found.text_pairs))
     for pair in found.title_pairs:
-        key = hashed(pair)
-        terms[key] = terms.get(key, 0) + _TITLE_TIMES
-    for pair in found.text_pairs:
-        key = hashed(pair)
-        terms[key] = terms.get(key, 0) + 1
+        terms[hashed(pair)] += _TITLE_TIMES
     if is_spaced:
         head, body = title.split(), text.split()[:TEMPLATE_WORDS]
     else:
-        head, body = list(paired.plain(title)), list(paired.plain(text)[:TEMPLATE_CHARACTERS])
+        head, body = list(found.title), list(found.text[:TEMPLATE_CHARACTERS])
     return Article(
         language=language,
         is_paired=True,

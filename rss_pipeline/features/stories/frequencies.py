@@ -17,7 +17,8 @@ _SMOOTHED = 100
 """Texts that every language is taken to have had, because the terms of its first ones are not all rare."""
 _RAREST = 0.003
 """The part of texts below which a term is not rarer: so likenesses stay what they are while texts come in."""
-_TIMES = [0.0, *(1.0 + log(times) for times in range(1, 10))]
+_TIMES = [0.0, *(1.0 + log(times) for times in range(1, 4_096))]
+"""The weight of a term that a text has so many times; no text that is read has more words."""
 Vector = dict[int, float]
 
 
@@ -55,7 +56,7 @@ class Frequencies:
         part = 1.0 / (self.totals.get(language, 0) + _SMOOTHED + 1)
         least = _RAREST + 0.5 * part
         weighed = [
-            (_TIMES[min(times, 9)] * -log(least + seen[(term ^ salt) & _MASK] * part), term)
+            (_TIMES[times] * -log(least + seen[(term ^ salt) & _MASK] * part), term)
             for term, times in terms.items()
         ]
         weighed.sort(reverse=True)

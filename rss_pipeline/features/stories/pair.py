@@ -248,7 +248,7 @@ def _beside(
     unit: int,
     most: int,
 ) -> list[Span]:
-    """What stands in both between two runs, up to the first and from the last word that is common there."""
+    """The words of both between two runs, up to the first and from the last word that is common there."""
     (start_left, end_left), (start_right, end_right) = lefts, rights
     near = _first_common(
         left[start_left : start_left + most + unit], right[start_right : start_right + most + unit], unit

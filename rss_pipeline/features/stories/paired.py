@@ -62,6 +62,9 @@ _DAYS["天"] = 6
 
 @dataclass(frozen=True, slots=True)
 class Read:
+    title: str
+    text: str
+    """Both in one form, without spaces and marks."""
     title_pairs: tuple[str, ...]
     text_pairs: tuple[str, ...]
     words: frozenset[str]
@@ -69,9 +72,8 @@ class Read:
     facts: Facts
 
 
-def plain(text: str) -> str:
-    """The text in one form, without spaces and marks."""
-    return _NOISE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+def _plain(normal: str) -> str:
+    return _NOISE.sub("", normal).casefold()
 
 
 def pairs(text: str) -> list[str]:
@@ -90,7 +92,7 @@ def read(title: str, text: str) -> Read:
     _read(facts, title, is_title=True)
     _read(facts, text, is_title=False)
     words = frozenset(word.casefold() for word in _LATIN.findall(f"{title} {text}"))
-    return Read(tuple(pairs(title)), tuple(pairs(text)), words, facts)
+    return Read(_plain(title), _plain(text), tuple(pairs(title)), tuple(pairs(text)), words, facts)
 
 
 def _read(facts: Facts, text: str, *, is_title: bool) -> None:

@@ -38,7 +38,7 @@ class Postings:
     def latest(self, term: int, most: int, first: int) -> list[int]:
         """Up to so many numbers from `first` on, the latest ones, in no order."""
         newest = self._newest.get(term)
-        found = newest[-most:] if newest else []
+        found = newest[max(bisect_left(newest, first), len(newest) - most) :] if newest else []
         low, high = term << _BITS | first, (term + 1) << _BITS
         for part, _ in reversed(self._parts):
             if len(found) >= most:
