@@ -140,7 +140,7 @@ def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Ar
     )
 
 
-@lru_cache(50_000)
+@lru_cache(16_384)
 def _word(token: str) -> str:
     return (token[-1].isalnum() and bare(token)) or token
 
@@ -158,7 +158,7 @@ def _count(terms: dict[int, int], words: list[str], times: int) -> None:
         before = key
 
 
-@lru_cache(50_000)
+@lru_cache(16_384)
 def _key(word: str) -> int:
     """The term of a word, 0 for one that says nothing."""
     if word in vocabulary.FUNCTION_WORDS or (len(word) == 1 and not word.isdigit()):
@@ -166,7 +166,7 @@ def _key(word: str) -> int:
     return hashed(stem(word))
 
 
-@lru_cache(50_000)
+@lru_cache(16_384)
 def _may_name(word: str) -> bool:
     """True for a `bare` word that is no function word, number, month or day."""
     return (

@@ -65,7 +65,7 @@ class Frequencies:
         return {term: weight / length for weight, term in weighed}
 
     def dumped(self) -> bytes:
-        return compress(self._seen.tobytes(), 1)
+        return compress(self._seen, 1)
 
     def load(self, seen: bytes, totals: dict[str, int]) -> None:
         self._seen, self.totals = array("H", decompress(seen)), totals

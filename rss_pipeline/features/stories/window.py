@@ -38,7 +38,7 @@ CLOSED_AFTER = 72 * 3600.0
 MOST_ITEMS = 100_000
 """Items of a window; with more, the oldest leave it."""
 KEPT_TERMS = 64
-HEAVY_TERMS = 40
+HEAVY_TERMS = 32
 MOST_STORIES = 3
 MOST_MEMBERS = 3
 MOST_IN_MEAN = 30
@@ -50,9 +50,11 @@ LEAST_PART = 0.5
 """The part of the cosine of the likest story that another one needs to be judged beside it."""
 READ_CHARACTERS, READ_BYTES = 1_000, 1_300
 """The part of a text that is read and kept: a character of three bytes says as much as some letters."""
+_WHOLE = 255
+"""The weight 1, as it is kept."""
 _SPARE_ITEMS = 2_000
-_KEPT_ARTICLES = 1_000
-_KEPT_MEANS = 1_000
+_KEPT_ARTICLES = 600
+_KEPT_MEANS = 200
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class Story:
     began: float
     latest: float
     """Times of its first item and of its latest one; -1 for unknown ones."""
-    members: "array[int]" = field(default_factory=lambda: array("Q"))
+    members: "array[int]" = field(default_factory=lambda: array("I"))
     feeds: set[int] = field(default_factory=set)
 
 
@@ -101,11 +103,11 @@ class Window:
         self.feeds = array("I")
         self.times = array("d")
         self.seen = array("d")
-        self.story_of = array("Q")
+        self.story_of = array("I")
         """The number of the story, which is that of an item."""
-        self.vector_ends = array("Q", (0,))
+        self.vector_ends = array("I", (0,))
         self.vector_terms = array("I")
-        self.vector_weights = array("H")
+        self.vector_weights = array("B")
         """The heaviest terms of each item, heaviest first; then its keys of copies, with the weight 0."""
         self.stories: dict[int, Story] = {}
         self._numbers: dict[str, int] = {}
@@ -227,7 +229,7 @@ class Window:
         terms = [term for term, _ in heaviest]
         keys = [*keys, hashed(f"id {entry.id}")]
         self.vector_terms.extend([*terms, *keys])
-        self.vector_weights.extend([int(weight * 65_535) for _, weight in heaviest])
+        self.vector_weights.extend([max(1, round(weight * _WHOLE)) for _, weight in heaviest])
         self.vector_weights.extend([0] * len(keys))
         self.vector_ends.append(len(self.vector_terms))
         self._postings.add(number, {*terms[:HEAVY_TERMS], *keys})
@@ -248,12 +250,12 @@ class Window:
         for column in (self.feeds, self.times, self.seen, self.story_of):
             del column[:count]
         del self.vector_terms[:start], self.vector_weights[:start]
-        self.vector_ends = array("Q", (end - start for end in self.vector_ends[count:]))
+        self.vector_ends = array("I", (end - start for end in self.vector_ends[count:]))
         self._postings.forget(self.first)
         for number, story in list(self.stories.items()):
             if story.members[0] >= self.first:
                 continue
-            story.members = array("Q", (each for each in story.members if each >= self.first))
+            story.members = array("I", (each for each in story.members if each >= self.first))
             story.feeds = {self.feeds[each - self.first] for each in story.members}
             self._means.pop(number, None)
             if not story.members:
@@ -297,7 +299,7 @@ class Window:
 
     def _found(self, number: int, id: str) -> None:
         time = self.times[number - self.first]
-        self.stories[number] = Story(id, time, time, array("Q", (number,)), {self.feeds[number - self.first]})
+        self.stories[number] = Story(id, time, time, array("I", (number,)), {self.feeds[number - self.first]})
         self._numbers[id] = number
 
     def _leave(self, number: int, story: int) -> None:
@@ -449,7 +451,7 @@ class Window:
     def _cosine_with(self, vector: Vector, number: int) -> float:
         get = vector.get
         terms, weights = self._vector(number)
-        return sum([get(term, 0.0) * weight for term, weight in zip(terms, weights, strict=True)]) / 65_535
+        return sum([get(term, 0.0) * weight for term, weight in zip(terms, weights, strict=True)]) / _WHOLE
 
     def _judge(
         self, article: Article, mine: Weights, cosine: float, nearest: list[tuple[float, int]]

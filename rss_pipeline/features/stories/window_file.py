@@ -24,6 +24,7 @@ from rss_pipeline.settings import Settings
 FORMAT = 1
 _MAGIC = b"rss-pipeline stories\n"
 _CHUNK = 1 << 20
+_COMPRESSED = ("feeds", "times", "seen", "story_of", "vector_ends", "vector_weights")
 
 
 def window_path(settings: Settings) -> Path:
@@ -46,7 +47,7 @@ def save(window: Window, path: Path, *, database: str) -> None:
     for data in window.kept:
         checksum = zlib.crc32(data, checksum)
         ends.append(ends[-1] + len(data))
-    columns["ends"] = zlib.compress(ends.tobytes(), 1)
+    columns["ends"] = zlib.compress(ends, 1)
     header = {
         "format": FORMAT,
         "method": VERSION,
@@ -64,8 +65,7 @@ def save(window: Window, path: Path, *, database: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(beside, "wb") as file:
             file.write(_MAGIC + b"%08x " % zlib.crc32(line) + line + b"\n")
-            for data in columns.values():
-                file.write(data)
+            file.writelines(columns.values())
             start = file.tell()
             for data in window.kept:
                 file.write(data)
@@ -94,12 +94,12 @@ def load(path: Path, *, database: str) -> Window | None:
     return window
 
 
-def _columns(window: Window) -> dict[str, bytes]:
-    columns: dict[str, bytes] = {
-        name: zlib.compress(getattr(window, name).tobytes(), 1)
-        for name in ("feeds", "times", "seen", "story_of", "vector_ends", "vector_weights")
+def _columns(window: Window) -> dict[str, bytes | memoryview]:
+    columns: dict[str, bytes | memoryview] = {
+        name: zlib.compress(getattr(window, name), 1) for name in _COMPRESSED
     }
-    columns["vector_terms"] = window.vector_terms.tobytes()
+    # Hashes are as long compressed as they are.
+    columns["vector_terms"] = memoryview(window.vector_terms).cast("B")
     columns["frequencies"] = window.frequencies.dumped()
     columns["boilerplate"] = window.boilerplate.dumped()
     stories = [[number, each.id, each.began, each.latest] for number, each in window.stories.items()]
@@ -117,28 +117,30 @@ def _loaded(opened: BinaryIO, file: int, database: str) -> Window | None:
     mine = {"format": FORMAT, "method": VERSION, "database": database, "order": sys.byteorder}
     if {name: header[name] for name in mine} != mine:
         return None
-    columns = {}
+    window = Window()
+    others: dict[str, bytes] = {}
     for name, length, wanted in header["columns"]:
         data = opened.read(length)
         if len(data) != length or zlib.crc32(data) != wanted:
             return None
-        columns[name] = data
+        if name in _COMPRESSED:
+            setattr(window, name, array(getattr(window, name).typecode, zlib.decompress(data)))
+        elif name == "vector_terms":
+            window.vector_terms = array("I", data)
+        else:
+            others[name] = data
     start = opened.tell()
     length, wanted = header["items"]
     if _checksum(opened, length) != wanted:
         return None
-    window = Window()
     window.arrived, window.first = header["arrived"], header["first"]
-    for name in ("feeds", "times", "seen", "story_of", "vector_ends", "vector_weights"):
-        setattr(window, name, array(getattr(window, name).typecode, zlib.decompress(columns[name])))
-    window.vector_terms = array("I", columns["vector_terms"])
-    window.frequencies.load(columns["frequencies"], header["totals"])
-    window.boilerplate.load(columns["boilerplate"], header["sentences"])
-    window.kept.moved(file, start, array("Q", zlib.decompress(columns["ends"])))
+    window.frequencies.load(others["frequencies"], header["totals"])
+    window.boilerplate.load(others["boilerplate"], header["sentences"])
+    window.kept.moved(file, start, array("Q", zlib.decompress(others["ends"])))
     window.index(
         {
             number: Story(id, began, latest)
-            for number, id, began, latest in json.loads(zlib.decompress(columns["stories"]))
+            for number, id, began, latest in json.loads(zlib.decompress(others["stories"]))
         }
     )
     return window

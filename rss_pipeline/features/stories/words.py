@@ -94,7 +94,7 @@ def may_be_one_language(one: str, other: str) -> bool:
     return one == other or one in _SCRIPT_NAMES or other in _SCRIPT_NAMES
 
 
-@lru_cache(50_000)
+@lru_cache(16_384)
 def bare(word: str) -> str:
     """The word in one case, without accents and what an apostrophe joins to it."""
     word = word.casefold()
@@ -109,7 +109,7 @@ def bare(word: str) -> str:
     return word
 
 
-@lru_cache(50_000)
+@lru_cache(16_384)
 def stem(word: str) -> str:
     """The `bare` word without a common ending."""
     word = bare(word)
@@ -119,7 +119,7 @@ def stem(word: str) -> str:
     return word
 
 
-@lru_cache(100_000)
+@lru_cache(32_768)
 def hashed(text: str) -> int:
     """32 bits that are the same in each process."""
     return crc32(text.encode("utf-8", "surrogatepass"))
