@@ -33,6 +33,7 @@ class Likeness:
     title_words: float
     """The share of each title's words that occur in the other text, mean of both."""
     names: tuple[str, ...]
+    """Those of both, as they are written."""
     names_share: float
     """The common part of the names of both, by their rarity: a cosine."""
     numbers: float
@@ -54,9 +55,6 @@ class Likeness:
 def compare(one: Article, other: Article, cosine: float, mine: Weights, theirs: Weights) -> Likeness:
     """Return the likeness of two articles in one language."""
     template, slots = _aligned(one, other)
-    names = tuple(sorted(one.names & other.names))
-    if one.is_paired:
-        names = tuple(sorted(set(one.title_names) & set(other.title_names)))
     common, shown, differ = _numbers(one.facts, other.facts)
     name_slots = number_slots = title_name_slots = title_word_slots = 0
     for slot in slots:
@@ -76,7 +74,9 @@ def compare(one: Article, other: Article, cosine: float, mine: Weights, theirs: 
         cosine=cosine,
         title_names=title_names,
         title_words=(_word_share(one, other, mine) + _word_share(other, one, theirs)) / 2,
-        names=names,
+        names=tuple(
+            one.shown.get(name) or other.shown.get(name, name) for name in sorted(one.names & other.names)
+        ),
         # Pairs of characters have no capitals: those of the titles are names, but for a template's.
         names_share=title_names**2 * max(0.0, 1.0 - 2.0 * template)
         if one.is_paired
@@ -367,16 +367,16 @@ def _numbers(one: Facts, other: Facts) -> tuple[float, tuple[str, ...], bool]:
         agreeing += bool(both)
         for value in sorted(both):
             common += 1.0 if value >= 100 or value != int(value) else (0.5 if unit else 0.2)
-            shown.append(f"{value:g} {unit}".strip())
+            shown.append(f"{value:,.15g} {unit}".strip())
     for unit, values in one.numbers.items():
         if unit not in other.numbers:
             elsewhere = set().union(*(each for name, each in other.numbers.items() if name != unit))
             for value in sorted(values & elsewhere):
                 common += 1.0 if value >= 100 else 0.2
-                shown.append(f"{value:g}")
+                shown.append(f"{value:,.15g}")
     for value in sorted(one.tolls & other.tolls):
         common += 1.0 if value >= 100 else 0.5
-        shown.append(f"{value:g}")
+        shown.append(f"{value:,.15g}")
     for name, of_both in (
         ("score", one.scores & other.scores),
         ("age", one.ages & other.ages),
@@ -386,12 +386,22 @@ def _numbers(one: Facts, other: Facts) -> tuple[float, tuple[str, ...], bool]:
         ("date", one.dates & other.dates),
     ):
         common += {"cve": 3.0, "version": 1.0, "code": 1.0, "date": 0.3}.get(name, 0.5) * len(of_both)
-        shown += [str(each) for each in sorted(of_both, key=str)]
+        shown += [_written(name, each) for each in sorted(of_both, key=str)]
     for name, numbers in one.named.items():
         both_named = numbers & other.named.get(name, set())
         common += 0.5 * len(both_named)
         shown += sorted(f"{name} {each}" for each in both_named)
-    return common, tuple(shown), comparable > 0 and agreeing == 0
+    return common, tuple(dict.fromkeys(shown)), comparable > 0 and agreeing == 0
+
+
+def _written(kind: str, value: object) -> str:
+    match kind, value:
+        case "score", (int(more), int(less)):
+            return f"{more}:{less}"
+        case "date", (int(month), int(day)):
+            return f"{month:02}-{day:02}"
+        case _:
+            return str(value)
 
 
 def _equal(unit: str, one: float, other: float) -> bool:

@@ -54,7 +54,7 @@ def test_a_story_says_why() -> None:
     assert decision.score > 0
     assert decision.evidence is not None
     assert decision.evidence.nearest == first.id
-    assert "venu" in decision.evidence.names
+    assert decision.evidence.names == ("Kestrel", "Venus")
     assert "38 minute" in decision.evidence.numbers
     assert decision.evidence.terms
     assert why(second, first).names == decision.evidence.names
