@@ -1,0 +1,279 @@
+"""An item as the judgement of pairs needs it: words, names, numbers and facts of its title and text."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from rss_pipeline.features.stories import paired, vocabulary
+from rss_pipeline.features.stories.facts import Facts, read_facts
+from rss_pipeline.features.stories.model import Entry
+from rss_pipeline.features.stories.words import (
+    PAIRED_SCRIPTS,
+    SENTENCE_ENDS,
+    TOKEN,
+    bare,
+    hashed,
+    language_of,
+    script,
+    stem,
+)
+
+TEXT_CHARACTERS = 800
+"""Characters of a text that are read: news has its event in its beginning."""
+TEMPLATE_WORDS = 90
+"""Words of a text that are aligned with another's."""
+TEMPLATE_CHARACTERS = 170
+"""The same for scripts of pairs."""
+_TITLE_TIMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """The beginning of an item, read."""
+
+    language: str
+    is_paired: bool
+    terms: dict[int, int]
+    """The count of each term, by its hash; those of the title count three times."""
+    words: tuple[str, ...]
+    """The words of the title and of the text's beginning as they are aligned (or characters)."""
+    title_length: int
+    """The number of these that are the title's."""
+    known: frozenset[str]
+    """Stems of all words (or pairs of characters)."""
+    title_names: dict[str, float]
+    """Stems of the title's names with their weight, 0.5 for a doubtful one (or its pairs of characters)."""
+    names: frozenset[str]
+    """Stems of names, of title and text."""
+    long_names: tuple[str, ...]
+    """Names of six letters and more, for such as carry an ending in the other text."""
+    facts: Facts
+    characters: int
+    """The length of title and text."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """Names as they are written, by stem."""
+
+
+def read(entry: Entry) -> Article:
+    """Return the article of an item's title and plain text."""
+    title = " ".join(entry.title.split())[:300]
+    text = _beginning(title, entry.text)
+    name = script(f"{title} {text}")
+    language = language_of(entry.language, name)
+    if name in PAIRED_SCRIPTS:
+        return _read_paired(title, text, language, is_spaced=name == "hangul")
+    return _read_spaced(title, text, language)
+
+
+def _beginning(title: str, text: str) -> str:
+    text = " ".join(text[: 2 * TEXT_CHARACTERS + len(title)].split())
+    if title and text.startswith(title):
+        text = text[len(title) :].lstrip(" .:-–—|")
+    return text[:TEXT_CHARACTERS]
+
+
+def _read_spaced(title: str, text: str, language: str) -> Article:
+    head, body = TOKEN.findall(title), TOKEN.findall(text)
+    body_caps, lower, names, shown = _cases(body, language)
+    title_names = _title_names(head, language, body_caps, lower, shown)
+    title_words = [word for word in map(_word, head) if word]
+    text_words = [word for word in map(_word, body) if word]
+    terms: dict[int, int] = {}
+    _count(terms, title_words, _TITLE_TIMES)
+    _count(terms, text_words, 1)
+    all_names = names | set(title_names)
+    known = set(map(stem, title_words))
+    known.update(map(stem, text_words))
+    return Article(
+        language=language,
+        is_paired=False,
+        terms=terms,
+        words=(*title_words, *text_words[:TEMPLATE_WORDS]),
+        title_length=len(title_words),
+        known=frozenset(known),
+        title_names=title_names,
+        names=frozenset(all_names),
+        long_names=tuple(sorted(name for name in all_names if len(name) >= 5)),
+        facts=read_facts(head, body, all_names),
+        characters=len(title) + len(text),
+        shown=shown,
+    )
+
+
+def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Article:
+    found = paired.read(title, text)
+    terms: dict[int, int] = {}
+    for pair in found.title_pairs:
+        key = hashed(pair)
+        terms[key] = terms.get(key, 0) + _TITLE_TIMES
+    for pair in found.text_pairs:
+        key = hashed(pair)
+        terms[key] = terms.get(key, 0) + 1
+    if is_spaced:
+        head, body = title.split(), text.split()[:TEMPLATE_WORDS]
+    else:
+        head, body = list(paired.plain(title)), list(paired.plain(text)[:TEMPLATE_CHARACTERS])
+    return Article(
+        language=language,
+        is_paired=True,
+        terms=terms,
+        words=(*head, *body),
+        title_length=len(head),
+        known=frozenset(found.title_pairs) | frozenset(found.text_pairs),
+        title_names=dict.fromkeys(found.title_pairs, 1.0),
+        names=frozenset(found.words),
+        long_names=(),
+        facts=found.facts,
+        # A character of these scripts says as much as two to three letters.
+        characters=int(2.5 * (len(title) + len(text))),
+    )
+
+
+def _word(token: str) -> str:
+    return bare(token) if token[-1].isalnum() else ""
+
+
+def _count(terms: dict[int, int], words: list[str], times: int) -> None:
+    before = 0
+    for word in words:
+        if word in vocabulary.FUNCTION_WORDS or (len(word) == 1 and not word.isdigit()):
+            before = 0
+            continue
+        key = _hashed_stem(word)
+        terms[key] = terms.get(key, 0) + times
+        if before:
+            both = (before * 0x9E3779B1 + key) & 0xFFFFFFFF
+            terms[both] = terms.get(both, 0) + times
+        before = key
+
+
+@lru_cache(50_000)
+def _hashed_stem(word: str) -> int:
+    return hashed(stem(word))
+
+
+@lru_cache(50_000)
+def _may_name(word: str) -> bool:
+    """True for a `bare` word that is no function word, number, month or day."""
+    return (
+        len(word) > 1
+        and word not in vocabulary.FUNCTION_WORDS
+        and word not in vocabulary.SPELLED
+        and word not in vocabulary.ROUND_NUMBERS
+        and word not in vocabulary.ORDINALS
+        and word not in vocabulary.MONTHS
+        and word not in vocabulary.WEEKDAYS
+        and word not in vocabulary.COUNTED
+        and word not in vocabulary.SCALES
+    )
+
+
+def _is_code(token: str) -> bool:
+    return token[0].isalpha() and token[-1].isdigit()
+
+
+def _cases(tokens: list[str], language: str) -> tuple[dict[str, float], set[str], set[str], dict[str, str]]:
+    """The weights of words with a capital within sentences, words in lower case, names, their spelling."""
+    caps: dict[str, float] = {}
+    lower: set[str] = set()
+    names: set[str] = set()
+    shown: dict[str, str] = {}
+    is_start = True
+    before = ""
+    for token in tokens:
+        first = token[0]
+        if first.isupper():
+            word = bare(token)
+            if _may_name(word):
+                weight = _weight(token, before, language)
+                if not is_start or _is_code(token) or not token[1:].islower():
+                    key = stem(word)
+                    caps[key] = max(weight, caps.get(key, 0.0))
+                    if weight >= 0.5:
+                        names.add(key)
+                        shown.setdefault(key, token)
+        elif first.isalpha():
+            lower.add(stem(token))
+        if token not in {"-", "/", "%", ","}:
+            is_start = token in SENTENCE_ENDS
+        before = token
+    return caps, lower, names, shown
+
+
+def _weight(token: str, before: str, language: str) -> float:
+    """1 for a name, less where a capital says little: German nouns."""
+    if language != "de" or _is_code(token):
+        return 1.0
+    word = bare(token)
+    if word in vocabulary.COMMON_GERMAN or word.endswith(vocabulary.GERMAN_ENDINGS):
+        return 0.2
+    if before[:1].isupper():
+        return 1.0
+    lead = bare(before) if before[:1].isalpha() else ""
+    if lead in _BEFORE_NAMES:
+        return 1.0
+    if lead in _BEFORE_NOUNS or (
+        lead and lead not in vocabulary.FUNCTION_WORDS and lead.endswith(_ADJECTIVES)
+    ):
+        return 0.3
+    return 0.7
+
+
+_BEFORE_NAMES = frozenset(["in", "bei", "aus", "nach", "gegen", "fur", "von"])
+_BEFORE_NOUNS = frozenset(
+    [
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "des",
+        "ein",
+        "eine",
+        "einen",
+        "einem",
+        "einer",
+        "eines",
+        "kein",
+        "keine",
+        "mehr",
+        "viele",
+        "zum",
+        "zur",
+        "im",
+        "am",
+        "vom",
+        "ins",
+    ]
+)
+_ADJECTIVES = ("e", "en", "er", "es", "em")
+
+
+def _title_names(
+    tokens: list[str], language: str, caps: dict[str, float], lower: set[str], shown: dict[str, str]
+) -> dict[str, float]:
+    words = [token for token in tokens if token[0].isalpha() and len(token) > 3]
+    with_capital = sum(token[0].isupper() for token in words)
+    all_caps = sum(token.isupper() for token in words) * 2 > len(words)
+    hides = all_caps or (len(words) > 2 and with_capital >= 0.8 * len(words) and language != "de")
+    found: dict[str, float] = {}
+    is_start = True
+    before = ""
+    for token in tokens:
+        word = bare(token) if token[-1].isalnum() else ""
+        if word and token[0].isupper() and _may_name(word):
+            key = stem(word)
+            if _is_code(token):
+                weight = 1.0
+            elif key in caps:
+                weight = caps[key]
+            elif hides or is_start:
+                weight = 0.0 if key in lower else 0.5 * _weight(token, before, language)
+            else:
+                weight = _weight(token, before, language)
+            if weight >= 0.3:
+                found[key] = max(weight, found.get(key, 0.0))
+                shown.setdefault(key, token)
+        if token not in {"-", "/", "%", ","}:
+            is_start = token in SENTENCE_ENDS
+        before = token
+    return found

@@ -1,0 +1,66 @@
+"""Items as stories take them, and what is decided about them. Pure values."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One item. Two entries with the same id are the same item."""
+
+    id: str
+    feed: str
+    title: str
+    text: str
+    """Plain text, without markup."""
+    link: str | None = None
+    time: float | None = None
+    """Seconds since 1970 as `moment` gives them; None where nothing is known."""
+    published: float | None = None
+    """The publisher's own date, if there is one: copies of an article have it in common."""
+    language: str | None = None
+    """As the feed declares it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The reasons for which an item stands in a story."""
+
+    kind: str
+    """`link`, `text`, `retitled`: a copy. `event`: the same event."""
+    nearest: str
+    """The id of the member that it was compared with and that is most like it."""
+    names: tuple[str, ...] = ()
+    """Names of both texts."""
+    numbers: tuple[str, ...] = ()
+    """Numbers of both texts."""
+    cosine: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The story of an item, and why. A story is named by the item that began it."""
+
+    item: str
+    story: str
+    score: float = 0.0
+    """The distance of the judgement above the line; 0 for an item that begins a story."""
+    evidence: Evidence | None = None
+
+    @property
+    def joins(self) -> bool:
+        return self.evidence is not None
+
+
+OLDEST_DATE = 631_152_000.0
+"""1990: earlier dates of feeds are mistakes."""
+WINDOW = 7 * 86_400.0
+
+
+def moment(published: float | None, arrived: float) -> float:
+    """The time of an item, for stories: its publication, but never after its arrival.
+
+    A date in the future or before there were feeds is no date.
+    """
+    if published is None or published < OLDEST_DATE:
+        return arrived
+    return min(published, arrived)

@@ -1,0 +1,331 @@
+"""The likeness of two articles: what fills the same place, names of each title in the other text, facts.
+
+judge.py makes a decision of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from math import log, sqrt
+
+from rss_pipeline.features.stories.article import Article
+from rss_pipeline.features.stories.facts import Facts
+from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, SPELLED
+from rss_pipeline.features.stories.words import stem
+
+Weight = Callable[[str, Article], float]
+"""The rarity of a stem, in the language of an article."""
+
+_MOST_SLOT = 5
+"""Words between two common runs that are a slot of a template; more are another text."""
+_NEAR = 0.12
+_MOST_APART = 0.31
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Two articles compared."""
+
+    cosine: float
+    title_names: float
+    """The share of each title's names that occur in the other text, mean of both; 0.5 without names."""
+    names: tuple[str, ...]
+    names_share: float
+    """The common part of the names of both, by their rarity: a cosine."""
+    numbers: float
+    """Numbers of both, each by what it says: one of three digits counts 1, one without a unit less."""
+    shown_numbers: tuple[str, ...]
+    all_numbers_differ: bool
+    template: float
+    """The share of words in common runs."""
+    name_slots: int
+    number_slots: int
+    title_name_slots: int
+    title_word_slots: int
+    hard: int
+    soft: float
+    characters: int
+    """The length of the other article."""
+
+
+def compare(one: Article, other: Article, cosine: float, weight: Weight) -> Likeness:
+    """Return the likeness of two articles in one language."""
+    template, slots = _aligned(one, other)
+    names = tuple(sorted(one.names & other.names))
+    if one.is_paired:
+        names = tuple(sorted(set(one.title_names) & set(other.title_names)))
+    common, shown, differ = _numbers(one.facts, other.facts)
+    name_slots = number_slots = title_name_slots = title_word_slots = 0
+    for slot in slots:
+        numbers, is_name, in_title = slot
+        if numbers:
+            number_slots += 1
+        elif is_name:
+            name_slots += 1
+        if in_title and not numbers:
+            if is_name:
+                title_name_slots += 1
+            elif template > 0.4:
+                title_word_slots += 1
+    hard, soft = conflicts(one.facts, other.facts, template)
+    title_names = _title_names(one, other, weight)
+    return Likeness(
+        cosine=cosine,
+        title_names=title_names,
+        names=names,
+        # Pairs of characters have no capitals: those of the titles are names, but for a template's.
+        names_share=title_names**2 * max(0.0, 1.0 - 2.0 * template)
+        if one.is_paired
+        else _names_share(one, other, weight),
+        numbers=common,
+        shown_numbers=shown,
+        all_numbers_differ=differ,
+        template=template,
+        name_slots=name_slots,
+        number_slots=number_slots,
+        title_name_slots=title_name_slots,
+        title_word_slots=title_word_slots,
+        hard=hard,
+        soft=soft,
+        characters=other.characters,
+    )
+
+
+def _title_names(one: Article, other: Article, weight: Weight) -> float:
+    return (_share(one, other, weight) + _share(other, one, weight)) / 2
+
+
+def _names_share(one: Article, other: Article, weight: Weight) -> float:
+    mine = {name: weight(name, one) for name in one.names}
+    theirs = sum(weight(name, other) ** 2 for name in other.names)
+    own = sum(each * each for each in mine.values())
+    both = sum(mine[name] ** 2 for name in one.names & other.names)
+    return both / sqrt(own * theirs) if both else 0.0
+
+
+def _share(one: Article, other: Article, weight: Weight) -> float:
+    total = found = 0.0
+    for name, part in one.title_names.items():
+        each = part * weight(name, one)
+        total += each
+        if name in other.known or (len(name) >= 5 and _with_ending(name, other.long_names)):
+            found += each
+    return found / total if total else 0.5
+
+
+def _with_ending(name: str, others: tuple[str, ...]) -> bool:
+    """True for Lindenau beside Lindenauer, and the other way."""
+    for each in others:
+        if (
+            each[0] == name[0]
+            and (each.startswith(name) or name.startswith(each))
+            and abs(len(each) - len(name)) <= 3
+        ):
+            return True
+    return False
+
+
+Slot = tuple[bool, bool, bool]
+"""Numbers that differ, names on both sides, in both titles."""
+
+
+def _aligned(one: Article, other: Article) -> tuple[float, list[Slot]]:
+    """The share of words in common runs of three and more, and what differs between two of these."""
+    left, right = one.words, other.words
+    is_characters = one.is_paired and one.language != "ko"
+    least = 6 if is_characters else 3
+    if not left or not right:
+        return 0.0, []
+    blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
+    common = sum(block.size for block in blocks if block.size >= least)
+    template = 2 * common / (len(left) + len(right))
+    slots: list[Slot] = []
+    least_beside = 2 if is_characters else 1
+    most = 8 if is_characters else _MOST_SLOT
+    kept = [block for block in blocks if block.size >= least_beside]
+    kept.append(blocks[-1])
+    end_left = end_right = 0
+    was_run = True
+    for block in kept:
+        between_left, between_right = left[end_left : block.a], right[end_right : block.b]
+        is_run = block.size >= least or block.size == 0
+        if between_left and between_right and (is_run or was_run):
+            in_title = end_left < one.title_length and end_right < other.title_length
+            is_title_whole = in_title and (block.a > one.title_length or block.b > other.title_length)
+            if len(between_left) <= most and len(between_right) <= most and not is_title_whole:
+                slot = _slot(between_left, between_right, one, other, in_title)
+                if slot is not None:
+                    slots.append(slot)
+        end_left, end_right = block.a + block.size, block.b + block.size
+        was_run = is_run
+    return template, slots
+
+
+def _slot(
+    left: tuple[str, ...], right: tuple[str, ...], one: Article, other: Article, in_title: bool
+) -> Slot | None:
+    if one.is_paired:
+        return _paired_slot("".join(left), "".join(right), one, other, in_title)
+    numbers = [{word for word in side if word[0].isdigit()} for side in (left, right)]
+    if numbers[0] and numbers[1] and numbers[0].isdisjoint(numbers[1]):
+        if _are_tolls(numbers[0], one) and _are_tolls(numbers[1], other):
+            return None
+        return True, False, in_title
+    if _names(left, one, other, in_title) and _names(right, other, one, in_title):
+        return False, True, in_title
+    if not in_title or not (_says(left) and _says(right)):
+        return None
+    return False, False, True
+
+
+def _says(words: tuple[str, ...]) -> bool:
+    """True for words that tell two titles apart: not for "the", nor for a spelled number, which may rise."""
+    return any(word not in FUNCTION_WORDS for word in words) and SPELLED.keys().isdisjoint(words)
+
+
+def _are_tolls(numbers: set[str], article: Article) -> bool:
+    tolls = article.facts.tolls
+    return all(_value(each) in tolls for each in numbers)
+
+
+def _value(text: str) -> float:
+    digits = "".join(each for each in text if each.isdigit())
+    return float(digits or 0)
+
+
+def _names(words: tuple[str, ...], own: Article, other: Article, in_title: bool) -> bool:
+    for word in words:
+        key = stem(word)
+        if in_title and key in own.title_names:
+            return True
+        if key in own.names and key not in other.known:
+            return True
+    return False
+
+
+def _paired_slot(left: str, right: str, one: Article, other: Article, in_title: bool) -> Slot | None:
+    digits = ["".join(each for each in side if each.isdigit()) for side in (left, right)]
+    if digits[0] and digits[1]:
+        if digits[0] == digits[1]:
+            return None
+        values = [float(each) for each in digits]
+        if values[0] in one.facts.tolls and values[1] in other.facts.tolls:
+            return None
+        return True, False, in_title
+    if len(left) < 2 or len(right) < 2:
+        return (False, False, True) if in_title else None
+    is_name = all(
+        not any(side[at : at + 2] in article.known for at in range(len(side) - 1))
+        for side, article in ((left, other), (right, one))
+    )
+    return (False, True, in_title) if is_name else ((False, False, True) if in_title else None)
+
+
+def _numbers(one: Facts, other: Facts) -> tuple[float, tuple[str, ...], bool]:
+    """The worth of common numbers, their texts, and True if the numbers of each common unit differ."""
+    common, shown = 0.0, []
+    comparable = agreeing = 0
+    for unit, values in one.numbers.items():
+        others = other.numbers.get(unit)
+        if others is None:
+            continue
+        both = {each for each in values for that in others if _equal(unit, each, that)}
+        comparable += 1
+        agreeing += bool(both)
+        for value in sorted(both):
+            common += 1.0 if value >= 100 or value != int(value) else (0.5 if unit else 0.2)
+            shown.append(f"{value:g} {unit}".strip())
+    for unit, values in one.numbers.items():
+        if unit not in other.numbers:
+            elsewhere = set().union(*(each for name, each in other.numbers.items() if name != unit))
+            for value in sorted(values & elsewhere):
+                common += 1.0 if value >= 100 else 0.2
+                shown.append(f"{value:g}")
+    for value in sorted(one.tolls & other.tolls):
+        common += 1.0 if value >= 100 else 0.5
+        shown.append(f"{value:g}")
+    for name, of_both in (
+        ("score", one.scores & other.scores),
+        ("age", one.ages & other.ages),
+        ("version", one.versions & other.versions),
+        ("code", one.codes & other.codes),
+        ("cve", one.cves & other.cves),
+        ("date", one.dates & other.dates),
+    ):
+        common += {"cve": 3.0, "version": 1.0, "code": 1.0, "date": 0.3}.get(name, 0.5) * len(of_both)
+        shown += [str(each) for each in sorted(of_both, key=str)]
+    for name, numbers in one.named.items():
+        both_named = numbers & other.named.get(name, set())
+        common += 0.5 * len(both_named)
+        shown += sorted(f"{name} {each}" for each in both_named)
+    return common, tuple(shown), comparable > 0 and agreeing == 0
+
+
+def _equal(unit: str, one: float, other: float) -> bool:
+    return abs(one - other) < _MOST_APART if unit == "magnitude" else one == other
+
+
+def conflicts(one: Facts, other: Facts, template: float) -> tuple[int, float]:
+    """The number of facts that tell the two apart for certain, and of those that make it likely."""
+    hard = 0
+    soft = 0.0
+    if _disjoint(one.cves, other.cves):
+        hard += 2
+    if _disjoint(one.versions, other.versions):
+        hard += 1
+    for mine, theirs in ((one, other), (other, one)):
+        for name, numbers in mine.title_named.items():
+            others = theirs.named.get(name)
+            if others and numbers.isdisjoint(others):
+                hard += 1
+        for kind, numbers in mine.title_counted.items():
+            others = theirs.counted.get(kind)
+            if others and numbers.isdisjoint(others):
+                hard += 1
+    for kind, numbers in one.counted.items():
+        if kind not in one.title_counted and kind not in other.title_counted:
+            soft += _disjoint(numbers, other.counted.get(kind, set()))
+    if _disjoint(one.title_months, other.title_months) or _disjoint(one.title_dates, other.title_dates):
+        hard += 1
+    elif _disjoint(one.months, other.months):
+        soft += 1
+    elif _disjoint(one.dates, other.dates):
+        soft += 0.5
+    if _disjoint(one.title_weekdays, other.title_weekdays) and template >= 0.3:
+        hard += 1
+    elif one.weekdays and other.weekdays and one.weekdays[0] != other.weekdays[0] and template > 0.4:
+        soft += 1
+    for currency, values in one.title_money.items():
+        others_money = other.title_money.get(currency)
+        if others_money and not _any_near(values, others_money):
+            hard += 1
+    for mine, theirs in ((one, other), (other, one)):
+        for currency, values in mine.title_money.items():
+            in_text = theirs.numbers.get(currency)
+            if currency not in theirs.title_money and in_text and not _any_near(values, in_text):
+                soft += 0.5
+    soft += _disjoint(one.ages, other.ages)
+    soft += _disjoint(one.scores, other.scores)
+    soft += _disjoint(one.codes, other.codes)
+    if _disjoint(one.title_years, other.title_years):
+        soft += 1
+    if one.is_price_cut != other.is_price_cut:
+        soft += 2
+    if one.is_rumour != other.is_rumour:
+        soft += 2
+    return hard, soft
+
+
+def _disjoint(
+    one: "set[str] | set[int] | set[tuple[int, int]]", other: "set[str] | set[int] | set[tuple[int, int]]"
+) -> bool:
+    return bool(one) and bool(other) and one.isdisjoint(other)
+
+
+def _any_near(some: set[float], others: set[float]) -> bool:
+    return any(abs(one - other) <= _NEAR * max(one, other) for one in some for other in others)
+
+
+def rarity(total: int, seen: int) -> float:
+    """The weight of a term that so many of all texts have."""
+    return log((total + 101) / (seen + 0.5))

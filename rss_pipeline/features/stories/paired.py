@@ -1,0 +1,199 @@
+"""Texts in Chinese, Japanese and Korean: pairs of characters, and the facts that they state."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from rss_pipeline.features.stories.facts import Facts
+
+_RUN = re.compile(
+    "[\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]+"
+)
+_WORD = re.compile(r"[A-Za-z]+[A-Za-z0-9]*|[\u30a1-\u30fa\u30fc]{3,}")
+_LATIN = re.compile(r"[A-Za-z]{2,}[A-Za-z0-9]*")
+_NOISE = re.compile(r"[\s、。，．・「」『』（）()“”\"'‘’！!？?：:;；…—–\-|]+")
+_DIGITS = {each: number for number, each in enumerate("〇一二三四五六七八九十")}
+_COUNT = r"(\d{1,4}|[一二三四五六七八九十])"
+_PART = re.compile(
+    rf"第\s?{_COUNT}\s?([四季半回期集轮輪節节話话章部版弾号號站戦届편회차화권])"
+    rf"|{_COUNT}\s?(분기|라운드|차전|부작|회차)|(?<![\d.])(\d{{1,3}})(季度|連載|回目|日目)|([上中下])[篇編]"
+)
+_CVE = re.compile(r"CVE-\d{4}-\d+", re.IGNORECASE)
+_VERSION = re.compile(
+    r"(?:[A-Za-z\u4e00-\u9fff\u30a1-\u30ff\uac00-\ud7a3]\s?|[vV]|版本\s?|バージョン\s?|버전\s?)"
+    r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})*)(?!\d|\s?[%％万億亿억만元円원兆千公km度级級인倍치寸英])"
+)
+_BEFORE_MEASURE = re.compile(
+    r"(?:マグニチュード|震级|規模|규모|M|约|約|是|は|も|を|が|增长|上涨|下降|跌|涨|达|至|到)\s?$"
+)
+_MODEL = re.compile(r"([A-Za-z]{1,6})[- ]?(\d{1,4})(?![\d.A-Za-z])")
+_NAMED = re.compile(
+    r"([\u30a1-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{2,}) (\d{1,3})"
+    r"(?![\d.,:比対대]|\s?[월月日일年년万만億억명人名%時시时歳岁세위회개대호선차-])"
+)
+_DATE = re.compile(r"(?:(\d{1,2})\s?[月월]\s?)?(?<!\d)(\d{1,2})\s?[日일](?!间|間|목)")
+_MONTH = re.compile(r"(?<!\d)(\d{1,2})\s?[月월](?!\s?\d{1,2}\s?[日일])(?!\s?以)")
+_YEAR = re.compile(r"((?:19|20)\d\d)\s?[年년]")
+_SCORE = re.compile(r"(?<![\d.])(\d{1,3})\s?(?:比|対|대|-|:|：|–)\s?(\d{1,3})(?![\d.])")
+_AGE = re.compile(r"(\d{1,3})\s?[岁歳세](?!대)")
+_COMPOSED = re.compile(r"(\d+)([万萬億亿만억])(\d{4})(?!\d)")
+_MAGNITUDE = re.compile(r"(?:マグニチュード|規模|规模|규모|震级)[はを约約\s]*$")
+_NUMBER = re.compile(
+    r"(\d+(?:[.,]\d+)*)\s?([万亿億兆千만억천]*)\s?(元|円|원|달러|美元|ドル|[^\W\d_a-zA-Z]|%|％|℃|[a-zA-Z]{1,3})?"
+)
+_SCALES = {"万": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8, "억": 1e8, "兆": 1e12, "千": 1e3, "천": 1e3}
+_TOLL = re.compile(
+    "死|亡|伤|傷|遇难|失踪|失联|失聯|不明|けが|負傷|被困|숨|사망|실종|부상|다쳐|다친|피해|避難|避难|대피|逮捕|体捕|检测|感染|확진|搜救|救出|获救|구조"
+)
+_PERSONS = frozenset("人名名명棟户戸채")
+_MONEY = {"元": "元", "円": "¥", "원": "₩", "달러": "$", "美元": "$", "ドル": "$"}
+_PRICE_CUT = re.compile(
+    "降价|降價|促销|促銷|直降|优惠|特价|特價|値下げ|割引|セール|最安|特価|인하|할인|특가|세일"
+)
+_RUMOUR = re.compile("传闻|傳聞|爆料|曝光|曝|据传|噂|リーク|うわさ|루머|유출|소문")
+_WEEKDAY = re.compile("(?:周|星期|礼拜)([一二三四五六日天])|([月火水木金土日])曜|([월화수목금토일])요일")
+_DAYS = {
+    each: n
+    for names in ("一二三四五六日", "月火水木金土日", "월화수목금토일")
+    for n, each in enumerate(names)
+}
+_DAYS["天"] = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    title_pairs: tuple[str, ...]
+    text_pairs: tuple[str, ...]
+    words: frozenset[str]
+    """Words in Latin letters: names, mostly."""
+    facts: Facts
+
+
+def plain(text: str) -> str:
+    """The text in one form, without spaces and marks."""
+    return _NOISE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+
+
+def pairs(text: str) -> list[str]:
+    """Overlapping pairs of characters of each run, and words in other letters."""
+    found = []
+    for run in _RUN.findall(text):
+        found += [run[at : at + 2] for at in range(len(run) - 1)]
+    found += [word.casefold() for word in _WORD.findall(text)]
+    return found
+
+
+def read(title: str, text: str) -> Read:
+    """Return pairs and facts of a title and a text."""
+    title, text = (_COMPOSED.sub(r"\1.\3\2", unicodedata.normalize("NFKC", each)) for each in (title, text))
+    facts = Facts()
+    _read(facts, title, is_title=True)
+    _read(facts, text, is_title=False)
+    words = frozenset(word.casefold() for word in _LATIN.findall(f"{title} {text}"))
+    return Read(tuple(pairs(title)), tuple(pairs(text)), words, facts)
+
+
+def _read(facts: Facts, text: str, *, is_title: bool) -> None:
+    taken: list[tuple[int, int]] = []
+
+    def count(kind: str, value: str) -> None:
+        value = str(_DIGITS.get(value, value)).lstrip("0")
+        facts.counted.setdefault(kind, set()).add(value)
+        if is_title:
+            facts.title_counted.setdefault(kind, set()).add(value)
+
+    for found in _CVE.finditer(text):
+        facts.cves.add(found[0].lower())
+        taken.append(found.span())
+    for found in _PART.finditer(text):
+        if found[1]:
+            count("quarter" if found[2] in "季四" else found[2], found[1])
+        elif found[3]:
+            count("quarter" if found[4] == "분기" else found[4], found[3])
+        elif found[5]:
+            count("quarter" if found[6] == "季度" else found[6], found[5])
+        else:
+            count("篇", found[7])
+        taken.append(found.span())
+    for found in _SCORE.finditer(text):
+        one, other = int(found[1]), int(found[2])
+        facts.scores.add((max(one, other), min(one, other)))
+        taken.append(found.span())
+    for found in _VERSION.finditer(text):
+        if not _BEFORE_MEASURE.search(text[max(0, found.start(1) - 8) : found.start(1)]):
+            facts.versions.add(found[1])
+            taken.append(found.span(1))
+    for found in _MODEL.finditer(text):
+        facts.named.setdefault(found[1].casefold(), set()).add(found[2])
+        if is_title:
+            facts.title_named.setdefault(found[1].casefold(), set()).add(found[2])
+        taken.append(found.span())
+    for found in _NAMED.finditer(text):
+        key = found[1][-4:]
+        facts.named.setdefault(key, set()).add(found[2])
+        if is_title:
+            facts.title_named.setdefault(key, set()).add(found[2])
+        taken.append(found.span())
+    for found in _YEAR.finditer(text):
+        facts.years.add(int(found[1]))
+        if is_title:
+            facts.title_years.add(int(found[1]))
+        taken.append(found.span())
+    for found in _DATE.finditer(text):
+        date = (int(found[1] or 0), int(found[2]))
+        if date[0] <= 12 and 1 <= date[1] <= 31:
+            facts.dates.add(date)
+            if is_title:
+                facts.title_dates.add(date)
+            taken.append(found.span())
+    for found in _MONTH.finditer(text):
+        if 1 <= int(found[1]) <= 12:
+            facts.months.add(int(found[1]))
+            if is_title:
+                facts.title_months.add(int(found[1]))
+            taken.append(found.span())
+    for found in _AGE.finditer(text):
+        facts.ages.add(int(found[1]))
+        taken.append(found.span())
+    for found in _WEEKDAY.finditer(text):
+        day = _DAYS[found[1] or found[2] or found[3]]
+        facts.weekdays.append(day)
+        if is_title:
+            facts.title_weekdays.add(day)
+    _numbers(facts, text, taken, is_title)
+    if is_title:
+        if _PRICE_CUT.search(text):
+            object.__setattr__(facts, "is_price_cut", True)
+        if _RUMOUR.search(text):
+            object.__setattr__(facts, "is_rumour", True)
+
+
+def _numbers(facts: Facts, text: str, taken: list[tuple[int, int]], is_title: bool) -> None:
+    for found in _NUMBER.finditer(text):
+        start = found.start(1)
+        if any(first <= start < last for first, last in taken):
+            continue
+        digits = found[1].rstrip(".,")
+        if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits):
+            digits = digits.replace(",", "")
+        digits = digits.replace(",", ".")
+        if digits.count(".") > 1:
+            continue
+        value = float(digits)
+        for scale in found[2] or "":
+            value *= _SCALES[scale]
+        unit = (found[3] or "").casefold().replace("％", "%")
+        around = text[max(0, start - 8) : found.end() + 6]
+        if unit in _PERSONS and _TOLL.search(around):
+            facts.tolls.add(value)
+            continue
+        unit = _MONEY.get(unit, unit)
+        if _MAGNITUDE.search(text[max(0, start - 9) : start]) or (
+            unit == "级" and "震" in text[found.end() :][:4]
+        ):
+            unit = "magnitude"
+        facts.numbers.setdefault(unit, set()).add(value)
+        if is_title:
+            facts.title_numbers.setdefault(unit, set()).add(value)
+            if unit in _MONEY.values():
+                facts.title_money.setdefault(unit, set()).add(value)

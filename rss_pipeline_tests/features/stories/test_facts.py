@@ -1,0 +1,75 @@
+"""Facts that tell two events apart are read as what they are, in the languages of news."""
+
+import pytest
+
+from rss_pipeline.features.stories.article import read
+from rss_pipeline.features.stories.facts import Facts, number
+from rss_pipeline.features.stories.model import Entry
+from rss_pipeline.features.stories.pair import conflicts
+
+
+def facts(title: str, text: str = "", language: str = "en") -> Facts:
+    return read(Entry(id="1", feed="f", title=title, text=text, language=language)).facts
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("4,300", 4300), ("4.300", 4300), ("4.3", 4.3), ("4,3", 4.3), ("1.234.567", 1234567), ("2:1", None)],
+)
+def test_a_number_is_read_in_each_language_s_writing(written: str, value: float | None) -> None:
+    assert number(written) == value
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "language"),
+    [
+        ("Tessel 2.14 is out", "Tessel 2.15 is out", "en"),
+        ("Tessel 3.9 is out", "Tessel 3.10 is out", "en"),
+        ("Flaw CVE-2026-1111 in Gate", "Flaw CVE-2026-1112 in Gate", "en"),
+        ("The new Vela 8 phone", "Rumour: the Vela 9 phone", "en"),
+        ("Trial of Harker, day 3", "Trial of Harker, day 4", "en"),
+        ("Weekly notes #12", "Weekly notes #13", "en"),
+        ("Prices rose in April", "Prices rose in May", "en"),
+        ("Umsatz steigt im ersten Quartal", "Umsatz steigt im zweiten Quartal", "de"),
+        ("Lenoir remporte la 4e étape", "Lenoir remporte la 5e étape", "fr"),
+        ("Lottery results, 30 June", "Lottery results, 2 July", "en"),
+        ("Vela 8 for $799", "Vela 8 for $649", "en"),
+        ("8月居民消费价格上涨", "9月居民消费价格上涨", "zh"),
+        ("青鸟浏览器 12.1 发布", "青鸟浏览器 12.2 发布", "zh"),
+        ("電子工作 第3回 抵抗", "電子工作 第4回 電池", "ja"),
+        ("4월 물가 상승", "5월 물가 상승", "ko"),
+    ],
+)
+def test_a_fact_of_both_titles_that_differs_is_a_conflict(one: str, other: str, language: str) -> None:
+    assert conflicts(facts(one, language=language), facts(other, language=language), 0.5)[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "language"),
+    [
+        ("Ferry sinks, at least 12 dead", "Ferry disaster: 31 dead", "en"),
+        ("Fire near Sorn: 120 hectares burnt", "Fire near Sorn: 450 hectares burnt", "en"),
+        ("Bus stürzt ab: vier Tote", "Bus stürzt ab: sieben Tote", "de"),
+        ("隧道塌方 已致3人遇难", "隧道塌方 已致7人遇难", "zh"),
+        ("He may march on Sunday", "She may go in March", "en"),
+        ("A 90-day stay", "A day in court", "en"),
+        ("Vela 8 for $799", "Vela 8 for £699", "en"),
+    ],
+)
+def test_a_toll_that_rises_and_a_word_with_two_meanings_are_no_conflict(
+    one: str, other: str, language: str
+) -> None:
+    assert conflicts(facts(one, language=language), facts(other, language=language), 0.2)[0] == 0
+
+
+def test_numbers_have_units_and_tolls_are_apart() -> None:
+    found = facts("Storm with 140 km/h", "Gusts of 60 mph, 40,000 homes without power and 12 people hurt.")
+    assert found.numbers["mph"] == {60.0}
+    assert found.tolls == {40_000.0, 12.0}
+
+
+def test_ages_scores_and_roads_are_facts() -> None:
+    found = facts("Man, 34, dies on A38", "Rovers won 2-1. A 29-year-old watched.")
+    assert found.ages == {34, 29}
+    assert found.scores == {(2, 1)}
+    assert found.codes == {"a38"}

@@ -1,0 +1,138 @@
+"""Items of several feeds on one event are one story, and look-alikes are not."""
+
+import random
+
+from rss_pipeline.features.stories.model import Entry, moment
+from rss_pipeline.features.stories.window import CLOSED_AFTER, Window
+from rss_pipeline_tests.features.stories import kit
+
+DAY = 86_400.0
+NOW = 1_788_000_000.0
+
+
+def stories(entries: "list[Entry]") -> dict[str, str]:
+    window = Window()
+    return {entry.id: window.decide(entry).story for entry in entries}
+
+
+def pair(name: str) -> tuple[Entry, Entry]:
+    one, other = (kit.entry(row) for row in kit.ROWS if row["set"] == name)
+    return one, other
+
+
+def changed(entry: Entry, **fields: object) -> Entry:
+    known = {name: getattr(entry, name) for name in Entry.__slots__}
+    return Entry(**{**known, **fields})
+
+
+def test_no_look_alike_is_merged_and_few_that_belong_together_are_apart() -> None:
+    merged, apart = kit.wrong(stories(kit.in_order()))
+    assert merged == []
+    assert len(apart) <= 3, apart
+
+
+def test_in_any_order_no_look_alike_is_merged() -> None:
+    for seed in range(3):
+        entries = kit.in_order()
+        random.Random(seed).shuffle(entries)
+        merged, apart = kit.wrong(stories(entries))
+        assert merged == []
+        assert len(apart) <= 4, apart
+
+
+def test_the_same_order_gives_the_same_stories_scores_and_reasons() -> None:
+    one, other = Window(), Window()
+    assert [one.decide(each) for each in kit.in_order()] == [other.decide(each) for each in kit.in_order()]
+
+
+def test_a_story_says_why() -> None:
+    first, second = pair("t02")
+    window = Window()
+    window.decide(first)
+    decision = window.decide(second)
+    assert decision.story == first.id
+    assert decision.score > 0
+    assert decision.evidence is not None
+    assert decision.evidence.nearest == first.id
+    assert "venu" in decision.evidence.names
+    assert "38 minute" in decision.evidence.numbers
+
+
+def test_items_of_one_feed_join_only_as_copies() -> None:
+    first, second = pair("t02")
+    found = stories([first, changed(second, feed=first.feed), changed(first, id="again")])
+    assert found[second.id] == second.id
+    assert found["again"] == first.id
+
+
+def test_items_of_two_languages_do_not_join() -> None:
+    first, second = pair("t02")
+    assert stories([first, changed(second, language="fr")])[second.id] == second.id
+
+
+def test_a_language_that_is_declared_of_another_script_is_ignored() -> None:
+    first, second = pair("t15")
+    assert stories([first, changed(second, language="en-US")])[second.id] == first.id
+
+
+def test_a_story_closes_after_72_hours_without_news() -> None:
+    first, second = pair("t02")
+    late = changed(second, time=first.time and first.time + CLOSED_AFTER + 1)
+    assert stories([first, late])[late.id] == late.id
+    between = changed(
+        second, id="between", title=f"{second.title} at last", time=first.time and first.time + 2 * DAY
+    )
+    late = changed(second, feed="third", time=first.time and first.time + 4 * DAY)
+    assert stories([first, between, late])[late.id] == first.id
+
+
+def test_empty_texts_and_titles_of_one_word_join_nothing() -> None:
+    entries = [
+        Entry(id=f"{number}", feed=f"{number}", title=title, text=text)
+        for number, (title, text) in enumerate(
+            [("", ""), ("", ""), ("News", ""), ("News", ""), ("News", "Photo.")]
+        )
+    ]
+    assert len(set(stories(entries).values())) == len(entries)
+
+
+def test_a_sentence_that_a_feed_repeats_joins_nothing() -> None:
+    below = " Subscribe to the Penholm Courier for stories from Penholm, Dunlow and the whole of Carrowshire."
+    texts = (
+        "A cat was found.",
+        "The library opens.",
+        "Roses won a prize.",
+        "The choir sings.",
+        "A bench was painted.",
+    )
+    entries = [
+        Entry(id=f"{number}", feed=f"{number % 2}", title=text.rstrip("."), text=text + below)
+        for number, text in enumerate(texts * 2)
+    ]
+    found = stories(
+        [changed(each, id=f"{at}", title=f"{each.title} {at}") for at, each in enumerate(entries[:5])]
+    )
+    assert len(set(found.values())) == 5
+
+
+def test_ten_thousand_items_of_one_template_cost_no_more_each() -> None:
+    """A tenth of a tenth here: what is compared is bounded."""
+    window = Window()
+    for number in range(100):
+        town = f"Ab{chr(97 + number % 26)}{chr(97 + number // 26)}on"
+        window.decide(
+            Entry(
+                id=f"{number}",
+                feed=f"{number}",
+                title=f"Council of {town} approves budget",
+                text=f"The council of {town} has approved its budget on Tuesday with {number + 10} votes.",
+            )
+        )
+    assert len(window) == 100
+
+
+def test_dates_that_cannot_be_are_those_of_arrival() -> None:
+    assert moment(0.0, NOW) == NOW
+    assert moment(None, NOW) == NOW
+    assert moment(NOW + 365 * DAY, NOW) == NOW
+    assert moment(NOW - DAY, NOW) == NOW - DAY
