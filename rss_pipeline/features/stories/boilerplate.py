@@ -1,7 +1,7 @@
 """Sentences that a feed repeats below its items, learned as they come: they say nothing of an event."""
 
 import re
-from array import array
+from zlib import compress, decompress
 
 from rss_pipeline.features.stories.words import hashed
 
@@ -9,30 +9,49 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]*")
 _REPEATED = 3
 """So many earlier items with a sentence make it boilerplate."""
 _LEAST = 12
-_READ = 1_600
 _BUCKETS = 1 << 20
+_MOST_SENTENCES = 200_000
+"""Sentences after which all counts are halved, so that the table never fills with those of other texts."""
+_HALF = bytes(count >> 1 for count in range(256))
 
 
 class Boilerplate:
     """The number of a feed's items with each sentence."""
 
     def __init__(self) -> None:
-        self._seen = array("B", bytes(_BUCKETS))
+        self._seen = bytearray(_BUCKETS)
+        self.added = 0
 
-    def add(self, feed: str, text: str) -> None:
-        for key in {self._key(feed, sentence) for sentence in _sentences(text)}:
-            if self._seen[key] < 255:
-                self._seen[key] += 1
+    def repeated(self, feed: str, text: str) -> tuple[int, ...]:
+        """Return the places, among the sentences of the text, of those that the feed repeats; learn them."""
+        found = []
+        keys = set()
+        seen = self._seen
+        for at, sentence in enumerate(_SENTENCE.findall(text)):
+            if len(sentence) < _LEAST:
+                continue
+            key = hashed(f"{feed}\0{sentence.strip()}") % _BUCKETS
+            keys.add(key)
+            if seen[key] >= _REPEATED:
+                found.append(at)
+        for key in keys:
+            if seen[key] < 255:
+                seen[key] += 1
+        self.added += len(keys)
+        if self.added >= _MOST_SENTENCES:
+            self._seen = seen.translate(_HALF)
+            self.added //= 2
+        return tuple(found)
 
-    def without(self, feed: str, text: str) -> str:
-        """Return the text without sentences that the feed repeats."""
-        sentences = _sentences(text)
-        kept = [each for each in sentences if self._seen[self._key(feed, each)] < _REPEATED]
-        return text if len(kept) == len(sentences) else "".join(kept)
+    def dumped(self) -> bytes:
+        return compress(self._seen, 1)
 
-    def _key(self, feed: str, sentence: str) -> int:
-        return hashed(f"{feed}\0{sentence.strip()}") % _BUCKETS
+    def load(self, seen: bytes, added: int) -> None:
+        self._seen, self.added = bytearray(decompress(seen)), added
 
 
-def _sentences(text: str) -> list[str]:
-    return [each for each in _SENTENCE.findall(text[:_READ]) if len(each) >= _LEAST]
+def without(text: str, places: tuple[int, ...]) -> str:
+    """Return the text without the sentences at these places."""
+    if not places:
+        return text
+    return "".join(each for at, each in enumerate(_SENTENCE.findall(text)) if at not in places)

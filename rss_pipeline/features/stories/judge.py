@@ -1,8 +1,8 @@
 """The decision whether an item joins a story, from its likeness with the nearest members.
 
 Two lines are drawn. Texts that share a template, and short ones, are told apart by what differs in them; long
-texts without one, by how much they have in common. The weights are logistic regressions on pairs of labelled
-news, rounded; a wrong merge costs a reader more than a missed one.
+texts without one, by how much they have in common. The weights come from logistic regressions on pairs of
+labelled news; some were then set by hand, where a wrong merge costs a reader more than a missed one.
 """
 
 from collections.abc import Sequence

@@ -19,6 +19,10 @@ class Entry:
     """The publisher's own date, if there is one: copies of an article have it in common."""
     language: str | None = None
     """As the feed declares it."""
+    arrived: int = 0
+    """The arrival number."""
+    seen: float = 0.0
+    """The arrival, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,8 @@ class Evidence:
     """Names of both texts."""
     numbers: tuple[str, ...] = ()
     """Numbers of both texts."""
+    terms: tuple[str, ...] = ()
+    """Rare words of both texts, rarest first."""
     cosine: float = 0.0
 
 
@@ -49,6 +55,13 @@ class Decision:
     @property
     def joins(self) -> bool:
         return self.evidence is not None
+
+    @property
+    def kind(self) -> str | None:
+        """`copy` or `event`; None for an item that begins a story."""
+        if self.evidence is None:
+            return None
+        return "event" if self.evidence.kind == "event" else "copy"
 
 
 OLDEST_DATE = 631_152_000.0

@@ -6,7 +6,7 @@ judge.py makes a decision of it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from math import log, sqrt
+from math import sqrt
 
 from rss_pipeline.features.stories.article import Article
 from rss_pipeline.features.stories.facts import Facts
@@ -89,6 +89,29 @@ def compare(one: Article, other: Article, cosine: float, weight: Weight) -> Like
         soft=soft,
         characters=other.characters,
     )
+
+
+_MOST_SHOWN = 6
+_LEAST_SHOWN = 4
+
+
+def common_words(one: Article, other: Article, weight: Weight) -> tuple[str, ...]:
+    """The rarest words of both that are no names; of scripts without spaces, the longest runs."""
+    if one.is_paired:
+        runs = SequenceMatcher(None, one.words, other.words, autojunk=False).get_matching_blocks()
+        joint = " " if one.language == "ko" else ""
+        found = {joint.join(one.words[run.a : run.a + run.size]) for run in runs if run.size > 1}
+        return tuple(sorted(found, key=lambda each: (-len(each), each))[:_MOST_SHOWN])
+    words: dict[str, str] = {}
+    names = one.names | other.names
+    for word in one.words:
+        key = stem(word)
+        if len(word) < _LEAST_SHOWN or word[0].isdigit() or word in FUNCTION_WORDS or key in names:
+            continue
+        if key in other.known:
+            words.setdefault(key, word)
+    rarest = sorted(words, key=lambda key: -weight(key, one))
+    return tuple(words[key] for key in rarest[:_MOST_SHOWN])
 
 
 def _title_names(one: Article, other: Article, weight: Weight) -> float:
@@ -324,8 +347,3 @@ def _disjoint(
 
 def _any_near(some: set[float], others: set[float]) -> bool:
     return any(abs(one - other) <= _NEAR * max(one, other) for one in some for other in others)
-
-
-def rarity(total: int, seen: int) -> float:
-    """The weight of a term that so many of all texts have."""
-    return log((total + 101) / (seen + 0.5))

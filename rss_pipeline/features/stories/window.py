@@ -1,183 +1,322 @@
-"""The stories of the last days, in memory: candidates from an inverted index, and the decision."""
+"""The stories of the last days, in memory: candidates from an inverted index, and the decision.
+
+    window = load(path, database=identity) or Window()      # window_file.py
+    window.restore(entry, story)                            # an item that was decided before
+    decision = window.decide(entry)                         # the next one, by its arrival number
+    window.forget(before)                                   # what came before that moment
+    save(window, path, database=identity)
+
+The same items in the same order give the same decisions, whether the window was saved and loaded between
+them or not. It does no I/O but to read items from the file it was loaded from.
+"""
 
 from array import array
+from bisect import insort
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
-from math import log, sqrt
+from itertools import islice
+from math import sqrt
 from operator import itemgetter
-from zlib import compress, decompress
 
-from rss_pipeline.features.stories import copies
+from rss_pipeline.features.stories import copies, kept
 from rss_pipeline.features.stories.article import Article, read
-from rss_pipeline.features.stories.boilerplate import Boilerplate
-from rss_pipeline.features.stories.judge import margin
+from rss_pipeline.features.stories.boilerplate import Boilerplate, without
+from rss_pipeline.features.stories.frequencies import Frequencies, Vector
+from rss_pipeline.features.stories.judge import VERSION, margin
 from rss_pipeline.features.stories.model import WINDOW, Decision, Entry, Evidence
-from rss_pipeline.features.stories.pair import Likeness, compare, rarity
+from rss_pipeline.features.stories.pair import Likeness, common_words, compare
+from rss_pipeline.features.stories.postings import Postings
 from rss_pipeline.features.stories.words import hashed, may_be_one_language
+
+__all__ = ["CLOSED_AFTER", "VERSION", "Window", "why"]
 
 CLOSED_AFTER = 72 * 3600.0
 """Seconds without news after which nothing joins a story."""
-MOST_TERMS = 200
+MOST_ITEMS = 100_000
+"""Items of a window; with more, the oldest leave it."""
 KEPT_TERMS = 100
 HEAVY_TERMS = 50
 MOST_STORIES = 3
 MOST_MEMBERS = 3
 MOST_IN_MEAN = 30
 MOST_WALKED = 400
-"""Items of a term, the latest first, that are looked at: so 10,000 of one template cost no more."""
+"""Items of a term, the latest, that are looked at: so 10,000 of one template cost no more."""
 LOOKED_AT = 12
 LEAST_COSINE = 0.10
-_BUCKETS = 1 << 20
-_MASK = _BUCKETS - 1
-_KEPT_ARTICLES = 2_000
-Vector = dict[int, float]
+READ_CHARACTERS = 1_000
+_SPARE_ITEMS = 2_000
+_KEPT_ARTICLES = 1_000
+_KEPT_MEANS = 1_000
 
 
-class Frequencies:
-    """The number of texts of a language with each term: learned as items come."""
+@dataclass(slots=True)
+class Story:
+    """A story of two and more."""
 
-    def __init__(self) -> None:
-        self._seen = array("I", bytes(4 * _BUCKETS))
-        self._totals: dict[str, int] = {}
-
-    def add(self, language: str, terms: Iterable[int]) -> None:
-        self._totals[language] = self._totals.get(language, 0) + 1
-        salt, seen = hashed(language), self._seen
-        for term in terms:
-            seen[(term ^ salt) & _MASK] += 1
-
-    def rarity(self, language: str, term: int) -> float:
-        return rarity(self._totals.get(language, 0), self._seen[(term ^ hashed(language)) & _MASK])
-
-    def vector(self, language: str, terms: dict[int, int]) -> Vector:
-        """The heaviest terms with their weights, heaviest first; of length 1."""
-        salt, seen, total = hashed(language), self._seen, self._totals.get(language, 0) + 101
-        weighed = [
-            ((1.0 + log(times)) * log(total / (seen[(term ^ salt) & _MASK] + 0.5)), term)
-            for term, times in terms.items()
-        ]
-        weighed.sort(reverse=True)
-        del weighed[MOST_TERMS:]
-        length = sqrt(sum(weight * weight for weight, _ in weighed)) or 1.0
-        return {term: weight / length for weight, term in weighed}
-
-
-class Postings:
-    """Numbers of items by hash, the latest first."""
-
-    def __init__(self) -> None:
-        self._heads = array("i", (-1,)) * _BUCKETS
-        self._next = array("i")
-        self._hash = array("I")
-        self._item = array("I")
-
-    def add(self, item: int, hashes: Iterable[int]) -> None:
-        heads = self._heads
-        for each in hashes:
-            bucket = each & _MASK
-            self._next.append(heads[bucket])
-            heads[bucket] = len(self._hash)
-            self._hash.append(each)
-            self._item.append(item)
-
-    def latest(self, term: int, most: int) -> list[int]:
-        found: list[int] = []
-        at = self._heads[term & _MASK]
-        while at >= 0 and len(found) < most:
-            if self._hash[at] == term:
-                found.append(self._item[at])
-            at = self._next[at]
-        return found
+    id: str
+    began: float
+    latest: float
+    """Times of its first item and of its latest one; -1 for unknown ones."""
+    members: "array[int]" = field(default_factory=lambda: array("Q"))
+    feeds: set[int] = field(default_factory=set)
 
 
 class Window:
     """Items of a week, each with its story. `decide` takes them in their order of arrival."""
 
     def __init__(self) -> None:
+        self.arrived = 0
+        """The highest arrival number of an item that was taken in."""
         self.frequencies = Frequencies()
+        self.boilerplate = Boilerplate()
+        self.first = 0
+        """The number of the first item that is kept; those of the others follow."""
+        self.kept = kept.Kept()
+        self.feeds = array("I")
+        self.times = array("d")
+        self.seen = array("d")
+        self.story_of = array("Q")
+        """The number of the story, which is that of an item."""
+        self.vector_ends = array("Q", (0,))
+        self.vector_terms = array("I")
+        self.vector_weights = array("H")
+        """The heaviest terms of each item, heaviest first; then its keys of copies, with the weight 0."""
+        self.stories: dict[int, Story] = {}
+        self._numbers: dict[str, int] = {}
+        """Stories by the id of their first item."""
         self._postings = Postings()
-        self._ids: list[str] = []
-        self._packed: list[bytes] = []
-        self._feeds = array("I")
-        self._times = array("d")
-        self._stories = array("I")
-        self._vector_ends = array("Q", (0,))
-        self._vector_terms = array("I")
-        self._vector_weights = array("H")
-        self._members: dict[int, array[int]] = {}
-        """Stories of two and more, by their first item."""
-        self._latest: dict[int, float] = {}
         self._articles: OrderedDict[int, Article] = OrderedDict()
         self._means: OrderedDict[int, Vector] = OrderedDict()
-        self._boilerplate = Boilerplate()
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self.feeds)
 
     def learn(self, entries: Iterable[Entry]) -> None:
         """Take in document frequencies alone."""
         for entry in entries:
-            article = read(entry)
+            article = read(_cut(entry))
             self.frequencies.add(article.language, article.terms)
 
     def decide(self, entry: Entry) -> Decision:
-        """Return the story of the item, and keep the item."""
-        article = self._read(entry)
-        keys = copies.keys(entry)
+        """Return the story of the item, and keep the item; where it is, if it is known already."""
+        entry = _cut(entry)
+        known = self._number(entry.id)
+        if known is not None:
+            self.arrived = max(self.arrived, entry.arrived)
+            return Decision(item=entry.id, story=self._id_of(self._story(known)))
+        repeated = self.boilerplate.repeated(entry.feed, entry.text)
+        article = _read(entry, repeated)
         vector = self.frequencies.vector(article.language, article.terms)
-        number = len(self._ids)
-        decision, story = self._copy(entry, keys), -1
-        if decision is None:
-            decision = self._event(entry, article, vector)
-        if decision is None:
-            story, made = number, Decision(item=entry.id, story=entry.id)
+        keys = copies.keys(entry)
+        joined = self._copy(entry, keys) or self._event(entry, article, vector)
+        number, decision = joined or (None, Decision(item=entry.id, story=entry.id))
+        self._keep(entry, repeated, article, vector, keys, number)
+        return decision
+
+    def restore(self, entry: Entry, story: str | None) -> None:
+        """Take in an item as it was decided before: a member of the story of that id, or alone."""
+        entry = _cut(entry)
+        if self._number(entry.id) is not None:
+            self.arrived = max(self.arrived, entry.arrived)
+            return
+        repeated = self.boilerplate.repeated(entry.feed, entry.text)
+        article = _read(entry, repeated)
+        vector = self.frequencies.vector(article.language, article.terms)
+        self._keep(entry, repeated, article, vector, copies.keys(entry), None)
+        if story is not None:
+            self.move(entry.id, story)
+
+    def move(self, id: str, story: str | None) -> None:
+        """Put an item into a story, or out of all; for those that come later. Nothing, if it is not kept."""
+        number = self._number(id)
+        if number is None:
+            return
+        before = self._story(number)
+        if story is not None and self._id_of(before) == story:
+            return
+        self._leave(number, before)
+        if story is None or (story == id and story not in self._numbers):
+            return
+        into = self._numbers.get(story)
+        if into is None:
+            into = self._number(story)
+            if into is not None:
+                into = self._story(into)
+        if into is None:
+            # Its first item left the window, or the database.
+            into = number
+            self._found(into, story)
         else:
-            story, made = decision
-        self._keep(entry, article, vector, keys, number, story)
-        return made
+            self._join(number, into)
+
+    def forget(self, before: float) -> None:
+        """Drop the items that came before that moment, in seconds since 1970."""
+        count = 0
+        for seen in self.seen:
+            if seen >= before:
+                break
+            count += 1
+        self._drop(count)
+
+    def index(self, stories: dict[int, Story]) -> None:
+        """Make what follows from the columns, which were set."""
+        self.stories = stories
+        self._numbers = {each.id: number for number, each in stories.items()}
+        for at, story in enumerate(self.story_of):
+            known = stories.get(story)
+            if known is not None:
+                known.members.append(self.first + at)
+                known.feeds.add(self.feeds[at])
+            start, end = self.vector_ends[at], self.vector_ends[at + 1]
+            keys = end
+            while keys > start and not self.vector_weights[keys - 1]:
+                keys -= 1
+            heaviest = self.vector_terms[start : min(keys, start + HEAVY_TERMS)]
+            self._postings.add(self.first + at, {*heaviest, *self.vector_terms[keys:end]})
+
+    def entry(self, number: int) -> Entry:
+        """The item of a number."""
+        return kept.readable(self.kept[number - self.first])[0]
+
+    # Items that are kept
 
     def _keep(
-        self, entry: Entry, article: Article, vector: Vector, keys: list[int], number: int, story: int
+        self,
+        entry: Entry,
+        repeated: tuple[int, ...],
+        article: Article,
+        vector: Vector,
+        keys: list[int],
+        story: int | None,
     ) -> None:
-        self._ids.append(entry.id)
-        self._packed.append(_pack(entry))
-        self._feeds.append(hashed(entry.feed))
-        self._times.append(entry.time if entry.time is not None else -1.0)
-        self._stories.append(story)
-        kept = list(vector.items())[:KEPT_TERMS]
-        self._vector_terms.extend(term for term, _ in kept)
-        self._vector_weights.extend(int(weight * 65_535) for _, weight in kept)
-        self._vector_ends.append(len(self._vector_terms))
-        self._postings.add(number, [*list(vector)[:HEAVY_TERMS], *keys])
+        number = self.first + len(self.feeds)
+        self.kept.append(kept.packed(entry, repeated))
+        self.feeds.append(hashed(entry.feed))
+        self.times.append(-1.0 if entry.time is None else entry.time)
+        self.seen.append(entry.seen)
+        self.story_of.append(number)
+        heaviest = list(islice(vector.items(), KEPT_TERMS))
+        terms = [term for term, _ in heaviest]
+        keys = [*keys, hashed(f"id {entry.id}")]
+        self.vector_terms.extend([*terms, *keys])
+        self.vector_weights.extend([int(weight * 65_535) for _, weight in heaviest])
+        self.vector_weights.extend([0] * len(keys))
+        self.vector_ends.append(len(self.vector_terms))
+        self._postings.add(number, {*terms[:HEAVY_TERMS], *keys})
+        self.arrived = max(self.arrived, entry.arrived)
         self.frequencies.add(article.language, article.terms)
-        self._boilerplate.add(entry.feed, entry.text)
         self._remember(number, article)
-        if story != number:
-            members = self._members.setdefault(story, array("I", (story,)))
-            members.append(number)
-            self._means.pop(story, None)
-            if entry.time is not None:
-                self._latest[story] = max(entry.time, self._latest.get(story, self._times[story]))
+        if story is not None:
+            self._join(number, story)
+        if len(self.feeds) >= MOST_ITEMS + _SPARE_ITEMS:
+            self._drop(_SPARE_ITEMS)
+
+    def _drop(self, count: int) -> None:
+        if not count:
+            return
+        self.first += count
+        self.kept.forget(count)
+        start = self.vector_ends[count]
+        for column in (self.feeds, self.times, self.seen, self.story_of):
+            del column[:count]
+        del self.vector_terms[:start], self.vector_weights[:start]
+        self.vector_ends = array("Q", (end - start for end in self.vector_ends[count:]))
+        self._postings.forget(self.first)
+        for number, story in list(self.stories.items()):
+            if story.members[0] >= self.first:
+                continue
+            story.members = array("Q", (each for each in story.members if each >= self.first))
+            story.feeds = {self.feeds[each - self.first] for each in story.members}
+            self._means.pop(number, None)
+            if not story.members:
+                del self.stories[number]
+                del self._numbers[story.id]
+
+    def _number(self, id: str) -> int | None:
+        for number in self._postings.latest(hashed(f"id {id}"), 20, self.first):
+            if self.entry(number).id == id:
+                return number
+        return None
+
+    def _story(self, number: int) -> int:
+        return self.story_of[number - self.first]
+
+    def _id_of(self, story: int) -> str:
+        known = self.stories.get(story)
+        if known is not None:
+            return known.id
+        id = self.entry(story).id
+        while id in self._numbers:
+            # Its story goes on without it.
+            id += "'"
+        return id
+
+    def _join(self, number: int, story: int) -> None:
+        if story not in self.stories:
+            self._found(story, self._id_of(story))
+        joined, time = self.stories[story], self.times[number - self.first]
+        insort(joined.members, number)
+        joined.feeds.add(self.feeds[number - self.first])
+        joined.latest = max(joined.latest, time)
+        self.story_of[number - self.first] = story
+        self._means.pop(story, None)
+
+    def _found(self, number: int, id: str) -> None:
+        time = self.times[number - self.first]
+        self.stories[number] = Story(id, time, time, array("Q", (number,)), {self.feeds[number - self.first]})
+        self._numbers[id] = number
+
+    def _leave(self, number: int, story: int) -> None:
+        left = self.stories.pop(story, None)
+        if left is None:
+            return
+        self._means.pop(story, None)
+        self.story_of[number - self.first] = number
+        left.members.remove(number)
+        left.feeds = {self.feeds[each - self.first] for each in left.members}
+        if not left.members:
+            del self._numbers[left.id]
+            return
+        if story == number:
+            # It keeps its id without its first item, but not that one's number.
+            story = left.members[0]
+            for each in left.members:
+                self.story_of[each - self.first] = story
+        self.stories[story] = left
+        self._numbers[left.id] = story
+
+    def _article(self, number: int) -> Article:
+        found = self._articles.get(number)
+        if found is None:
+            found = _read(*kept.readable(self.kept[number - self.first]))
+            self._remember(number, found)
+        return found
+
+    def _remember(self, number: int, article: Article) -> None:
+        self._articles[number] = replace(article, terms={})
+        if len(self._articles) > _KEPT_ARTICLES:
+            self._articles.popitem(last=False)
 
     # Copies
 
     def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision] | None:
         tried: set[int] = set()
         for key in keys:
-            for number in self._postings.latest(key, 20):
+            for number in self._postings.latest(key, 20, self.first):
                 if number in tried:
                     continue
                 tried.add(number)
-                if entry.time is not None and abs(entry.time - self._times[number]) > WINDOW:
+                if entry.time is not None and abs(entry.time - self.times[number - self.first]) > WINDOW:
                     continue
-                kind = copies.kind_of_copy(entry, self._entry(number))
+                other = self.entry(number)
+                kind = copies.kind_of_copy(entry, other)
                 if kind is not None:
-                    story = self._stories[number]
-                    evidence = Evidence(kind=kind, nearest=self._ids[number], cosine=1.0)
+                    story = self._story(number)
+                    evidence = Evidence(kind=kind, nearest=other.id, cosine=1.0)
                     return story, Decision(
-                        item=entry.id, story=self._ids[story], score=1.0, evidence=evidence
+                        item=entry.id, story=self._id_of(story), score=1.0, evidence=evidence
                     )
         return None
 
@@ -186,10 +325,9 @@ class Window:
     def _event(self, entry: Entry, article: Article, vector: Vector) -> tuple[int, Decision] | None:
         if len(article.known) < 3:
             return None
-        near = self._near(entry, vector)
         best: tuple[float, int, int, Likeness] | None = None
-        for cosine, story, numbers in near:
-            judged = self._judge(entry, article, vector, cosine, story, numbers)
+        for cosine, story, numbers in self._near(entry, vector):
+            judged = self._judge(article, vector, cosine, numbers)
             if judged is not None and (best is None or judged[0] > best[0]):
                 best = (judged[0], story, judged[1], judged[2])
         if best is None:
@@ -197,27 +335,29 @@ class Window:
         over, story, number, likeness = best
         evidence = Evidence(
             kind="event",
-            nearest=self._ids[number],
+            nearest=self.entry(number).id,
             names=likeness.names,
             numbers=likeness.shown_numbers,
+            terms=common_words(article, self._article(number), self._weight),
             cosine=likeness.cosine,
         )
-        return story, Decision(item=entry.id, story=self._ids[story], score=over, evidence=evidence)
+        return story, Decision(item=entry.id, story=self._id_of(story), score=over, evidence=evidence)
 
     def _near(self, entry: Entry, vector: Vector) -> list[tuple[float, int, list[int]]]:
         """The stories most like the item: the cosine with their mean, their number, their members found."""
         found: dict[int, float] = {}
-        for term in list(vector)[:HEAVY_TERMS]:
-            weight = vector[term] ** 2
-            for number in self._postings.latest(term, MOST_WALKED):
+        for term, each in islice(vector.items(), HEAVY_TERMS):
+            weight = each * each
+            for number in self._postings.latest(term, MOST_WALKED, self.first):
                 found[number] = found.get(number, 0.0) + weight
-        looked = nlargest(LOOKED_AT * 2, found.items(), key=itemgetter(1))
+        looked = nlargest(LOOKED_AT * 2, found.items(), key=itemgetter(1, 0))
+        feed = hashed(entry.feed)
         stories: dict[int, list[int]] = {}
         for number, _ in looked:
-            story = self._stories[number]
+            story = self._story(number)
             if story in stories:
                 stories[story].append(number)
-            elif len(stories) < LOOKED_AT and self._is_open(entry, story):
+            elif len(stories) < LOOKED_AT and self._may_join(entry, feed, story):
                 stories[story] = [number]
         near = []
         for story, numbers in stories.items():
@@ -227,65 +367,69 @@ class Window:
         near.sort(key=lambda each: (-each[0], each[1]))
         return near[:MOST_STORIES]
 
-    def _is_open(self, entry: Entry, story: int) -> bool:
-        if entry.time is None or self._times[story] < 0:
+    def _may_join(self, entry: Entry, feed: int, story: int) -> bool:
+        """False for a closed story, and for one with an item of the same feed: its items are a series, a
+        column or a live page, and join as copies only."""
+        known = self.stories.get(story)
+        if known is None:
+            at = story - self.first
+            if self.feeds[at] == feed:
+                return False
+            began = latest = self.times[at]
+        else:
+            if feed in known.feeds:
+                return False
+            began, latest = known.began, known.latest
+        if entry.time is None or began < 0:
             return True
-        latest = self._latest.get(story, self._times[story])
-        return abs(entry.time - latest) <= CLOSED_AFTER or (self._times[story] <= entry.time <= latest)
+        return abs(entry.time - latest) <= CLOSED_AFTER or began <= entry.time <= latest
 
     def _cosine(self, vector: Vector, story: int) -> float:
-        if story not in self._members:
+        if story not in self.stories:
             return self._cosine_with(vector, story)
         mean = self._means.get(story)
         if mean is None:
-            mean = self._mean(self._members[story][-MOST_IN_MEAN:])
+            mean = self._mean(self.stories[story].members[-MOST_IN_MEAN:])
             self._means[story] = mean
-            if len(self._means) > _KEPT_ARTICLES:
+            if len(self._means) > _KEPT_MEANS:
                 self._means.popitem(last=False)
         return sum(weight * mean.get(term, 0.0) for term, weight in vector.items())
 
     def _mean(self, numbers: "array[int]") -> Vector:
         total: Vector = {}
         for number in numbers:
-            for at in range(self._vector_ends[number], self._vector_ends[number + 1]):
-                term = self._vector_terms[at]
-                total[term] = total.get(term, 0.0) + self._vector_weights[at]
+            at = number - self.first
+            for place in range(self.vector_ends[at], self.vector_ends[at + 1]):
+                term = self.vector_terms[place]
+                total[term] = total.get(term, 0.0) + self.vector_weights[place]
         length = sqrt(sum(weight * weight for weight in total.values())) or 1.0
         return {term: weight / length for term, weight in total.items()}
 
     def _cosine_with(self, vector: Vector, number: int) -> float:
-        start, end = self._vector_ends[number], self._vector_ends[number + 1]
+        at = number - self.first
+        start, end = self.vector_ends[at], self.vector_ends[at + 1]
         get = vector.get
-        return (
-            sum(
-                get(term, 0.0) * weight
-                for term, weight in zip(
-                    self._vector_terms[start:end], self._vector_weights[start:end], strict=True
-                )
-            )
-            / 65_535
-        )
+        terms, weights = self.vector_terms[start:end], self.vector_weights[start:end]
+        return sum([get(term, 0.0) * weight for term, weight in zip(terms, weights, strict=True)]) / 65_535
 
     def _judge(
-        self, entry: Entry, article: Article, vector: Vector, cosine: float, story: int, numbers: list[int]
+        self, article: Article, vector: Vector, cosine: float, numbers: list[int]
     ) -> tuple[float, int, Likeness] | None:
         """The distance above the line, with the nearest member; None for a story that is not joined."""
-        feed = hashed(entry.feed)
-        if any(self._feeds[number] == feed for number in self._members.get(story, (story,))):
-            # Items of one feed are a series, a column or a live page: they join as copies only.
-            return None
         nearest = nlargest(LOOKED_AT, ((self._cosine_with(vector, number), -number) for number in numbers))
         likenesses: list[Likeness] = []
         voices: set[int] = set()
         best = -1
         for near, negative in nearest:
-            other = self._article(-negative)
-            if self._feeds[-negative] in voices or not may_be_one_language(other.language, article.language):
+            number = -negative
+            feed = self.feeds[number - self.first]
+            other = self._article(number)
+            if feed in voices or not may_be_one_language(other.language, article.language):
                 continue
             # A feed has one voice: it cannot join by itself what others keep apart.
-            voices.add(self._feeds[-negative])
+            voices.add(feed)
             likenesses.append(compare(article, other, near, self._weight))
-            best = -negative if best < 0 else best
+            best = number if best < 0 else best
             if len(likenesses) == MOST_MEMBERS:
                 break
         if not likenesses:
@@ -296,49 +440,33 @@ class Window:
     def _weight(self, name: str, article: Article) -> float:
         return self.frequencies.rarity(article.language, hashed(name))
 
-    # Items that are kept
 
-    def _read(self, entry: Entry) -> Article:
-        return read(replace(entry, text=self._boilerplate.without(entry.feed, entry.text)))
-
-    def _entry(self, number: int) -> Entry:
-        return _unpack(self._packed[number], self._ids[number])
-
-    def _article(self, number: int) -> Article:
-        found = self._articles.get(number)
-        if found is None:
-            found = self._read(self._entry(number))
-            self._remember(number, found)
-        return found
-
-    def _remember(self, number: int, article: Article) -> None:
-        self._articles[number] = replace(article, terms={})
-        if len(self._articles) > _KEPT_ARTICLES:
-            self._articles.popitem(last=False)
-
-
-def _pack(entry: Entry) -> bytes:
-    fields = (
-        entry.feed,
-        entry.title[:300],
-        entry.link or "",
-        str(entry.published or ""),
-        entry.language or "",
-        entry.text[:1_000],
+def why(one: Entry, other: Entry) -> Evidence:
+    """The names, numbers and words that two items have in common: nothing of a third one."""
+    one, other = _cut(one), _cut(other)
+    mine, theirs = read(one), read(other)
+    likeness = compare(mine, theirs, 0.0, _equal_weight)
+    return Evidence(
+        kind=copies.kind_of_copy(one, other) or "event",
+        nearest=other.id,
+        names=likeness.names,
+        numbers=likeness.shown_numbers,
+        terms=common_words(mine, theirs, _equal_weight),
     )
-    return compress("\0".join(each.replace("\0", " ") for each in fields).encode("utf-8", "surrogatepass"), 1)
 
 
-def _unpack(packed: bytes, id: str) -> Entry:
-    feed, title, link, published, language, text = (
-        decompress(packed).decode("utf-8", "surrogatepass").split("\0")
+def _equal_weight(_name: str, _article: Article) -> float:
+    return 1.0
+
+
+def _cut(entry: Entry) -> Entry:
+    """The part of an item that is read, and kept."""
+    return replace(
+        entry,
+        title=entry.title[: kept.TITLE_CHARACTERS],
+        text=entry.text[:READ_CHARACTERS].replace("\0", " "),
     )
-    return Entry(
-        id=id,
-        feed=feed,
-        title=title,
-        text=text,
-        link=link or None,
-        published=float(published) if published else None,
-        language=language or None,
-    )
+
+
+def _read(entry: Entry, repeated: tuple[int, ...]) -> Article:
+    return read(replace(entry, text=without(entry.text, repeated)) if repeated else entry)

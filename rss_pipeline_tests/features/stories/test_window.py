@@ -3,7 +3,7 @@
 import random
 
 from rss_pipeline.features.stories.model import Entry, moment
-from rss_pipeline.features.stories.window import CLOSED_AFTER, Window
+from rss_pipeline.features.stories.window import CLOSED_AFTER, Window, why
 from rss_pipeline_tests.features.stories import kit
 
 DAY = 86_400.0
@@ -56,6 +56,8 @@ def test_a_story_says_why() -> None:
     assert decision.evidence.nearest == first.id
     assert "venu" in decision.evidence.names
     assert "38 minute" in decision.evidence.numbers
+    assert decision.evidence.terms
+    assert why(second, first).names == decision.evidence.names
 
 
 def test_items_of_one_feed_join_only_as_copies() -> None:
