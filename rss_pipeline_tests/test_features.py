@@ -38,11 +38,14 @@ INSERT INTO topics (id, definition, stale_at, published_at) VALUES
     || '"link":null,"hub":[],"public":false}}', '{AT}', '{AT}');
 INSERT INTO topic_members (topic_id, feed_id) VALUES ('t', 'old');
 INSERT INTO published_files (key, hash, bytes, published_at) VALUES ('topics/t.json', 'h', 1, '{AT}');
+INSERT INTO story_members (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
+  VALUES ('i', 'i', 'old', 1, 'i', 1, '{AT}', 1);
 INSERT INTO expired_items (feed_id, guid, expired_at) VALUES ('old', 'gone', '{AT}')
 """
 TABLES = {
     "replay": ("item_versions",),
     "retention": ("expired_items",),
+    "stories": ("story_members",),
     "streams": ("streams", "item_streams"),
     "topics": ("topics", "topic_members", "published_files"),
 }

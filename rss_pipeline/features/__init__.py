@@ -13,6 +13,7 @@ from rss_pipeline.features import (
     retention,
     search,
     statistics,
+    stories,
     streams,
     topics,
 )
@@ -28,6 +29,7 @@ FEATURES: tuple[Feature, ...] = (
     retention.FEATURE,
     search.FEATURE,
     statistics.FEATURE,
+    stories.FEATURE,
     streams.FEATURE,
     topics.FEATURE,
 )
