@@ -26,6 +26,8 @@ from rss_pipeline.storage.sql import compact, new_token
 LEASE = timedelta(seconds=180)
 MOST_MEMBERS = 200
 """Members of a story: it is closed then, and what still comes begins another one."""
+LEAST_CHARACTERS = 50
+"""Characters of a title and a text with which an item may be on an event: copies have any."""
 FULL_TEXT = 500
 """Characters of a text with which an item may lead a story."""
 _NAMES = 12
@@ -122,8 +124,9 @@ def _members(
         evidence = decision.evidence
         assert evidence is not None
         place = known.get(evidence.nearest)
-        if place is None or place.members >= MOST_MEMBERS:
-            # The other item went meanwhile, or the story never ends.
+        is_bare = len(item.entry.title) + len(item.entry.text) < LEAST_CHARACTERS
+        if place is None or place.members >= MOST_MEMBERS or (is_bare and decision.kind == "event"):
+            # The other item went meanwhile, the story never ends, or so few words could be of anything.
             window.move(item.entry.id, None)
             continue
         if place.members == 0:
