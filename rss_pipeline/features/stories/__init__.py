@@ -7,7 +7,8 @@ frequencies.py, postings.py, kept.py and window.py (the stories of a week), wind
 the search index). The same items in the same order give the same stories.
 
 service.py decides new items at each poll and stores stories of two and more, by sql.py; dagster.py has the
-asset, cli.py the command.
+asset, cli.py the command. What one user sees: reading.py (lists and counts), person.py (a story, and why),
+acts.py (what they say of it), pages.py and api.py.
 """
 
 from rss_pipeline.features.feature import Feature, Part
@@ -18,5 +19,9 @@ FEATURE = Feature(
         "stories": Part("stories.cli:stories"),
     },
     dagster=Part("stories.dagster:parts"),
+    folding=Part("stories.reading:FOLDING"),
     poll_events=Part("stories.dagster:poll_events"),
+    reader_page_parts="stories/in_pages.html",
+    reader_pages=(Part("stories.pages:router"),),
+    reader_routers=(Part("stories.api:router"),),
 )
