@@ -25,8 +25,8 @@ from rss_pipeline.features.retention.service import clean
 from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end
-from rss_pipeline.storage.images.claims import claim_images, earlier_requests
-from rss_pipeline.storage.images.closings import Archived, Asked, record_archived
+from rss_pipeline.storage.images.image_claims import claim_images, earlier_requests
+from rss_pipeline.storage.images.image_closings import Archived, Asked, record_archived
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss

@@ -22,7 +22,7 @@ import dagster as dg
 
 from rss_pipeline.features.health.alerts import LOOK_SECONDS_PAID, look
 from rss_pipeline.features.health.dagster import CHECK_HEALTH
-from rss_pipeline.features.search.build import REMOTE_LOOK_SECONDS, bring_up_to_date
+from rss_pipeline.features.search.index_build import REMOTE_LOOK_SECONDS, bring_up_to_date
 from rss_pipeline.features.search.index_file import index_path, open_to_write
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.schema import migrate

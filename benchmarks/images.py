@@ -152,9 +152,9 @@ def _write_tasks(database: Database, urls: Sequence[str]) -> None:
 
 
 def _fetch(urls: Sequence[str], folder: Path) -> float:
-    from rss_pipeline.collector.fetch.image import ImageRequest, KeptImage
     from rss_pipeline.collector.fetch.image_body import Image
-    from rss_pipeline.collector.fetch.images import fetch_images, image_policy
+    from rss_pipeline.collector.fetch.image_round import fetch_images, image_policy
+    from rss_pipeline.collector.fetch.image_visit import ImageRequest, KeptImage
     from rss_pipeline.collector.http.private_hosts import private_hosts
     from rss_pipeline.storage.backends.folder.backend import FolderStore
 

@@ -26,10 +26,10 @@ from rss_pipeline.orchestration.partitions import (
 )
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, STORIES, STREAM_ITEMS, TOPICS
 from rss_pipeline.orchestration.run_config import NOTHING
-from rss_pipeline.pipeline.read.export import export
-from rss_pipeline.pipeline.read.reader import FeedReader, open_feed_reader, settings_here
+from rss_pipeline.pipeline.read.feed_reader import FeedReader, open_feed_reader, settings_here
+from rss_pipeline.pipeline.read.item_files import export
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.items.read import FeedInfo, StoredItem
+from rss_pipeline.storage.items.stored_items import FeedInfo, StoredItem
 from rss_pipeline.storage.items.stories import StoredMember, StoredStory
 
 __all__ = [

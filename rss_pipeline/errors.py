@@ -226,6 +226,13 @@ def disk_is_full(error: BaseException, *, at: Path | None = None) -> bool:
     return False
 
 
+def not_started(error: OSError) -> str:
+    """The reason why the system starts no process."""
+    if error.errno == errno.EAGAIN:
+        return "this user may have no more processes (`ulimit -u`, or the limit of the container)"
+    return error.strerror or str(error)
+
+
 def disk_full(path: Path) -> str:
     """The first words about a full disk: where to make room, and how much is free there."""
     free = _free_bytes(path)

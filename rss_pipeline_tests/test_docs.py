@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
+from rss_pipeline.pipeline.read.item_files import INSTALL_PYARROW
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -47,7 +47,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.subscriptions import states
+from rss_pipeline.storage.subscriptions import item_states as states
 from rss_pipeline.storage.subscriptions.chosen import Scope, Shown
 
 _API = "/greader/reader/api/0/"

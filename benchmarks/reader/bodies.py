@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rss_pipeline.pipeline.session.kept_html import renew
+from rss_pipeline.pipeline.session.renew_html import renew
 from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.storage.backends.folder.backend import FolderStore
-from rss_pipeline.storage.items import bodies as stored_bodies
+from rss_pipeline.storage.items import body_parts as stored_bodies
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 

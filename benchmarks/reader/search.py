@@ -24,9 +24,9 @@ from pathlib import Path
 from benchmarks.run import Verdict
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.sanitize.html import plain_text
-from rss_pipeline.features.search.build import bring_up_to_date
+from rss_pipeline.features.search.index_build import bring_up_to_date
 from rss_pipeline.features.search.index_file import IndexFile, open_to_write
-from rss_pipeline.features.search.query import parse
+from rss_pipeline.features.search.search_query import parse
 from rss_pipeline.features.search.service import Order, Search
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement

@@ -13,9 +13,10 @@ from benchmarks.reader.store import fill, user_id
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement, Value
-from rss_pipeline.storage.items import bodies
+from rss_pipeline.storage.items import body_parts as bodies
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, states
+from rss_pipeline.storage.subscriptions import item_lists, item_query, listing
+from rss_pipeline.storage.subscriptions import item_states as states
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Page, Scope, Shown
 
 ROUNDS = 60

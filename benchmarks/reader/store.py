@@ -8,7 +8,7 @@ read half of every feed; of every fifth feed, some items above that are read and
 import random
 from collections.abc import Sequence
 
-from rss_pipeline.pipeline.session.kept_html import renew
+from rss_pipeline.pipeline.session.renew_html import renew
 from rss_pipeline.storage.database import Database, Statement, Value
 from rss_pipeline.storage.sql import compact
 

@@ -23,14 +23,14 @@ from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header
 from rss_pipeline.api.auth import session_key
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.direct import is_passed_on
-from rss_pipeline.api.document import complete
-from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.google_reader.call import session_of
 from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, own_hosts
+from rss_pipeline.api.openapi import complete
 from rss_pipeline.api.pages import routes as pages
-from rss_pipeline.api.pages.errors import PageErrors, failed
+from rss_pipeline.api.pages.error_pages import PageErrors, failed
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.request_values import has_controls
 from rss_pipeline.api.routers import (
     about,
     app_passwords,

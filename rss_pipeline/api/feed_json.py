@@ -5,9 +5,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from rss_pipeline.reader.failures import shown_error
-from rss_pipeline.reader.feeds import FeedRow
-from rss_pipeline.reader.feeds import Health as HealthWord
-from rss_pipeline.reader.items import FeedOfPage
+from rss_pipeline.reader.feed_queries import FeedRow
+from rss_pipeline.reader.feed_queries import Health as HealthWord
+from rss_pipeline.reader.item_queries import FeedOfPage
 
 EXAMPLE: dict[str, Any] = {
     "id": "daily-planet",
@@ -122,7 +122,7 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
      unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason, success_at) = row
     # fmt: on
     kind, reason = (kind, shown_error(kind, error)) if row.last_visit_failed else (None, None)
-    why = f"{visit_at}: {visit_reason}" if visit_reason else visit_at
+    visit = f"Next visit at {visit_at}"
     return {
         "id": feed_id,
         "title": title,
@@ -147,7 +147,11 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
             "failing_since": fails_since,
             "last_success_at": success_at,
         },
-        "next_visit": {"at": visit_at, "reason": visit_reason, "summary": _sentence(f"Next visit at {why}")}
+        "next_visit": {
+            "at": visit_at,
+            "reason": visit_reason,
+            "summary": _sentence(f"{visit}: {visit_reason}") if visit_reason else f"{visit}.",
+        }
         if row.is_collected
         else None,
     }

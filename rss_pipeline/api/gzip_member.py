@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from rss_pipeline.collector.sanitize.body import Pieces
+from rss_pipeline.collector.sanitize.item_body import Pieces
 from rss_pipeline.fast_zlib import compressobj
 
 _LEVEL = 1

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.reader.bodies import Body
-from rss_pipeline.reader.items import ItemRow
+from rss_pipeline.reader.item_queries import ItemRow
 
 EXAMPLE: dict[str, Any] = {
     "id": "0f8fad5bd9cb469fa16570867728950e",

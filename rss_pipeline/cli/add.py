@@ -16,7 +16,8 @@ from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.settings import Settings
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed, NotAdded
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, NotAdded, Offered
+    from rss_pipeline.pipeline.adding.offer import Offer
 
 
 @click.command()
@@ -26,17 +27,20 @@ if TYPE_CHECKING:
     is_flag=True,
     help="The address may be on this machine or the local network: writes `allow_private: true`.",
 )
+@click.option(
+    "--page", is_flag=True, help="Where an address has no feed, collect the entries that the page lists."
+)
 @as_json
 @click.pass_obj
-def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: bool) -> None:
+def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: bool, as_json: bool) -> None:
     """Add the feed of each URL to feeds.yaml, and collect it.
 
     URL is a feed or a web page: of a page, the feed that it names is added, else one in a usual place
-    (/feed/, /rss.xml ...). feeds.yaml keeps its comments and its layout. Exit code 1 if a URL could not be
-    added; the others are.
+    (/feed/, /rss.xml ...). Of a page without a feed the entries are shown, and collected if you confirm it.
+    feeds.yaml keeps its comments and its layout. Exit code 1 if a URL could not be added; the others are.
     """
-    from rss_pipeline.pipeline.adding.add import Added, NotAdded, prepare
-    from rss_pipeline.pipeline.adding.add import add as add_one
+    from rss_pipeline.pipeline.adding.add_feed import Added, NotAdded, Offered, prepare
+    from rss_pipeline.pipeline.adding.add_feed import add as add_one
     from rss_pipeline.pipeline.session.session import session_of_command
 
     failed = False
@@ -45,8 +49,14 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
     with session_of_command(settings, "add") as session:
         prepare(session, environ=os.environ)
         for text in url:
-            result = add_one(session, text, environ=os.environ, allow_private=allow_private)
-            failed |= isinstance(result, NotAdded)
+            result = add_one(
+                session,
+                text,
+                environ=os.environ,
+                allow_private=allow_private,
+                confirms=lambda offer: page or (not as_json and _confirms(offer)),
+            )
+            failed |= isinstance(result, NotAdded | Offered)
             if isinstance(result, Added):
                 added.append(result.id)
             results.append(_as_json(text, result))
@@ -61,8 +71,18 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: 
         sys.exit(1)
 
 
-def _as_json(text: str, result: "Added | AlreadyListed | NotAdded") -> dict[str, Any]:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed
+def _confirms(offer: "Offer") -> bool:
+    """Show what would be collected; True if the person at the terminal wants it."""
+    terminal.say(f"{offer.url} has no feed. The page lists {offer.count} entries:")
+    for entry in offer.entries:
+        terminal.say(f"  {entry.date or 'no date   '}  {entry.title or entry.link}")
+    sure = "This is certainly its list." if offer.is_sure else "This may be something else."
+    terminal.say(" ".join([sure, *offer.evidence]))
+    return sys.stdin.isatty() and click.confirm("Collect these entries?")
+
+
+def _as_json(text: str, result: "Added | AlreadyListed | Offered | NotAdded") -> dict[str, Any]:
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, Offered
 
     match result:
         case Added():
@@ -79,12 +99,14 @@ def _as_json(text: str, result: "Added | AlreadyListed | NotAdded") -> dict[str,
             }
         case AlreadyListed():
             return {"requested": text, "state": "already_listed", "feed_id": result.id, "url": result.url}
+        case Offered():
+            return {"requested": text, "state": "offered", "page": result.offer.shown()}
         case _:
             return {"requested": text, "state": "failed", "kind": result.kind, "message": result.message}
 
 
-def _show(text: str, result: "Added | AlreadyListed | NotAdded") -> None:
-    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed
+def _show(text: str, result: "Added | AlreadyListed | Offered | NotAdded") -> None:
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, Offered
 
     match result:
         case Added():
@@ -101,5 +123,7 @@ def _show(text: str, result: "Added | AlreadyListed | NotAdded") -> None:
             )
         case AlreadyListed():
             terminal.say(f"{result.url} is in feeds.yaml already, as {result.id}.")
+        case Offered():
+            terminal.complain(f"{shown(text)}: not added. --page adds these entries.")
         case _:
             terminal.complain(f"{shown(text)}: not added ({result.kind}). {result.message}")

@@ -74,7 +74,7 @@ def subscribe_reader(settings: Settings, database: Database, ids: Sequence[str])
     """Subscribe the user of an installation that has just one to feeds that were added to feeds.yaml; return
     a sentence on who reads them, None where there is no user."""
     from rss_pipeline.reader.subscribe import only_user, read_list, subscribe_listed
-    from rss_pipeline.storage.accounts import users
+    from rss_pipeline.storage.accounts import user_rows as users
 
     now = utc_now()
     if (reader := only_user(database, at=now)) is None:

@@ -1,6 +1,6 @@
 """The command `export`: collected items to a file, or to standard output.
 
-The file formats are in pipeline/read/export.py.
+The file formats are in pipeline/read/item_files.py.
 """
 
 import sys
@@ -12,7 +12,7 @@ import click
 
 from rss_pipeline.cli.arguments import as_json, one_member
 from rss_pipeline.cli.output.terminal import Bars, say, say_json
-from rss_pipeline.pipeline.read.export import FORMATS, Format
+from rss_pipeline.pipeline.read.item_files import FORMATS, Format
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
 from rss_pipeline.storage.items.cursor import Position
@@ -67,8 +67,8 @@ def export(
     One JSON object per line, or Parquet if pyarrow is installed. At the end it prints a cursor: give it to
     --since the next time, to get only the items that came in after it.
     """
-    from rss_pipeline.pipeline.read.export import export as export_items
-    from rss_pipeline.pipeline.read.reader import FeedReader
+    from rss_pipeline.pipeline.read.feed_reader import FeedReader
+    from rss_pipeline.pipeline.read.item_files import export as export_items
 
     to_stdout = output is None or str(output) == "-"
     format_ = format_ or ("parquet" if output is not None and output.suffix == ".parquet" else "jsonl")

@@ -29,7 +29,7 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
     """
     from rss_pipeline.pipeline.images.download import download_images
     from rss_pipeline.pipeline.session.session import session_of_command
-    from rss_pipeline.storage.images.claims import images_waiting
+    from rss_pipeline.storage.images.image_claims import images_waiting
 
     ensure_room(settings.home)
     with terminal.Bars() as progress, session_of_command(settings, "images", progress=progress) as session:

@@ -5,6 +5,7 @@
 
 import errno
 import os
+import pickle
 import socket
 import sys
 import tempfile
@@ -84,25 +85,8 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
         if flags[name.replace("-", "_")]:
             click.get_current_context().with_resource(flag.within.load()(settings))
 
-    from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
-    from rss_pipeline.orchestration.instance.dead_runs import end_canceled
-    from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
-    from rss_pipeline.orchestration.registry_partitions import register
-
-    with open_database(settings) as database, open_instance(settings) as instance:
-        if (sentence := changed_by_hand(settings)) is not None:
-            terminal.complain(sentence)
+    with open_database(settings) as database:
         synced, _ = _sync(settings, database, yes=yes)
-        if synced is not None:
-            register(database, instance, synced)
-        heal_ticks(instance, now=utc_now())
-
-    def on_put_back() -> None:
-        with open_instance(settings) as instance:
-            sensors = heal_ticks(instance, now=utc_now())
-        terminal.complain(
-            f"The clock was put back; {sensors} sensors go on at once, not when it is that late again."
-        )
 
     workspace = Path.cwd() / "workspace.yaml"
     where = [str(workspace)] if workspace.exists() else []
@@ -111,10 +95,12 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
     terminal.say(f"Dagster's UI will be at {ui} in some seconds; Ctrl-C stops it.")
     sys.stdout.flush()
     command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.orchestration.serving.services"]
-    code = keep_up([*command, str(os.getpid()), *where], say=terminal.complain, on_put_back=on_put_back)
-    if settings.runs_elsewhere is None:
-        with open_instance(settings) as instance:
-            end_canceled(instance)
+    # Dagster is the child's alone: imported here, it would take 60 MB for as long as `up` runs.
+    with tempfile.TemporaryFile() as handed_over:
+        pickle.dump(synced, handed_over)
+        handed_over.flush()
+        numbers = [str(os.getpid()), str(handed_over.fileno())]
+        code = keep_up([*command, *numbers, *where], say=terminal.complain, pass_fds=[handed_over.fileno()])
     sys.exit(code)
 
 

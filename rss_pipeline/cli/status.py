@@ -16,7 +16,7 @@ import click
 from rich.text import Text
 
 from rss_pipeline.cli.arguments import as_json, one_feed, one_member
-from rss_pipeline.cli.output import status as output
+from rss_pipeline.cli.output import status_table as output
 from rss_pipeline.cli.output.terminal import (
     complain,
     new_console,
@@ -43,7 +43,7 @@ from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.reports import overview
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.read.text import Block, ItemText
+    from rss_pipeline.pipeline.read.terminal_text import Block, ItemText
 
 
 from rss_pipeline.cli.output.terminal import new_table
@@ -144,7 +144,7 @@ def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
         found = one_feed(database, member.feed_id)
         rows = stored.newest(database, member.feed_id, limit=limit, stream=member.stream)
     if as_json:
-        from rss_pipeline.pipeline.read.page import item_as_json
+        from rss_pipeline.pipeline.read.frames import item_as_json
 
         say_json([item_as_json(row) for row in rows])
     else:
@@ -172,7 +172,7 @@ def item(settings: Settings, id: str, html: bool, open_: bool, original: bool, a
         found = stored.item(database, id)
         content = found and found["content_html"]
         if found is not None and is_page and not original:
-            from rss_pipeline.pipeline.read.text import item_html
+            from rss_pipeline.pipeline.read.terminal_text import item_html
 
             content = item_html(database, open_objects(settings), found)
     if found is None:
@@ -181,7 +181,7 @@ def item(settings: Settings, id: str, html: bool, open_: bool, original: bool, a
             " `rss-pipeline items FEED` lists them"
         )
     if is_page:
-        from rss_pipeline.pipeline.read.page import image_sources, item_page
+        from rss_pipeline.pipeline.read.frames import image_sources, item_page
 
         page = item_page(found, content or "", sources=image_sources(open_objects(settings)))
         if html:
@@ -189,11 +189,11 @@ def item(settings: Settings, id: str, html: bool, open_: bool, original: bool, a
         if open_:
             open_page(page, folder=settings.spool_path)
     elif as_json:
-        from rss_pipeline.pipeline.read.page import item_as_json
+        from rss_pipeline.pipeline.read.frames import item_as_json
 
         say_json(item_as_json(found))
     else:
-        from rss_pipeline.pipeline.read.text import item_text
+        from rss_pipeline.pipeline.read.terminal_text import item_text
 
         bases = (found["base_url"], found["link"], found["feed_link"], found["feed_url"])
         text = item_text(content or found["summary"] or "", bases=bases)

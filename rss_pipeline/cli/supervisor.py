@@ -1,16 +1,12 @@
 """A supervisor of Dagster's processes: `rss-pipeline up` restarts them when they end without a signal to us.
 
-They run below one process, orchestration/serving/services.py. It restarts a code server that was killed. It
-does not notice when a code server has lost the child process that does its work: from then on every tick and
-every start of a run fails. The supervisor kills such a code server, and the services restart it; if they gave
-up on that, the supervisor restarts all of them. When webserver or daemon is killed, the services end
-themselves and all the rest, and are restarted here, too. No Dagster is imported.
+They run below one process, orchestration/serving/services.py, which ends with all the rest when one of them
+is killed, and is restarted here. No Dagster is imported: this process lives as long as `up`, and stays small.
 """
 
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +14,7 @@ from types import FrameType
 
 import psutil
 
+from rss_pipeline.errors import not_started
 from rss_pipeline.held_folders import OF_UP, SOCKETS, HeldFolder, socket_root, sweep
 
 STARTED_SECONDS = 10.0
@@ -27,14 +24,6 @@ STEADY_SECONDS = 60.0
 LONGEST_WAIT = 60.0
 GRACE_SECONDS = 20.0
 """Time for the rest of a process group to end by itself: runs release their claims."""
-
-LOOK_SECONDS = 5.0
-MISSED_LOOKS = 3
-STARTING_SECONDS = 90.0
-"""A code server without a child after this time lost it before it was seen with one."""
-PUT_BACK_SECONDS = 60.0
-CODE_SERVER = "code-server start"
-"""In the command line of a process that has a child for its work."""
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
@@ -58,30 +47,11 @@ def wait_before_restart(lives: Sequence[float]) -> float | None:
     return min(2.0 ** max(short - 1, 0), LONGEST_WAIT)
 
 
-class WallClock:
-    """The machine's clock beside one that cannot be set: shows when it was put back."""
-
-    def __init__(
-        self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._wall = wall
-        self._steady = steady
-        self._ahead = wall() - steady()
-
-    def was_put_back(self) -> bool:
-        """True if it was put back by more than `PUT_BACK_SECONDS` since the last call."""
-        ahead = self._wall() - self._steady()
-        before, self._ahead = self._ahead, ahead
-        return ahead < before - PUT_BACK_SECONDS
-
-
-def keep_up(
-    command: Sequence[str], *, say: Callable[[str], None], on_put_back: Callable[[], object] = lambda: None
-) -> int:
+def keep_up(command: Sequence[str], *, say: Callable[[str], None], pass_fds: Sequence[int] = ()) -> int:
     """Run a command until this process gets a signal, which is passed on to it; return its exit code.
 
-    A command that ends for any other reason is restarted, after the rest of its process group has ended.
-    `on_put_back` is called in a thread when the clock was put back.
+    A command that ends for any other reason is restarted, after the rest of its process group has ended. It
+    inherits the files `pass_fds`.
     """
     signals: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -102,15 +72,18 @@ def keep_up(
         began = time.monotonic()
         with _temporary_folder() as (environment, locks):
             # Its own process group, in our session: Ctrl-C reaches only us, and is passed on once.
-            child = subprocess.Popen(command, process_group=0, env=environment, pass_fds=locks)
-            if signals:
-                child.send_signal(signals[-1])
-            over = threading.Event()
-            threading.Thread(target=_watch, args=(child.pid, over, on_put_back), daemon=True).start()
-            code = child.wait()
-            over.set()
+            files = (*locks, *pass_fds)
+            try:
+                child = subprocess.Popen(command, process_group=0, env=environment, pass_fds=files)
+            except OSError as error:
+                say(f"Dagster's processes could not be started: {not_started(error)}.")
+                child, code = None, 1
+            else:
+                if signals:
+                    child.send_signal(signals[-1])
+                code = child.wait()
+                end_group(child.pid)
             lives.append(time.monotonic() - began)
-            end_group(child.pid)
         if signals:
             return code if code >= 0 else 128 - code
         wait = wait_before_restart(lives)
@@ -145,50 +118,6 @@ def _temporary_folder() -> Iterator[tuple[Mapping[str, str] | None, Sequence[int
         yield {**os.environ, "TMPDIR": str(folder.path)}, (folder.lock,)
     finally:
         folder.remove()
-
-
-def _watch(root: int, over: threading.Event, on_put_back: Callable[[], object]) -> None:
-    looks: dict[int, int] = {}
-    most = missed = 0
-    clock = WallClock()
-    while not over.wait(LOOK_SECONDS):
-        if clock.was_put_back():
-            on_put_back()
-        here = kill_childless(root, looks)
-        most = max(most, here)
-        missed = missed + 1 if here < most else 0
-        if missed > MISSED_LOOKS:
-            # Dagster's manager gave up on restarts: so it does if a server is killed while it starts.
-            with suppress(ProcessLookupError):
-                os.kill(root, signal.SIGTERM)
-            return
-
-
-def kill_childless(root: int, looks: dict[int, int], *, starting: float = STARTING_SECONDS) -> int:
-    """Kill each code server below `root` that has no child at two looks in a row; return the number of
-    code servers.
-
-    `looks` has, for each code server that was seen with a child, how many looks ago that was. One that never
-    was may be starting, for `starting` seconds.
-    """
-    try:
-        processes = psutil.Process(root).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return 0
-    servers = 0
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            if CODE_SERVER not in " ".join(process.cmdline()):
-                continue
-            servers += 1
-            if any(child.status() != psutil.STATUS_ZOMBIE for child in process.children()):
-                looks[process.pid] = 0
-            elif process.pid in looks or time.time() - process.create_time() > starting:
-                looks[process.pid] = looks.get(process.pid, 0) + 1
-                if looks[process.pid] > 1:
-                    del looks[process.pid]
-                    process.kill()
-    return servers
 
 
 def end_group(group: int) -> None:

@@ -16,7 +16,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_database_to_read, open_objects
 
 if TYPE_CHECKING:
-    from rss_pipeline.storage.accounts.users import Account
+    from rss_pipeline.storage.accounts.user_rows import Account
     from rss_pipeline.storage.database import Database
 
 _MOST_BYTES = 10_000
@@ -103,7 +103,7 @@ def code(settings: Settings) -> None:
 @click.pass_obj
 def list_(settings: Settings, as_json: bool) -> None:
     """List all users, and when each one last used the reader."""
-    from rss_pipeline.storage.accounts.users import accounts
+    from rss_pipeline.storage.accounts.user_rows import accounts
 
     with open_database_to_read(settings) as database:
         found = accounts(database, now=utc_now())

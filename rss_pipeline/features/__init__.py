@@ -6,6 +6,7 @@ Each is a package in this folder, and a line below; feature.py has all that one 
 from rss_pipeline.features import (
     copy,
     fleet,
+    full_text,
     health,
     opml,
     pages,
@@ -22,6 +23,7 @@ from rss_pipeline.features.feature import Feature, FeedKey
 FEATURES: tuple[Feature, ...] = (
     copy.FEATURE,
     fleet.FEATURE,
+    full_text.FEATURE,
     health.FEATURE,
     opml.FEATURE,
     pages.FEATURE,

@@ -12,7 +12,7 @@ Two things need no field: a feature's templates (`search/search.html`), and its 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
@@ -24,16 +24,19 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from rss_pipeline.api.google_reader.call import FeatureCall
-    from rss_pipeline.cli.output.status import StatusLook, StatusSection
+    from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
     from rss_pipeline.cli.reader import ChildProcess
+    from rss_pipeline.collector.fetch.feed_visit import RequestCheck
+    from rss_pipeline.collector.models.clock import Clock
     from rss_pipeline.collector.models.feed import Feed, FeedSpec
     from rss_pipeline.collector.models.item import ParsedFeed
-    from rss_pipeline.collector.models.outcome import DocumentPart, Parsed
+    from rss_pipeline.collector.models.outcome import Document, DocumentPart, Parsed
     from rss_pipeline.collector.registry.load import KnownFeeds
     from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
     from rss_pipeline.environment import EnvironmentReader
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.orchestration.parts import Building, DagsterParts
+    from rss_pipeline.pipeline.adding.offer import Offer
     from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
     from rss_pipeline.pipeline.session.parser_tasks import ParseTask
     from rss_pipeline.pipeline.session.session import Session
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
     from rss_pipeline.storage.database import Database, Row, Statement, Value
     from rss_pipeline.storage.subscriptions.folding import Folding
     from rss_pipeline.storage.subscriptions.item_query import ItemCondition
+
+    ItemStatements = Callable[[Sequence[str]], Iterator[list[Statement]]]
 
     EventBatches = Iterator[list[dg.AssetMaterialization]]
 
@@ -106,7 +111,7 @@ class Replaying:
 
     of_feed: "Part[Callable[[Feed], InReplay]]"
     """The work in the replay of this feed."""
-    events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]]"
+    events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]] | None" = None
     """Events after the replay of these feeds, by their ids."""
 
 
@@ -114,24 +119,39 @@ class Replaying:
 class FeedKey:
     """A key of a feed in feeds.yaml, with a column of the same name in the table of feeds.
 
-    Its value is a text. `needs_tree` to `at_close` are for feeds with the key: visits of others load nothing.
+    Its value is a text. `needs_tree` to `before_request` are for feeds with the key: visits of others load
+    nothing.
     """
 
     read: "Part[Callable[[Node, str, Mapping[str, str], list[Mistake]], str | None]]"
     """The value of a node at a place as text, None for none; with the environment and the mistakes so far."""
     register: "Part[Callable[[Sequence[FeedSpec]], list[Statement]]]"
     """Statements in the batch that writes these feeds of feeds.yaml, if one of them has the key or had it."""
-    leave: "Part[Callable[[str], list[Statement]]]"
+    leave: "Part[Callable[[str], list[Statement]]] | None" = None
     """Statements in the batch that takes feeds out of feeds.yaml, a JSON list of ids."""
-    needs_tree: "Part[Callable[[Feed], bool]]"
+    stays: bool = False
+    """True for a key that a feed keeps when it leaves feeds.yaml and users go on with it."""
+    memory: str | None = None
+    """A column of the table of feeds with what the feature keeps from one document to the next: each claim
+    and each backup has it, as they have the key."""
+    accept: "Part[Callable[[FeedSpec, Offer], list[Statement]]] | None" = None
+    """Statements after which a feed with the key takes what was offered of its document."""
+    reads: "Part[Callable[..., ParsedFeed]] | None" = None
+    """The reader of the feed's documents in place of the usual ones: of a ParseTask and the bytes, with
+    `keep_tree`. A replay reads each document by the key and the memory of then."""
+    least_interval: timedelta | None = None
+    """The shortest interval that `auto` gives the feed."""
+    before_request: "Part[Callable[[Database, Clock], RequestCheck]] | None" = None
+    """Makes the check of a round before each request of the feed."""
+    needs_tree: "Part[Callable[[Feed], bool]] | None" = None
     """True if `parse` needs the tree of the document."""
-    parse: "Part[Callable[[ParseTask, ParsedFeed, ParsedFeed], DocumentPart]]"
+    parse: "Part[Callable[[ParseTask, ParsedFeed, ParsedFeed], DocumentPart]] | None" = None
     """The work of the parser process beside the items: of the document as it was read, with its tree and with
     secrets, and of the one without them."""
-    with_items: "Part[Callable[[Feed, str, Parsed], Callable[[Sequence[str]], Iterator[list[Statement]]]]]"
+    with_items: "Part[Callable[[Feed, str, Parsed], ItemStatements]] | None" = None
     """Groups of statements for these items of a document that is stored under a lease: the first one goes
     into the batch that inserts them."""
-    at_close: "Part[Callable[[Feed, str, Parsed], list[Statement]]]"
+    at_close: "Part[Callable[[Feed, str, Parsed], list[Statement]]] | None" = None
     """Statements in the batch that closes the visit, before that."""
 
 
@@ -243,6 +263,9 @@ class Feature:
     stale: "Part[Statement] | None" = None
     """A statement for each batch that changes what items of some feeds show. `{feeds}` in it becomes the
     condition on a feed's id, such as `= ?` (storage/stale.py)."""
+    without_feed: "Part[Callable[[Session, str, Document, bool], Offer | None]] | None" = None
+    """An offer for a web page that has no feed: with the lease and the document of the request, and whether
+    it may be on a private host. None where it finds nothing in it either."""
     status: "tuple[Part[Callable[[StatusLook], StatusSection | None]], ...]" = ()
     """Sections of `status`, each read once in its database; None for one with nothing to say."""
     up_flags: Mapping[str, UpFlag] = field(default_factory=dict)
@@ -251,13 +274,12 @@ class Feature:
 
 # Points that no feature of today uses. The first that needs one adds its field above, and reads it there:
 #
-# - keys of a topic in feeds.yaml; a document format, in the parser process; an answer to an address without a
-#   feed; a check before a visit's request; a kind of failure; a reason in the schedule (collector)
+# - keys of a topic in feeds.yaml
 # - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
 # - statements in the batch that inserts items, and in the one that closes a visit, of feeds without its key;
 #   the text of an item that is shown, searched and scanned for images (pipeline/visits)
 # - a transform for search, a filter, a word of the search box, what else is marked with
-#   an item, entries in the list of feeds, tags of apps (reader/items.py, reader/feeds.py)
+#   an item, entries in the list of feeds, tags of apps (reader/item_queries.py, reader/feed_queries.py)
 # - fields of a feed and of an item in the JSON API, entries of an item's page, actions on an item
 # - preferences of a user and of a subscription; ways to log in; parts of statistics; columns of `status`

@@ -16,6 +16,9 @@ from dagster._cli.proxy_server_manager import ProxyServerManager
 from dagster._config.config_type import ConfigType
 from dagster._config.pythonic_config.resource import ConfigurableResourceFactoryResourceDefinition
 
+# The module of a run's definitions.
+from dagster._core.code_pointer import ModuleCodePointer
+
 # The tags of a materialization that tell downstream assets whether it brought something new.
 from dagster._core.definitions.data_version import (
     CODE_VERSION_TAG,
@@ -61,10 +64,19 @@ from dagster._core.execution.backfill import (
 from dagster._core.instance.ref import InstanceRef
 
 # Documented for whoever writes a launcher, but exported nowhere.
-from dagster._core.launcher import LaunchRunContext, RunLauncher
+from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
 
-# A backfill that a command starts is of a job of this code location, by the names that the daemon knows.
-from dagster._core.remote_origin import RemotePartitionSetOrigin, RemoteRepositoryOrigin
+# A backfill that a command starts is of a job of this code location, by the names that the daemon knows. And
+# our code location inside the daemon and the webserver: Dagster uses that in tests, and nothing else does
+# without a code server.
+from dagster._core.remote_origin import (
+    CodeLocationOrigin,
+    InProcessCodeLocationOrigin,
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    RemotePartitionSetOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.remote_representation.code_location import InProcessCodeLocation
 from dagster._core.remote_representation.external_data import partition_set_snap_name_for_job_name
 
 # The limits of the run queue, of which a fleet has others.
@@ -118,12 +130,12 @@ from dagster._core.utils import make_new_backfill_id, make_new_run_id
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget, WorkspaceLoadTarget
 
+# `dagster-daemon run` without its command line, which has no place for a location in this process.
+from dagster._daemon.controller import daemon_controller_from_instance
+
 # The base of what dagster.yaml names by module and class.
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
 # A process of Dagster as its own commands begin one: signals and logs.
-from dagster._utils.interrupts import setup_interrupt_handlers
+from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
-
-DAEMON = "dagster._daemon"
-"""The module of `dagster-daemon run`: the command may be missing from PATH, and takes no `-W`."""

@@ -29,7 +29,7 @@ from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.pipeline.triggers.shards import decide_sweep_by_shard
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.images.claims import images_due
+from rss_pipeline.storage.images.image_claims import images_due
 
 
 def upkeep_schedule(

@@ -44,12 +44,12 @@ from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.pipeline.triggers.shards import decide_by_shard, look_seconds, polls_of_all
 from rss_pipeline.reader.user_backups import back_up_users
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import NotVisitedSince
-from rss_pipeline.storage.images.claims import images_due
+from rss_pipeline.storage.images.image_claims import images_due
 from rss_pipeline.storage.refresh import open_requests
 
 SYNCED_FOR = timedelta(hours=1)

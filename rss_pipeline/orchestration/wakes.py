@@ -84,8 +84,8 @@ def _stat(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def waking(instance: dg.DagsterInstance, settings: Settings) -> Iterator[Callable[[], None]]:
-    """The looks of `up`, to be called about each second. Code servers that are started within have sensors
-    with long intervals."""
+    """The looks of `up`, to be called about each second. Processes that are started within have sensors with
+    long intervals."""
     if not _is_alone(settings):
         yield lambda: None
         return

@@ -17,7 +17,8 @@ from urllib.parse import quote
 
 from rss_pipeline.collector.images.urls import with_former_urls
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.collector.sanitize.body import (
+from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS
+from rss_pipeline.collector.sanitize.item_body import (
     Pieces,
     has_images,
     plain_title,
@@ -26,14 +27,13 @@ from rss_pipeline.collector.sanitize.body import (
     with_places,
     without_marks,
 )
-from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS
 from rss_pipeline.collector.sanitize.rules_version import rules_version
-from rss_pipeline.pipeline.session.kept_html import body_source
+from rss_pipeline.pipeline.session.renew_html import body_source
 from rss_pipeline.reader.page_html import PlacedImage, page_html
 from rss_pipeline.storage import kept_html
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.items import bodies
-from rss_pipeline.storage.items.bodies import ArchivedImage, BodyKey
+from rss_pipeline.storage.items import body_parts as bodies
+from rss_pipeline.storage.items.body_parts import ArchivedImage, BodyKey
 from rss_pipeline.storage.items.items import read_enclosures
 from rss_pipeline.storage.kept_html import Found
 from rss_pipeline.storage.objects import ObjectStore, public_url

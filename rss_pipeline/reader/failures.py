@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.reader.accounts.preferences import stored_preferences
-from rss_pipeline.reader.feeds import FeedRow
+from rss_pipeline.reader.feed_queries import FeedRow
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +93,9 @@ _ADVICE = {
     "host_on_hold": "Try again later: the site wants fewer requests, or another run requests from it now.",
     "challenge": "The site answers programs with a test for people; its owner can let feed readers through.",
     "html": _ADDRESS,
+    "no_list": _ADDRESS,
+    "list_lost": "Look at the page. If its list is still there, write to the operator of this server.",
+    "robots": "The site keeps programs from this page. Look for a feed of the site.",
     "not_a_feed": _ADDRESS,
     "empty_body": _WAIT,
     "no_content": _WAIT,
@@ -107,6 +110,8 @@ _ADVICE = {
 
 
 _SHOWN = {
+    "no_list": "The page has no list of entries that is certain.",
+    "list_lost": "The page does not show the entries that it had.",
     "blocked_address": PRIVATE,
     "our_network": "The network of this server was down.",
     "crashed": "The reader failed at the document of this feed.",

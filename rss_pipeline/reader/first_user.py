@@ -13,8 +13,8 @@ from rss_pipeline.reader.accounts.passwords import hash_password
 from rss_pipeline.reader.accounts.users import check_new_name
 from rss_pipeline.reader.subscribe import read_list, wanted_listed
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.accounts import users as first_user_code
+from rss_pipeline.storage.accounts import user_rows as first_user_code
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.installation import put_contact
 from rss_pipeline.storage.subscriptions.subscriptions import joinable_listed, subscribe

@@ -6,8 +6,8 @@ from datetime import datetime
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.images import tasks
-from rss_pipeline.storage.images.tasks import MissingImages
+from rss_pipeline.storage.images import image_tasks as tasks
+from rss_pipeline.storage.images.image_tasks import MissingImages
 from rss_pipeline.storage.objects import (
     IMAGES,
     PRIVATE_IMAGES,

@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import read_failures_of
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Statement
-from rss_pipeline.storage.subscriptions import states, undo
+from rss_pipeline.storage.subscriptions import item_states as states
+from rss_pipeline.storage.subscriptions import undo
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Shown
 from rss_pipeline.storage.subscriptions.item_lists import known_ids
 from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds

@@ -7,11 +7,11 @@ The visits themselves are refresh_run.py's. The reader makes no request to a pub
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import Wishes
@@ -96,7 +96,7 @@ class NotSubscribed:
 RefreshAnswer = Queued | VisitRunning | Held | TooMany | NotPolled | NotSubscribed
 
 TaskState = Literal["queued", "running", "done"]
-Outcome = Literal["stored", "unchanged", "failed", "held", "refused", "subscribed", "known"]
+Outcome = Literal["stored", "unchanged", "failed", "held", "refused", "subscribed", "known", "offered"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +112,8 @@ class TaskResult:
     what_to_do: str | None = None
     until: datetime | None = None
     """For `held`: the end of the hold."""
+    offer: Mapping[str, Any] | None = None
+    """For `offered`: what would be collected of an address without a feed, as `Offer.shown`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +274,7 @@ def _result_of(result: Row) -> TaskResult:
         error=shown_error(kind, result.get("error")),
         what_to_do=None if kind is None else what_to_do(kind),
         until=from_instant(result.get("until")),
+        offer=result.get("offer"),
     )
 
 

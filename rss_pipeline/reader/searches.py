@@ -8,16 +8,17 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.adding.add import visit_found
-from rss_pipeline.pipeline.adding.find import Found, find_feed
+from rss_pipeline.pipeline.adding.add_feed import visit_found
+from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
+from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visits
 from rss_pipeline.reader.subscribe import AddressedFeed, known_feeds, named_statements, plan_subscriptions
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feeds import urls_by_id
-from rss_pipeline.storage.feeds.holds import known_holds, known_statement
-from rss_pipeline.storage.feeds.subscribed import add_feeds
+from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
+from rss_pipeline.storage.feeds.subscribed import add_feeds, set_key
 from rss_pipeline.storage.refresh.open_requests import OpenRequest
 from rss_pipeline.storage.subscriptions.listing import look_for_feed, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
@@ -45,10 +46,12 @@ def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
     found = find_feed(session, address.url, access=Access(), allow_private=False)
     if isinstance(found, Failure):
         return _failed(found.kind, found.message), []
+    if isinstance(found, Offer) and not request.wishes.takes_offer:
+        return {"outcome": "offered", "offer": found.shown()}, []
     return _subscribed(session, request, found)
 
 
-def _subscribed(session: Session, request: OpenRequest, found: Found) -> tuple[Row, Visits]:
+def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) -> tuple[Row, Visits]:
     database, now = session.run.database, session.run.clock()
     registered = read_url(literal(found.url), {})
     feed = AddressedFeed(url=registered.url, host=registered.host, same_as=same_as(registered.url))
@@ -72,6 +75,7 @@ def _subscribed(session: Session, request: OpenRequest, found: Found) -> tuple[R
         *_, subscribed = database.batch(
             [
                 *add_feeds(plan.new, now=now),
+                *(set_key(new.id, found.key, found.value) for new in plan.new if isinstance(found, Offer)),
                 *subscribe(user_id, [wanted], at=now),
                 users.note_change(user_id),
                 look_for_feed(user_id, wanted.feed_id),

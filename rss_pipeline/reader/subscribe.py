@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS, Wishes
 from rss_pipeline.collector.registry.feed_url import (
@@ -42,7 +42,7 @@ from rss_pipeline.reader.refresh import (
     search_answer,
 )
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.feeds import stored_urls
 from rss_pipeline.storage.feeds.subscribed import NewFeed

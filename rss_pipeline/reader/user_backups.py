@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backups.user_states import delete_state, list_states, put_state, user_key
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore

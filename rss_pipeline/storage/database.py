@@ -40,7 +40,7 @@ class Statement:
     `holds_item` says that the row of one item is among the parameters: where a store has room, its text, and
     nothing else, may be larger than D1's limits.
     `is_kept` says that it only reads, and that its result stays the same while the user's version does
-    (storage.accounts.users.read_version): where rows that are read are paid for, the result is kept.
+    (storage.accounts.user_rows.read_version): where rows that are read are paid for, the result is kept.
     `planned_once` is for what runs at each visit: the best plan does not depend on the values, and Postgres
     need not look for it each time, which takes as long as the statement itself.
     """

@@ -1,6 +1,6 @@
 """The object store as the rest of the project sees it: a protocol, its values and its limits.
 
-No keys of ours are here (see backups/backups.py and images/objects.py), nor an implementation (backends/).
+No keys of ours are here (see backups/backups.py and images/image_keys.py), nor an implementation (backends/).
 """
 
 import re

@@ -39,6 +39,7 @@ CREATE TABLE feeds (
   keep_days INTEGER,
   max_size INTEGER,
   streams TEXT,
+  page TEXT,
   allow_private INTEGER NOT NULL DEFAULT 0,
   private_hosts TEXT,
   needs_access INTEGER NOT NULL DEFAULT 0,
@@ -50,6 +51,9 @@ CREATE TABLE feeds (
   title TEXT,
   link TEXT,
   language TEXT,
+
+  -- Of a page in place of a feed: the entries of its last documents, by which the next list is judged.
+  page_known TEXT,
 
   -- Where it is requested: `fetch_url` in place of `url` after a permanent redirect; `network`, the /24 or /48 in which the
   -- host last answered. `answered_url` is the address that gave the last document or 304, if it is another one and the feed has

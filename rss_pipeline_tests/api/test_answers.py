@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from rss_pipeline.api.answers import takes_gzip
 from rss_pipeline.api.conditional import bytes_answer, json_answer
-from rss_pipeline.api.fields import Line
 from rss_pipeline.api.problems import KINDS, ApiError
+from rss_pipeline.api.request_values import Line
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
 from rss_pipeline.web.authority import Authority
 from rss_pipeline_tests.support.reader import Reader, reader_settings

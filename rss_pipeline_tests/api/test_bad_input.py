@@ -9,7 +9,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from rss_pipeline.api.fields import ADDRESS_CHARACTERS
+from rss_pipeline.api.request_values import ADDRESS_CHARACTERS
 from rss_pipeline_tests.api.google_reader.phone import Phone
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe

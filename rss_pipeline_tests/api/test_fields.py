@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from rss_pipeline.api.fields import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Line
+from rss_pipeline.api.request_values import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Line
 from rss_pipeline.reader.subscribe import Address, address_policy, read_address
 from rss_pipeline.settings import Settings
 

@@ -7,7 +7,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.api.google_reader.entries import Entry, Origin, entry_as_json, own_part, shared_part
+from rss_pipeline.api.google_reader.stream_entries import Entry, Origin, entry_as_json, own_part, shared_part
 from rss_pipeline.api.gzip_member import GzipStream, Packed, PackedParts, gzip, plain
 
 PARTS = st.lists(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.pipeline.session.kept_html import renew
+from rss_pipeline.pipeline.session.renew_html import renew
 from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.storage.values import NOW, register, spec

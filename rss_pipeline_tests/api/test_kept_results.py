@@ -23,9 +23,11 @@ from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.database import Database, Result, Statement
-from rss_pipeline.storage.images import claims, closings, tasks
-from rss_pipeline.storage.images.closings import Archived
-from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline.storage.images import image_claims as claims
+from rss_pipeline.storage.images import image_closings as closings
+from rss_pipeline.storage.images import image_tasks as tasks
+from rss_pipeline.storage.images.image_closings import Archived
+from rss_pipeline.storage.images.image_tasks import ItemImages
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, subscriptions
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Page, Scope

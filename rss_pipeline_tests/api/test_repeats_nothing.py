@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from rss_pipeline.api.google_reader.routes import CALLS
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import Head
 from rss_pipeline.collector.http.network_errors import request_error
 from rss_pipeline.collector.http.request_url import request_url

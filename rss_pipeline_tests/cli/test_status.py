@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.cli.output import status as output
-from rss_pipeline.cli.output.status import Column
+from rss_pipeline.cli.output import status_table as output
+from rss_pipeline.cli.output.status_table import Column
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.storage.conftest import nobody

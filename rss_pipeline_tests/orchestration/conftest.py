@@ -14,9 +14,10 @@ from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 @pytest.fixture(scope="session")
 def prepared() -> Iterator[Prepared]:
-    """Processes that kill themselves, and looks at requests, without the seconds of their imports."""
+    """Processes that kill themselves, looks at requests, and a runner, without the seconds of imports."""
     room = "rss_pipeline_tests.orchestration"
-    with Prepared(f"{room}.runs.dying_poll", f"{room}.instance.dying_forget", f"{room}.looking") as prepared:
+    modules = ("runs.dying_poll", "instance.dying_forget", "looking", "serving.a_runner")
+    with Prepared(*(f"{room}.{module}" for module in modules)) as prepared:
         yield prepared
 
 

@@ -7,7 +7,6 @@ writes the table anew.
 
 import ast
 import hashlib
-import importlib.util
 import inspect
 from pathlib import Path
 from types import ModuleType
@@ -32,12 +31,13 @@ DIGESTS = {
     "BulkActionsTable": "4f34cf45eca9",
     "CODE_VERSION_TAG": "30ed531c3d4c",
     "COMPUTE_KIND_TAG": "973b3198282e",
+    "CheckRunHealthResult": "d8ad66c8c068",
+    "CodeLocationOrigin": "fd2de388758a",
     "ConfigType": "13739478a2ac",
     "ConfigurableClass": "19f0fb24f3b5",
     "ConfigurableClassData": "1cc5a4304f9d",
     "ConfigurableResourceFactoryResourceDefinition": "ff022d171cfd",
     "ConfiguredDefinitionConfigSchema": "cf60e08e2c7c",
-    "DAEMON": "17ce9ca076af",
     "DATA_VERSION_IS_USER_PROVIDED_TAG": "ebf336219a4c",
     "DATA_VERSION_TAG": "56cb100115f6",
     "DagsterSqliteStorage": "b3330d67cff3",
@@ -49,6 +49,8 @@ DIGESTS = {
     "INPUT_DATA_VERSION_TAG_PREFIX": "a902d6ae82f7",
     "INPUT_EVENT_POINTER_TAG_PREFIX": "a347d781d7c1",
     "InMemoryEventLogStorage": "4a9b64df936c",
+    "InProcessCodeLocation": "1a9d41740153",
+    "InProcessCodeLocationOrigin": "4484138d8b0d",
     "InstanceRef": "c186356321f0",
     "InstigatorState": "c5355452af8c",
     "InstigatorStatus": "6524c250e73d",
@@ -57,6 +59,8 @@ DIGESTS = {
     "JobTickTable": "5c7f75e36878",
     "LaunchRunContext": "6310b17dc64a",
     "LocalComputeLogManager": "83fe9853ba4a",
+    "ManagedGrpcPythonEnvCodeLocationOrigin": "4d9bbddb2341",
+    "ModuleCodePointer": "2e91e4ccb1f4",
     "ModuleTarget": "535485ca88e2",
     "NoOpComputeLogManager": "dfbe5d841017",
     "PRIORITY_TAG": "6c613d5bbc55",
@@ -82,12 +86,15 @@ DIGESTS = {
     "SqliteRunStorage": "9d2c524c446d",
     "SqliteScheduleStorage": "6ae73ca5acfd",
     "StepMaterializationData": "54a947184c1e",
+    "WorkerStatus": "e2ab95769c0c",
     "WorkspaceFileTarget": "f7ded48e0e2c",
     "WorkspaceLoadTarget": "ed7616afc574",
     "WorkspaceProcessContext": "93474501a726",
+    "capture_interrupts": "9092d28bdcd6",
     "configure_loggers": "f290e5314c81",
     "convert_user_facing_definition_config_schema": "1d9d9e6708bb",
     "create_db_conn_string": "e649057a793c",
+    "daemon_controller_from_instance": "7ecf05b99eb6",
     "event_logs_directory": "ab3215673d53",
     "execute_run_command_body": "62fe62ba9f8d",
     "get_alembic_config": "af345f0fd9d4",
@@ -152,10 +159,6 @@ def _named(path: Path) -> list[str]:
             case ast.Constant(value=str(value)) if " " not in value:
                 names.append(value)
     return names
-
-
-def test_the_daemon_is_a_module_that_can_be_run() -> None:
-    assert importlib.util.find_spec(f"{dagster_private.DAEMON}.__main__") is not None
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.pipeline.read.text import item_html, items_html
+from rss_pipeline.pipeline.read.terminal_text import item_html, items_html
 from rss_pipeline_tests.pipeline.read.test_render import item, store
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.server import FeedServer

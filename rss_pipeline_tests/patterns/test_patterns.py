@@ -63,7 +63,7 @@ SEEN_OTHERWISE = {
     "rss_pipeline.collector.parse.sections": (1, "the objects that modules have"),
     "rss_pipeline.collector.sanitize.embeds": (3, "tuples"),
     "rss_pipeline.features.search.service": (1, "alternatives, each a word of a search"),
-    "rss_pipeline.storage.backends.postgres.errors": (1, "words of our own"),
+    "rss_pipeline.storage.backends.postgres.server_errors": (1, "words of our own"),
 }
 """Modules with patterns whose text is not in a call of `re`: how many, and where it is, or what it is."""
 LONGEST = {
@@ -146,7 +146,7 @@ def test_all_patterns_are_seen() -> None:
         "collector.parse.web_page._START",
         "collector.parse.dates.read._FORMS",
         "collector.parse.loose_fields._PERSON",
-        "pipeline.read.text._TAGS",
+        "pipeline.read.terminal_text._TAGS",
     ):
         assert f"rss_pipeline.{name}" in names, "also within a tuple, a dict and an object"
     assert any(name.startswith("rss_pipeline.collector.http.headers:") for name in names), "and a function"

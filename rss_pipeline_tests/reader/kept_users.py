@@ -9,15 +9,15 @@ from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
-from rss_pipeline.pipeline.session.kept_html import renew
+from rss_pipeline.pipeline.session.renew_html import renew
 from rss_pipeline.reader.bodies import Bodies, Body
 from rss_pipeline.reader.user_backups import UserBackups, back_up_users
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, note_reading, star_items
+from rss_pipeline.storage.subscriptions.item_states import mark_items, mark_shown, note_reading, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted, add_folders, edit, subscribe, unsubscribe
 from rss_pipeline_tests.reader.test_bodies import keys
 from rss_pipeline_tests.storage.subscriptions import readers

@@ -27,8 +27,8 @@ from rss_pipeline.reader.refresh import NotSubscribed, Queued
 from rss_pipeline.reader.subscribe import AddressRefused
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.subscriptions.item_states import star_items
 from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
-from rss_pipeline.storage.subscriptions.states import star_items
 from rss_pipeline.storage.subscriptions.subscriptions import folder_names, list_folders
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, chosen, subscribe

@@ -2,9 +2,11 @@
 
 import pytest
 
-from rss_pipeline.reader import feeds, images, items
+from rss_pipeline.reader import feed_queries as feeds
+from rss_pipeline.reader import images
+from rss_pipeline.reader import item_queries as items
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.items import MAX_INTEGER, Filter, Page, Scope
+from rss_pipeline.reader.item_queries import MAX_INTEGER, Filter, Page, Scope
 from rss_pipeline.reader.query import together
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in

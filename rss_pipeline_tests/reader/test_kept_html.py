@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.pipeline.session.kept_html import made, renew
+from rss_pipeline.pipeline.session.renew_html import made, renew
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.items import bodies as stored_bodies
+from rss_pipeline.storage.items import body_parts as stored_bodies
 from rss_pipeline_tests.reader.test_bodies import (
     FILES,
     MUTATIONS,

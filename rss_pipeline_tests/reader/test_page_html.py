@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from rss_pipeline.collector.models.item import ImageSize
-from rss_pipeline.collector.sanitize.body import LINK_REL
 from rss_pipeline.collector.sanitize.html import safe_html, with_link_rel
+from rss_pipeline.collector.sanitize.item_body import LINK_REL
 from rss_pipeline.reader.page_html import PlacedImage, page_html
 from rss_pipeline_tests.support.cost import costs_less_than
 

@@ -10,7 +10,7 @@ from rss_pipeline.reader.user_backups import (
     back_up_user,
     back_up_users,
 )
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.backups.user_states import (
@@ -21,8 +21,8 @@ from rss_pipeline.storage.backups.user_states import (
     user_key,
 )
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope, Shown
+from rss_pipeline.storage.subscriptions.item_states import mark_items, mark_shown, star_items
 from rss_pipeline.storage.subscriptions.kept_states import read_state
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.storage.values import NOW, register, spec
 from rss_pipeline_tests.support.databases import migrated

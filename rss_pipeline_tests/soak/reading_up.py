@@ -102,8 +102,8 @@ class Killed:
         if kind == "reader":
             return [process for process, _, words in every if "reader" in words]
         if kind == "daemon":
-            return [process for process, _, words in every if "dagster._daemon" in " ".join(words)]
-        # The refresher and its runs are forks of the services, and have their command line.
+            return [process for process, _, words in every if "serving.daemon" in " ".join(words)]
+        # The runner (of refreshes, too) and its runs are forks of the services, with their command line.
         services = {each.pid: (each, parent) for each, parent, words in every if SERVICES in " ".join(words)}
         first = {pid for pid, (_, parent) in services.items() if parent not in services}
         second = {pid for pid, (_, parent) in services.items() if parent in first}

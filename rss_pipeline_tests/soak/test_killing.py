@@ -44,9 +44,7 @@ LEASE_SECONDS = 10
 PICTURES = "127.0.0.99"
 MARKS = {
     "webserver": "serving.webserver",
-    "daemon": "dagster._daemon",
-    "code server": "code-server start",
-    "its child": "api grpc",
+    "daemon": "serving.daemon",
     "services": "serving.services",
 }
 IN_FLIGHT = [
@@ -62,9 +60,8 @@ SOUP = b"<description>" + b"<b>&x <i>" * 4_000 + b"</description>"
 KILLS = int(os.environ.get("RSS_SOAK_KILLS") or 100)
 ANY = (
     "worker",
-    "code server",
-    "its child",
-    "worker and its servers",
+    "runner",
+    "worker and runner",
     "daemon",
     "webserver",
     "services",
@@ -197,18 +194,17 @@ class Killed:
             return self.workers()[:1]
         if kind == "parser":
             return [parser for worker in self.workers() for parser in parsers(worker)][:1]
-        if kind == "worker and its servers":
-            workers = self.workers()
-            servers = [*self.processes("code server"), *self.processes("its child")]
-            return [*workers, *servers] if workers and servers else []
-        workers = self.workers()
+        if kind == "worker and runner":
+            workers, runner = self.workers(), self.processes("runner")
+            return [*workers, *runner] if workers and runner else []
+        if kind == "runner":
+            services = self.processes("services")
+            return [child for each in services for child in each.children() if is_runner(child)][:1]
         found = []
         for process in members(self.up.process.pid):
             with suppress(psutil.NoSuchProcess):
-                if MARKS[kind] not in " ".join(process.cmdline()) or process in workers:
-                    continue
-                # Not one whose own server was killed: it goes on for a while, and nobody asks it.
-                if kind != "its child" or MARKS["code server"] in " ".join(parent_of(process)):
+                is_fork = MARKS["services"] in " ".join(parent_of(process)) and kind == "services"
+                if MARKS[kind] in " ".join(process.cmdline()) and not is_fork:
                     found.append(process)
         return found[:1]
 
@@ -248,6 +244,13 @@ def is_alive(process: psutil.Process) -> bool:
     """False for a process that ended, whether or not its parent has noticed."""
     with suppress(psutil.NoSuchProcess):
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def is_runner(process: psutil.Process) -> bool:
+    """True for a fork of the services, with their command line."""
+    with suppress(psutil.NoSuchProcess):
+        return is_alive(process) and MARKS["services"] in " ".join(process.cmdline())
     return False
 
 

@@ -159,7 +159,7 @@ class Struck:
 
     def daemon(self) -> bool:
         return self._kill(
-            [each for each in members(self.up.process.pid) if "dagster._daemon" in _command(each)]
+            [each for each in members(self.up.process.pid) if "serving.daemon" in _command(each)]
         )
 
     def redis(self) -> bool:

@@ -51,9 +51,7 @@ TABLES = {
 }
 PROCESSES = {
     "webserver": "serving.webserver",
-    "daemon": "dagster._daemon",
-    "code server": "code-server",
-    "its child": "api grpc",
+    "daemon": "serving.daemon",
     "services": "serving.services",
 }
 
@@ -241,7 +239,7 @@ class Year:
                 continue
             for name, mark in PROCESSES.items():
                 if mark in command:
-                    # A run's worker is a fork of the code server's child with the same command line.
+                    # The runner and its runs are forks of the services, with the same command line.
                     found[name] = max(found[name], round(rss, 1))
                     break
         return found

@@ -13,7 +13,7 @@ import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.storage.values import NOW

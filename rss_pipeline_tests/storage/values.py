@@ -11,7 +11,7 @@ from rss_pipeline.collector.models.feed import Feed, FeedAddress, FeedSpec, Next
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
 from rss_pipeline.collector.models.item import FeedHeader, Item, PublisherHints
 from rss_pipeline.collector.models.outcome import Document, Ending, IfGap, NotModified, Parsed, Response
-from rss_pipeline.storage.accounts.users import note_change_of_items
+from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Database, Row, Statement, item_bytes
 from rss_pipeline.storage.feeds import claims, closings, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted

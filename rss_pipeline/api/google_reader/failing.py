@@ -12,10 +12,10 @@ from html import escape
 import orjson
 
 from rss_pipeline.api.google_reader.call import SignedIn
-from rss_pipeline.api.google_reader.entries import Entry, Origin
 from rss_pipeline.api.google_reader.parameters import FAILING_FEED_ID, FeedStream, Page, in_microseconds
+from rss_pipeline.api.google_reader.stream_entries import Entry, Origin
 from rss_pipeline.reader.failures import FailingFeed, failing_feeds, read_failures
-from rss_pipeline.reader.feeds import feeds, visits, with_visits
+from rss_pipeline.reader.feed_queries import feeds, visits, with_visits
 from rss_pipeline.reader.mark import mark_failures
 
 TITLE = "Feeds that fail"

@@ -26,16 +26,6 @@ from rss_pipeline.api.google_reader.answers import (
     packed_json,
 )
 from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in, signed_in_by_token
-from rss_pipeline.api.google_reader.entries import (
-    Entry,
-    contents,
-    entries_of,
-    entry_as_json,
-    item_ids,
-    kept_entries,
-    packed_items,
-    web_url,
-)
 from rss_pipeline.api.google_reader.parameters import (
     LONG_ID,
     READING_LIST,
@@ -51,15 +41,25 @@ from rss_pipeline.api.google_reader.parameters import (
     read_page,
     read_stream,
 )
-from rss_pipeline.api.google_reader.subscriptions import feed_id_of
+from rss_pipeline.api.google_reader.stream_entries import (
+    Entry,
+    contents,
+    entries_of,
+    entry_as_json,
+    item_ids,
+    kept_entries,
+    packed_items,
+    web_url,
+)
+from rss_pipeline.api.google_reader.subscription_calls import feed_id_of
 from rss_pipeline.api.gzip_member import GzipStream, Packed, plain
 from rss_pipeline.collector.models.clock import rfc3339
 from rss_pipeline.collector.sanitize.text import legal
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import read_failures
-from rss_pipeline.reader.feeds import FeedName, feed_name, folders
-from rss_pipeline.reader.items import (
+from rss_pipeline.reader.feed_queries import FeedName, feed_name, folders
+from rss_pipeline.reader.item_queries import (
     ALL,
     Filter,
     ItemRow,
@@ -72,7 +72,7 @@ from rss_pipeline.reader.items import (
     items_by_number,
     nearest_numbers,
 )
-from rss_pipeline.reader.items import Page as Keys
+from rss_pipeline.reader.item_queries import Page as Keys
 from rss_pipeline.reader.query import NOTHING, Query, together
 
 MOST_IDS = 10_000

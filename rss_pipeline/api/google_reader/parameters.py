@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from rss_pipeline.api.google_reader.answers import Refused, not_understood
 from rss_pipeline.api.google_reader.forms import Fields
-from rss_pipeline.reader.items import MAX_INTEGER
+from rss_pipeline.reader.item_queries import MAX_INTEGER
 
 StateName = Literal["reading-list", "read", "starred", "unread", "kept-unread", "fresh"]
 """`fresh` and `kept-unread` are names of `unread`; `reading-list` is all that the user subscribes to."""

@@ -15,7 +15,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from rss_pipeline.api.asgi import Scope
-from rss_pipeline.api.google_reader import listings, marks, subscriptions
+from rss_pipeline.api.google_reader import listings
+from rss_pipeline.api.google_reader import subscription_calls as subscriptions
+from rss_pipeline.api.google_reader import tag_edits as marks
 from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
 from rss_pipeline.api.google_reader.answers import Refused, as_json, refusal, text
 from rss_pipeline.api.google_reader.call import Answer, Call, FeatureCall, Seen, Service, signed_in

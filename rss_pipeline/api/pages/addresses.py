@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote, urlencode
 
 from rss_pipeline.api.asgi import Scope
-from rss_pipeline.api.fields import has_controls
+from rss_pipeline.api.request_values import has_controls
 
 HOME = "/unread"
 _FEEDS = "/feeds/"

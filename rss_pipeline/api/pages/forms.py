@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl
 
 from fastapi import Request
 
-from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.request_values import has_controls
 from rss_pipeline.errors import RssPipelineError
 
 _MOST_FIELDS = 100

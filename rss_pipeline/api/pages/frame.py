@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, overload
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.addresses import feed_of
 from rss_pipeline.reader.accounts.preferences import OwnState, Preferences, own_state
-from rss_pipeline.reader.feeds import (
+from rss_pipeline.reader.feed_queries import (
     FeedRow,
     HiddenUnread,
     feeds,

@@ -18,7 +18,7 @@ How a page is added:
 4. The router in `ROUTERS` of routes.py, an address with a variable behind those without; of a feature, in
    its `reader_pages`, with its templates in its folder: `page(request, "search/search.html", ...)`.
 
-An error is an `ApiError`, as in the JSON API: errors.py makes a page of it.
+An error is an `ApiError`, as in the JSON API: error_pages.py makes a page of it.
 """
 
 import hashlib

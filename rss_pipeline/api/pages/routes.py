@@ -4,8 +4,10 @@ from fastapi import APIRouter
 
 from rss_pipeline.api.pages import render
 from rss_pipeline.api.pages.account import apps, first_user, login, sessions, settings
-from rss_pipeline.api.pages.feeds import feed_edit, tasks
-from rss_pipeline.api.pages.reading import item, lists, marks
+from rss_pipeline.api.pages.feeds import feed_edit
+from rss_pipeline.api.pages.feeds import task_pages as tasks
+from rss_pipeline.api.pages.reading import item_page as item
+from rss_pipeline.api.pages.reading import lists, marks
 from rss_pipeline.features import FEATURES
 
 ROUTERS: tuple[APIRouter, ...] = (

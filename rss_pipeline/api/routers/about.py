@@ -7,7 +7,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import signed_in
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.docs_page import docs_page
-from rss_pipeline.api.document import PUBLIC
+from rss_pipeline.api.openapi import PUBLIC
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.errors import InfrastructureError, NoSession

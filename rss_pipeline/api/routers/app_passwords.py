@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn, confirm_password
-from rss_pipeline.api.fields import Line
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.request_values import Line
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import AppPasswordRefused

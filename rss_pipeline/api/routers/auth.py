@@ -8,9 +8,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import device_cookie, log_in, log_out, new_device, set_cookies
-from rss_pipeline.api.document import PUBLIC
-from rss_pipeline.api.fields import Line
+from rss_pipeline.api.openapi import PUBLIC
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.request_values import Line
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NoSession

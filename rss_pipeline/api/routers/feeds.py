@@ -10,7 +10,8 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.feed_json import EXAMPLE, Feed, feed_json
-from rss_pipeline.api.fields import (
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.request_values import (
     ADDRESS_CHARACTERS,
     ADDRESS_PATTERN,
     Folder,
@@ -21,7 +22,6 @@ from rss_pipeline.api.fields import (
     Position,
     Title,
 )
-from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import (
     CHANGE_KINDS,
     CHANGES,
@@ -34,7 +34,7 @@ from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader import edit
 from rss_pipeline.reader.accounts.preferences import state_version
 from rss_pipeline.reader.edit import Edited, NotTheirs, OtherFeed
-from rss_pipeline.reader.feeds import feeds, folders, visits, with_visits
+from rss_pipeline.reader.feed_queries import feeds, folders, visits, with_visits
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed
 from rss_pipeline.reader.subscribe import AddressRefused

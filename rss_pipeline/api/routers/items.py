@@ -17,14 +17,14 @@ from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, unchanged, version_tag
 from rss_pipeline.api.feed_json import EXAMPLE as FEED
 from rss_pipeline.api.feed_json import NamedFeed, page_of_feed_json
-from rss_pipeline.api.fields import Folder, NeverNull, PageKey
 from rss_pipeline.api.item_json import EXAMPLE, Item, item_json
 from rss_pipeline.api.problems import documented
+from rss_pipeline.api.request_values import Folder, NeverNull, PageKey
 from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.bodies import Bodies, Body
-from rss_pipeline.reader.items import (
+from rss_pipeline.reader.item_queries import (
     FeedOfPage,
     Filter,
     Items,
@@ -37,7 +37,7 @@ from rss_pipeline.reader.items import (
     items,
     page_version,
 )
-from rss_pipeline.reader.items import Order as ItemOrder
+from rss_pipeline.reader.item_queries import Order as ItemOrder
 from rss_pipeline.reader.query import together
 
 # Pages of items with their bodies, as JSON; kept in memory for as long as their version lasts.

@@ -10,14 +10,14 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.feed_json import EXAMPLE, Feed, feed_json
-from rss_pipeline.api.fields import Folder, Line, Seen
 from rss_pipeline.api.item_json import EXAMPLE as ITEM
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.request_values import Folder, Line, Seen
 from rss_pipeline.api.routers.answered import CHANGES, NOT_CHANGED, json_of, no_feed, no_item
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader import mark
-from rss_pipeline.reader.items import Scope, Shown
+from rss_pipeline.reader.item_queries import Scope, Shown
 
 router = api_router("marks")
 

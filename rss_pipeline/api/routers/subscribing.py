@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.fields import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Folder, Interval, Line, Title
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.request_values import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Folder, Interval, Line, Title
 from rss_pipeline.api.routers.answered import json_of
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
@@ -41,6 +41,9 @@ class NewFeed(BaseModel):
     folder: Folder | None = None
     interval: Interval | None = Field(
         default=None, description="Preferred polling interval in seconds; null for what suits the feed."
+    )
+    page: bool = Field(
+        default=False, description="Where the address has no feed, collect the entries that the page lists."
     )
 
 
@@ -98,7 +101,9 @@ class Subscribed(BaseModel):
 async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
     """Subscribe to a feed: at once if it is known. Any other address is visited first, and its task says
     whether there is a feed. Feeds that you subscribe to already stay as they are."""
-    wishes = Wishes(title=given.title, folder=given.folder, wished_interval=given.interval)
+    wishes = Wishes(
+        title=given.title, folder=given.folder, wished_interval=given.interval, takes_offer=given.page
+    )
     settings = caller.stores.settings
     answer = await caller.change(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))
     found = _answer(answer)

@@ -42,12 +42,34 @@ class Refresh(BaseModel):
     }
 
 
+class PageEntry(BaseModel):
+    """An entry of a page."""
+
+    title: str | None
+    link: str | None
+    date: str | None
+
+
+class PageOffer(BaseModel):
+    """The entries of a page without a feed; `page: true` of a new feed takes them."""
+
+    url: str
+    title: str | None
+    is_sure: bool = Field(description="It is certainly a list of entries.")
+    count: int
+    entries: list[PageEntry] = Field(description="The first five.")
+    evidence: list[str]
+
+
 class TaskOutcome(BaseModel):
     """The end of a task."""
 
-    outcome: Literal["stored", "unchanged", "failed", "held", "refused", "subscribed", "known"] = Field(
-        description="`stored`: new items; `unchanged`: none; `subscribed`, `known`: the feed of an address,"
-        " which was new or not; `held`: no request before `until`; `failed`, `refused`: `error` says why."
+    outcome: Literal["stored", "unchanged", "failed", "held", "refused", "subscribed", "known", "offered"] = (
+        Field(
+            description="`stored`: new items; `unchanged`: none; `subscribed`, `known`: the feed of an"
+            " address, which was new or not; `offered`: it has none, and `page` is what would be collected;"
+            " `held`: no request before `until`; `failed`, `refused`: `error` says why."
+        )
     )
     items_new: int
     milliseconds: int = Field(description="From the request to its end.")
@@ -55,6 +77,7 @@ class TaskOutcome(BaseModel):
     error: str | None
     what_to_do: str | None
     until: str | None
+    page: PageOffer | None = None
 
 
 class TaskJson(BaseModel):
@@ -95,6 +118,7 @@ class TaskJson(BaseModel):
                     "error": None,
                     "what_to_do": None,
                     "until": None,
+                    "page": None,
                 },
             }
         },
@@ -171,4 +195,5 @@ def _result(result: TaskResult) -> dict[str, Any]:
         "error": result.error,
         "what_to_do": result.what_to_do,
         "until": None if result.until is None else instant(result.until),
+        "page": result.offer,
     }

@@ -1,7 +1,7 @@
 """Holds: the back-offs that hosts requested, checked before each request and added to by its response.
 
-The length of a hold is decided here. `storage.feeds.holds` keeps holds between runs; claims leave out feeds
-and images on hold (`storage.feeds.leases`, `storage.images.claims`).
+The length of a hold is decided here. `storage.feeds.stored_holds` keeps holds between runs; claims leave out
+feeds and images on hold (`storage.feeds.leases`, `storage.images.image_claims`).
 """
 
 from collections import deque
@@ -211,8 +211,8 @@ def _drained(waiting: deque[H]) -> list[H]:
 
 # Gaps between two requests to a host that limits their rate: learned from its 429, and eased slowly.
 #
-# Pure but for what it remembers: which gap worked is kept between runs by `storage.feeds.holds`, the waiting
-# is `pacing.py`'s, and how long a host is left alone after a 429 is `holds.py`'s.
+# Pure but for what it remembers: which gap worked is kept between runs by `storage.feeds.stored_holds`, the
+# waiting is `pacing.py`'s, and how long a host is left alone after a 429 is `holds.py`'s.
 
 FIRST_GAP = timedelta(seconds=20)
 """After a 429 that does not say how long to wait; three times as much after each further one."""

@@ -28,7 +28,7 @@ from rss_pipeline.collector.fetch.image_types import (
 )
 from rss_pipeline.collector.http.body import BodyDecoder
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.errors import spooling
 

@@ -1,6 +1,6 @@
 """A round's event loop in a thread of its own, with its outcomes reported in the caller's thread.
 
-It knows neither feeds nor images: `feeds.py` and `images.py` pass the work.
+It knows neither feeds nor images: `feed_round.py` and `image_round.py` pass the work.
 """
 
 import asyncio

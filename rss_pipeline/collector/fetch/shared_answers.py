@@ -1,7 +1,8 @@
 """The answers that feeds of one round share: where two lead to one URL, it is requested once.
 
 Only what is the same for anybody is shared: nothing of a feed with headers, a password or a cookie, and
-nothing with a feed that may not reach the server itself. What an answer means for a feed is `feed.py`'s.
+nothing with a feed that may not reach the server itself. What an answer means for a feed is
+`feed_visit.py`'s.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.http.body import Body
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import Head
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.redirects import redirect_of

@@ -1,6 +1,6 @@
 """The requests of one visit: their turns, their time limit, and the values of a failure.
 
-Not here: the headers of a request and the meaning of its response (`feed.py`, `image.py`).
+Not here: the headers of a request and the meaning of its response (`feed_visit.py`, `image_visit.py`).
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from rss_pipeline.collector.fetch.pacing import LAPSED, HoldActive, Turn, TurnRefused, Turns
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse
-from rss_pipeline.collector.http.errors import FetchError, NotSent
+from rss_pipeline.collector.http.fetch_error import FetchError, NotSent
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.clock import Clock

@@ -16,7 +16,7 @@ from rss_pipeline.collector.http.addresses import (
     refusal,
     single_address,
 )
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 
 # This machine as the address guard knows it: its interfaces, and the servers of this installation.
 # `pipeline.session.this_machine` reads them from the system and the settings.

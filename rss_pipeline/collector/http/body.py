@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import charset_of, content_codings
 from rss_pipeline.errors import spooling
 

@@ -21,7 +21,7 @@ import httpcore
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy, OwnMachine
 from rss_pipeline.collector.http.addresses import AddressRange
-from rss_pipeline.collector.http.errors import FetchError, NotSent
+from rss_pipeline.collector.http.fetch_error import FetchError, NotSent
 from rss_pipeline.collector.http.guarded_transport import Network, Transport, exact_url, guarded_transport
 from rss_pipeline.collector.http.headers import Head, extra_headers
 from rss_pipeline.collector.http.metered_stream import meter_body

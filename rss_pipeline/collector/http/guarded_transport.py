@@ -25,7 +25,7 @@ from rss_pipeline.collector.http.address_policy import (
     written_addresses,
 )
 from rss_pipeline.collector.http.addresses import Address, literal_address, plain_address, refusal
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.metered_stream import MeteredBackend
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.httpx_without_cli import httpx

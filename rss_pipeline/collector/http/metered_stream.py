@@ -14,7 +14,7 @@ from typing import Any
 import h11
 import httpcore
 
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import Head
 
 # The same lines as with h11's own patterns, of 0.16, in time by their length: with those, a trailer of 60,000

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import anyio
 import httpcore
 
-from rss_pipeline.collector.http.errors import FetchError, bad_host
+from rss_pipeline.collector.http.fetch_error import FetchError, bad_host
 
 _NOT_ABOUT_TLS = (
     ssl.SSLWantReadError,
@@ -25,6 +25,13 @@ _NOT_ABOUT_TLS = (
 
 _FROM_SOMEBODY = (ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 """Errors that an answer on the network causes (TCP RST), not its absence."""
+
+
+_FRAMING = {
+    "Content-Length": ": its Content-Length is no number, or there are several",
+    "Transfer-Encoding": ": its Transfer-Encoding is not `chunked`",
+}
+"""By the header that h11 names, which has no type or code for it: the end of the body is not known."""
 
 
 def request_error(
@@ -81,7 +88,8 @@ def request_error(
                 "connect", f"{host} closed the connection before it had answered.", reached=True
             )
         case httpcore.RemoteProtocolError():
-            return FetchError("connect", f"{host} sent an answer that is not HTTP.", reached=True)
+            about = next((said for name, said in _FRAMING.items() if name in str(error)), "")
+            return FetchError("connect", f"{host} sent an answer that is not HTTP{about}.", reached=True)
         case httpcore.UnsupportedProtocol():
             return bad_host(host)
         case (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 
 from rss_pipeline.collector.http.addresses import AddressRange, literal_address
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 
 

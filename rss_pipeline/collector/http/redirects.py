@@ -8,7 +8,7 @@ from datetime import datetime
 from urllib.parse import urljoin
 
 from rss_pipeline.collector.http.cookies import CookieJar
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import Head
 from rss_pipeline.collector.http.request_url import DEFAULT_PORTS, RequestUrl, percent_encoded, request_url
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import idna
 
-from rss_pipeline.collector.http.errors import FetchError, bad_host
+from rss_pipeline.collector.http.fetch_error import FetchError, bad_host
 
 if TYPE_CHECKING:
     from rss_pipeline.httpx_without_cli import httpx

@@ -1,14 +1,14 @@
 """The `FetchError` for a status that brings no document or image: its kind, and what a person can do.
 
 Users read these messages: they name no file and no setting.
-Pure. 200, 304 and redirects are handled by the visit (`fetch/feed.py`, `fetch/image.py`).
+Pure. 200, 304 and redirects are handled by the visit (`fetch/feed_visit.py`, `fetch/image_visit.py`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import Head
 
 _CHALLENGED = frozenset({403, 429, 503})

@@ -1,6 +1,6 @@
 """The images of an item: the attributes and elements that name them, and the URLs that its content shows.
 
-Nothing is downloaded, and the HTML is not changed (`render.py` puts archived images into it).
+Nothing is downloaded, and the HTML is not changed (`archived.py` puts archived images into it).
 """
 
 import re

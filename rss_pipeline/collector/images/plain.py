@@ -2,7 +2,7 @@
 
 A parser takes ten times as long. So the condition is strict: each `<` begins a well-formed tag of a known
 element, whose content every parser reads as elements, and an image has only a `src` that all read in
-the same way. In all other HTML, `render.py` has the tree decide; for plain HTML both give the same.
+the same way. In all other HTML, `archived.py` has the tree decide; for plain HTML both give the same.
 """
 
 import re

@@ -26,6 +26,9 @@ FailureKind = Literal[
     "truncated",
     "bad_compression",
     "not_a_feed",
+    "no_list",
+    "list_lost",
+    "robots",
     "not_an_image",
     "parse_timeout",
     "parse_memory",
@@ -42,7 +45,7 @@ NETWORK_KINDS: frozenset[str] = frozenset({"timeout", "dns", "connect"})
 """Kinds that our own broken network would cause as well as the publisher's."""
 
 
-UNREQUESTED_KINDS: frozenset[str] = frozenset({"blocked_address", "bad_url"})
+UNREQUESTED_KINDS: frozenset[str] = frozenset({"blocked_address", "bad_url", "robots"})
 """Kinds found before a connection is made: they prove nothing about the network."""
 
 

@@ -208,6 +208,8 @@ class Feed:
     allow_private: bool = False
     private_hosts: tuple[str, ...] = ()
     feature_keys: Mapping[str, str] = field(default_factory=dict)
+    memories: Mapping[str, str] = field(default_factory=dict)
+    """The memories of features from one document to the next, by the same names; each a text of a column."""
     wished_interval: timedelta | None = None
     """The shortest that a subscriber wishes; None if none wishes any."""
     auto_is_wished: bool = False
@@ -288,3 +290,5 @@ class Wishes:
     title: str | None = None
     folder: str | None = None
     wished_interval: int | None = None
+    takes_offer: bool = False
+    """Take what is offered of an address without a feed."""

@@ -139,6 +139,8 @@ class ParsedFeed:
     """The document ends early: items may be missing."""
     tree: ItemTree | None = field(default=None, compare=False, repr=False)
     """The elements that the items were read from, if the caller needs them."""
+    part: object = field(default=None, compare=False, repr=False)
+    """The findings of a feature's reader besides, for its `parse`."""
 
 
 # The size of an image in pixels.

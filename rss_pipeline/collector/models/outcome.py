@@ -111,6 +111,11 @@ FetchOutcome = NotModified | Document | Failure | NotBegun | OnHold
 class DocumentPart(Protocol):
     """The findings of a feature in a document beside its items, as a value that can be pickled."""
 
+    @property
+    def warnings(self) -> tuple[FeedWarning, ...]:
+        """Warnings that the feed carries because of them."""
+        ...
+
     def renamed(self, ids: Mapping[str, str]) -> "DocumentPart":
         """The same with these ids of items, old to new; an item without an entry is left out."""
 

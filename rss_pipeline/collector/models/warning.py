@@ -20,12 +20,16 @@ WarningKind = Literal[
     "too_many_images",
     "mislabelled",
     "charset_changed",
+    "redesigned",
+    "unmatched_selectors",
 ]
 """unstable_guids: known items come again under new guids. reused_guids: new items
 come under known ones. shared_guids: items of one document have the same
 guid or link. too_many_items: the document lists more items than are read. cut_off: it ends early. day_full:
 the feed had its most new items of a day. too_many_images: an item has more images than are archived.
-mislabelled: the charset is not the declared one. charset_changed: it is not that of the document before."""
+mislabelled: the charset is not the declared one. charset_changed: it is not that of the document before.
+redesigned: a page was rebuilt, and its list found again. unmatched_selectors:
+of a page, some give nothing for some entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

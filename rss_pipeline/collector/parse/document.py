@@ -19,7 +19,7 @@ from rss_pipeline.collector.parse.characters.c1_characters import with_c1_read
 from rss_pipeline.collector.parse.characters.decode import decode, former_readings
 from rss_pipeline.collector.parse.dates.read import parse_date
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
-from rss_pipeline.collector.parse.identity import (
+from rss_pipeline.collector.parse.item_identity import (
     FormerItem,
     Identity,
     former_guids,

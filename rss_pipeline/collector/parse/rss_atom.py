@@ -318,7 +318,14 @@ def _resolved(link: str | None, fields: Fields, place: LinkBases) -> str | None:
     if link is None or is_web(link):
         return place.resolve(link)
     elements = (each for name in ("link", "atom:link") for each in fields.get(name, ()))
-    own = next((each for each in elements if XML_BASE in each.attrib and _target(each) == link), None)
+    own = next(
+        (
+            each
+            for each in elements
+            if XML_BASE in each.attrib and link in (_target(each), text_of(each).strip())
+        ),
+        None,
+    )
     return (place if own is None else place.within(own)).resolve(link)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, get_args
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from rss_pipeline.collector.http.addresses import is_never_opened, literal_address, single_address
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import REFUSED_HEADERS
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, ItemKey

@@ -283,7 +283,7 @@ def _is_outside(line: str, indent: int) -> bool:
 
 
 # What was read is kept while neither the file nor a variable in it changes: 50,000 feeds take seconds to
-# read, and the code server's sensor looks at them every half minute.
+# read, and the daemon's sensor looks at them every half minute.
 
 _SETTLED_NS = 2_000_000_000
 """A file that changed less than two seconds ago may change again within the same tick of its clock."""

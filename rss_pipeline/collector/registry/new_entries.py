@@ -6,8 +6,8 @@ whole file anew changes blanks and numbers of other entries. Files are pipeline.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import yaml
@@ -26,6 +26,8 @@ class NewEntry:
     title: str | None = None
     folder: str | None = None
     allow_private: bool = False
+    feature_keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys of features with plain values."""
 
     def as_yaml(self) -> str | dict[str, Any]:
         keys: dict[str, Any] = {"url": self.url}
@@ -38,6 +40,7 @@ class NewEntry:
             keys["folder"] = self.folder.replace("${", "$${")
         if self.allow_private:
             keys["allow_private"] = True
+        keys |= self.feature_keys
         return self.url if len(keys) == 1 else keys
 
 

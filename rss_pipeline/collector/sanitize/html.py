@@ -13,8 +13,8 @@ from typing import Literal
 
 import nh3
 
+from rss_pipeline.collector.images.archived import render
 from rss_pipeline.collector.images.find import has_overloaded_tag, in_lower_case
-from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.parse.links import SCHEMES, web_base
 from rss_pipeline.collector.sanitize import mathml, svg
 from rss_pipeline.collector.sanitize.markup import ATTRIBUTES, DROPPED_WITH_CONTENT, TAGS, names

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from rss_pipeline.collector.models.clock import LONGEST, duration, instant, rough, whole_second
 from rss_pipeline.collector.models.failure import Failure
@@ -16,6 +17,7 @@ from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.collector.schedule import auto_interval, gaps
 from rss_pipeline.collector.schedule.auto_interval import LONGEST_ALIVE, SHORTEST, AutoInterval
+from rss_pipeline.features import FEED_KEYS
 
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE_BACKOFF = timedelta(hours=6)
@@ -232,9 +234,9 @@ def _own_interval(
     Of feeds.yaml's interval and the shortest that subscribers wish the shorter one. A wish that is longer
     than `auto` counts only where no one leaves the interval to `auto`: one slow reader delays no one else.
     """
-    wished = feed.wished_interval
+    wished, least = feed.wished_interval, _least(feed)
     if wished is not None:
-        wished = min(max(wished, auto_interval.SHORTEST), LONGEST)
+        wished = min(max(wished, auto_interval.SHORTEST if least is None else least[1]), LONGEST)
     if feed.interval is not None:
         interval = min(feed.interval, LONGEST)
         if wished is not None and wished < interval:
@@ -243,6 +245,8 @@ def _own_interval(
     if wished is not None and not feed.auto_is_wished:
         return wished, interval_by_wish(wished), None
     own = auto_interval.auto_interval(updates, now=now)
+    if least is not None and own.interval < least[1]:
+        return least[1], f"{_every(least[1])}: the shortest of `auto` with `{least[0]}`", least[1]
     whole = max(own.interval, IN_VAIN) if came_in_vain else own.interval
     halvings = gaps.halvings(feed.schedule.gaps, now=now) if whole > auto_interval.SHORTEST else 0
     interval = max(whole / 2**halvings, auto_interval.SHORTEST)
@@ -250,6 +254,12 @@ def _own_interval(
         return wished, interval_by_wish(wished), None
     reason = interval_by_rhythm(own, interval, halvings=halvings, came_in_vain=whole > own.interval)
     return interval, reason, interval if whole > own.interval else auto_interval.SHORTEST
+
+
+def _least(feed: Feed) -> tuple[str, timedelta] | None:
+    """The key of the feed with the longest of its shortest intervals, and that."""
+    found = ((name, FEED_KEYS[name].least_interval) for name in feed.feature_keys)
+    return max(((name, each) for name, each in found if each is not None), key=itemgetter(1), default=None)
 
 
 def _spread_within(name: str, base: timedelta, *, shortest: timedelta, longest: timedelta) -> float:

@@ -1,6 +1,7 @@
 """The address of a feed: permanent redirects adopted, and given up again. Pure functions.
 
-Redirects are followed in collector.fetch.feed; the registered URL never changes, and so the id does not.
+Redirects are followed in collector.fetch.feed_visit; the registered URL never changes, and so the id does
+not.
 """
 
 from dataclasses import replace

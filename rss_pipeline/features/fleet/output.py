@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from rich.text import Text
 
-from rss_pipeline.cli.output.status import StatusLook, StatusSection
+from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console
 from rss_pipeline.collector.models.clock import duration, instant
 from rss_pipeline.features.fleet.checks import check_machines

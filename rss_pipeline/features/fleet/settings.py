@@ -24,6 +24,13 @@ storage:
         env: DAGSTER_HOME
 
 """: "",
+    """# `rss-pipeline up` forks runs from a process that has everything imported. Below Dagster's own
+# commands this is Dagster's launcher.
+run_launcher:
+  module: rss_pipeline.orchestration.run_launcher
+  class: ForkedRunLauncher
+
+""": "",
     """  module: rss_pipeline.orchestration.queueing
   class: BackfillsLastRunCoordinator
 """: """  module: rss_pipeline.features.fleet.dagster

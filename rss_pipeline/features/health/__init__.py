@@ -7,7 +7,7 @@ on it alerts.
 
 model.py    Check, Finding, Look
 checks.py   the table, and the checks of feeds and images
-stores.py   the database, the object store, Dagster's folder, their disk, what everybody can read
+store_checks.py the database, the object store, Dagster's folder, their disk, what everybody can read
 sql.py      the queries; others are in storage/reports
 doctor.py   all of it for a person: what the tables have, and what must be right before they can be asked
 alerts.py   the one `alert` with its cursor and back-off, and the looks that find what to report

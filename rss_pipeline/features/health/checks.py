@@ -2,7 +2,7 @@
 
 A check is a function from what was read to a `Finding`: pure, so that a test passes values and a clock. Its
 entry in `CHECKS` says how it is read and who shows it. Queries are in sql.py; the checks
-of stores are in stores.py, those of other features in ../fleet/checks.py.
+of stores are in store_checks.py, those of other features in ../fleet/checks.py.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.health import sql as tables
-from rss_pipeline.features.health import stores
+from rss_pipeline.features.health import store_checks as stores
 from rss_pipeline.features.health.model import (
     BACKUPS_LOOKED_AT,
     OFTEN,
@@ -26,12 +26,12 @@ from rss_pipeline.features.health.model import (
     listed,
 )
 from rss_pipeline.features.health.sql import Concerned
-from rss_pipeline.features.health.stores import public_objects
+from rss_pipeline.features.health.store_checks import public_objects
 from rss_pipeline.pipeline.registry.sync import unconfirmed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows
-from rss_pipeline.storage.images.claims import COUNTED_IMAGES, ImagesWaiting, images_waiting
+from rss_pipeline.storage.images.image_claims import COUNTED_IMAGES, ImagesWaiting, images_waiting
 from rss_pipeline.storage.installation import read_contact
 
 IMAGES_LOOKED_AT = 20

@@ -24,7 +24,7 @@ from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.health.checks import health_checks
 from rss_pipeline.features.health.model import Finding, Look, State
-from rss_pipeline.features.health.stores import (
+from rss_pipeline.features.health.store_checks import (
     check_dagster_home,
     check_home,
     check_topics_store,

@@ -22,7 +22,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.reports.metrics import FeedFigures, RowFigures, feed_figures, row_figures
+from rss_pipeline.storage.reports.figures import FeedFigures, RowFigures, feed_figures, row_figures
 
 T = TypeVar("T")
 

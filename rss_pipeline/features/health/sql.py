@@ -12,7 +12,6 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row, Value
-from rss_pipeline.storage.feeds.holds import free_since
 from rss_pipeline.storage.feeds.predicates import (
     ANSWERED_BY,
     FAILING_LONG,
@@ -24,6 +23,7 @@ from rss_pipeline.storage.feeds.predicates import (
     WARNED,
     has_warning,
 )
+from rss_pipeline.storage.feeds.stored_holds import free_since
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, compact
 

@@ -1,6 +1,6 @@
 """Lists of feeds as OPML: of feeds.yaml at the command line, of a user on the page and in both APIs.
 
-document.py reads and writes OPML; service.py brings it into and out of feeds.yaml and a user's subscriptions.
+outlines.py reads and writes OPML; service.py brings it into and out of feeds.yaml and a user's subscriptions.
 cli.py, api.py (both APIs) and pages.py are its doors.
 """
 

@@ -10,10 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.fields import ADDRESS_PATTERN
 from rss_pipeline.api.google_reader.answers import PRIVATE, not_understood, ok
 from rss_pipeline.api.google_reader.call import Call, FeatureCall, signed_in
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.request_values import ADDRESS_PATTERN
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.opml.service import (
@@ -23,7 +23,7 @@ from rss_pipeline.features.opml.service import (
     import_list,
     subscribed,
 )
-from rss_pipeline.reader.feeds import FeedName, feed_names, folders
+from rss_pipeline.reader.feed_queries import FeedName, feed_names, folders
 from rss_pipeline.reader.query import Query, together
 
 router = api_router("feeds")

@@ -1,6 +1,6 @@
 """The commands `import` and `export-opml`: the list of feeds from and to other readers.
 
-They read and write feeds.yaml and visit no feed; `add` does, in add.py.
+They read and write feeds.yaml and visit no feed; `add` does, in cli/add.py.
 """
 
 import os

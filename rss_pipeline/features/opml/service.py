@@ -1,7 +1,7 @@
 """Lists of feeds from and to other readers: into and out of a user's subscriptions, and feeds.yaml.
 
 A list is imported whole, or not at all with all of its mistakes. Nothing is fetched: new feeds are due, and
-the polls that follow visit them as any other, paced and with back-off. The form of OPML is document.py's.
+the polls that follow visit them as any other, paced and with back-off. The form of OPML is outlines.py's.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.http.address_policy import AddressPolicy
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.registry.entry import MAX_FOLDER_CHARACTERS
@@ -20,10 +20,10 @@ from rss_pipeline.collector.registry.new_entries import NewEntry
 from rss_pipeline.collector.registry.yaml_nodes import Mistake
 from rss_pipeline.errors import RssPipelineError, StorageRejected
 from rss_pipeline.features.opml import UPLOAD_BYTES
-from rss_pipeline.features.opml.document import OpmlFeed, OpmlLimits, read_opml, read_outlines, write_opml
-from rss_pipeline.pipeline.registry.edit import registered, write_feeds
+from rss_pipeline.features.opml.outlines import OpmlFeed, OpmlLimits, read_opml, read_outlines, write_opml
+from rss_pipeline.pipeline.registry.write_entries import registered, write_feeds
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.feeds import FeedName
+from rss_pipeline.reader.feed_queries import FeedName
 from rss_pipeline.reader.subscribe import (
     AddressedFeed,
     PlannedSubscriptions,

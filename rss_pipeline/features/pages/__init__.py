@@ -1,4 +1,4 @@
-"""Pages: the entries of a web page without a feed, found without selectors.
+"""Pages: the entries of a web page without a feed, collected as items of a feed.
 
 ```
 model.py       an entry, and what was found of a page: certain, a candidate to confirm, or none
@@ -8,11 +8,40 @@ titles.py      titles of the boxes; dates.py finds dates, entries.py the rest; s
 judged.py      how much each group looks like entries; doubts.py what is against the best
 detect.py      the list of a page, of all these: a pure function
 links.py       the identity of an entry
-service.py     the look at an address: one request, after its robots.txt (robots.py, sql.py)
+known.py       marks of the entries that a page had; with them detect.py knows a list again
+selectors.py   the list by selectors of feeds.yaml, in a child of the parser process
+document.py    the document of a page as that of a feed, in the parser process
+entry.py       the key `page` of a feed in feeds.yaml
+permission.py  robots.txt before each request of a page; robots.py has its rules
+sql.py         statements; replay.py is for a database that was lost
+service.py     the look at an address
 cli.py         the command `page`
 ```
 """
 
-from rss_pipeline.features.feature import Feature, Part
+from datetime import timedelta
 
-FEATURE = Feature(name="pages", commands={"page": Part("pages.cli:page")})
+from rss_pipeline.features.feature import Feature, FeedKey, Part, Replaying
+
+FEATURE = Feature(
+    name="pages",
+    needs=("streams",),
+    commands={"page": Part("pages.cli:page")},
+    feed_keys={
+        "page": FeedKey(
+            read=Part("pages.entry:read_page_key"),
+            register=Part("pages.sql:register_pages"),
+            stays=True,
+            memory="page_known",
+            accept=Part("pages.sql:accept_page"),
+            reads=Part("pages.document:read_document"),
+            # A page is made for people.
+            least_interval=timedelta(hours=1),
+            before_request=Part("pages.permission:Permission"),
+            parse=Part("pages.document:part_of"),
+            at_close=Part("pages.sql:note_page"),
+        ),
+    },
+    without_feed=Part("pages.service:offer"),
+    replaying=Replaying(of_feed=Part("pages.replay:PageInReplay")),
+)

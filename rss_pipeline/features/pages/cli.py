@@ -54,7 +54,7 @@ def page(settings: Settings, page: str, base: str | None, allow_private: bool, a
 def _of_file(path: Path, base: str | None) -> Detected:
     from rss_pipeline.collector.parse.links import is_web
     from rss_pipeline.features.pages.detect import detect
-    from rss_pipeline.features.pages.page import own_address, text_of
+    from rss_pipeline.features.pages.page import decode_page, own_address
 
     if base is not None and not is_web(base):
         raise click.ClickException(
@@ -67,7 +67,7 @@ def _of_file(path: Path, base: str | None) -> Detected:
         raise click.ClickException(file_error(f"{path} cannot be read", error, path)) from error
     if len(body) > _MOST_BYTES:
         raise click.ClickException(f"{path} has more than {_MOST_BYTES:,} bytes; that is no page's size")
-    text = text_of(body, None)
+    text = decode_page(body, None).text
     address = base or own_address(text)
     if address is None:
         raise click.ClickException(f"{path} does not say its address; add --base URL, for its relative links")
@@ -79,8 +79,7 @@ def _of_address(settings: Settings, address: str, *, allow_private: bool) -> Det
     from rss_pipeline.pipeline.session.session import session_of_command
 
     with session_of_command(settings, "page") as session:
-        found = preview(session, address, allow_private=allow_private)
-    return found if isinstance(found, Failure) else found.detected
+        return preview(session, address, allow_private=allow_private)
 
 
 def _as_json(detected: Detected) -> dict[str, Any]:

@@ -100,6 +100,13 @@ def address_date(url: str) -> date | None:
     return _day(int(found["y"]), int(found["m"]), int(found["d"]))
 
 
+def date_in(text: str) -> date | None:
+    """The first date in a text that has a year."""
+    if found := _ATTRIBUTE_DATE.match(text):
+        return _day(*map(int, found.groups()))
+    return next((day for each in _in_text(text) if each.year and (day := each.of_year(None))), None)
+
+
 def _day(year: int, month: int, day: int) -> date | None:
     try:
         return date(year, month, day) if year >= _EARLIEST else None

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from rss_pipeline.features.pages.dates import PageDates
 from rss_pipeline.features.pages.doubts import doubts_about
 from rss_pipeline.features.pages.entries import entries_of
-from rss_pipeline.features.pages.judged import Judged, judged_lists, widened
-from rss_pipeline.features.pages.links import identity, is_same_list
+from rss_pipeline.features.pages.judged import Judged, css_of, judged_lists, structure_of, widened
+from rss_pipeline.features.pages.known import Known, mark
 from rss_pipeline.features.pages.model import Detected, Verdict
 from rss_pipeline.features.pages.page import Page, read_page
 from rss_pipeline.features.pages.structured import with_structured_data
@@ -20,27 +20,28 @@ LEAST_SCORE = 2.0
 _FEW_WORDS = 60
 
 
-def detect(html: str, url: str, known: Sequence[str] = ()) -> Detected:
+def detect(html: str, url: str, known: Known | None = None) -> Detected:
     """The list of a page at an address, by the page alone.
 
-    `known` are links of entries that the page had, newest first: the list with most of them is taken, and is
-    certain if it is the same list (`is_same_list`); without one, a person has to confirm what is found.
+    With what is `known` of the page's last documents, the list with most of the known entries is taken, and
+    is certain if it is the same list; without one, a person has to confirm what is found.
     """
     page = read_page(html, url)
     if page is None:
         return Detected(verdict="none", evidence=("There is no text that could be read as a page.",))
     dates = PageDates(page)
     lists = judged_lists(page, dates)
-    if known and (again := _with_known(lists, known)):
-        stored = {identity(each) for each in known}
-        count = sum(box.anchor.identity in stored for box in again.links.boxes)
-        return _detected(page, dates, again, "certain", f"{count} of its links are known entries.")
     best = widened(page, dates, lists) if lists else None
+    if known is not None and (again := _again(page, dates, lists, best, known)) is not None:
+        count = _count(again, known)
+        return _detected(page, dates, again, "certain", f"{count} of its links are known entries.")
     if best is None or best.score < LEAST_SCORE:
         score = best.score if best else 0.0
-        return Detected(verdict="none", score=score, evidence=(_why_none(page),), feeds=page.feeds)
+        return Detected(
+            verdict="none", score=score, evidence=(_why_none(page),), feeds=page.feeds, title=page.title
+        )
     doubts = doubts_about(page, best)
-    if known:
+    if known is not None:
         doubts = ("It has too few of the links that were on the page before.", *doubts)
     return _detected(page, dates, best, "ask" if doubts else "certain", _seen(best), *doubts)
 
@@ -52,23 +53,47 @@ def _detected(page: Page, dates: PageDates, best: Judged, verdict: Verdict, *evi
         entries=with_structured_data(page, entries),
         score=round(best.score, 1),
         evidence=evidence,
+        structure=mark(structure_of(page, best)),
+        item=css_of(page, best.links.boxes),
+        title=page.title,
         feeds=page.feeds,
     )
 
 
-def _with_known(lists: Sequence[Judged], known: Sequence[str]) -> Judged | None:
-    """The list with most of the known entries; of several the one with the fewest others."""
-    stored = {identity(url) for url in known}
-    fitting = [each for each in lists if is_same_list(known, each.links.urls())]
+def _again(
+    page: Page, dates: PageDates, lists: Sequence[Judged], best: Judged | None, known: Known
+) -> Judged | None:
+    """The list of a page's last documents, as it is now: the one with most of the known entries, of several
+    the one with the fewest others."""
+    candidates = [] if best is None else [best]
+    for each in lists:
+        if _count(each, known) or mark(structure_of(page, each)) == known.structure:
+            others = [other for other in lists if other is not each]
+            candidates.append(widened(page, dates, [each, *others], with_second=False))
     return max(
-        fitting,
+        (each for each in candidates if _fits(page, each, known)),
         key=lambda each: (
-            sum(box.anchor.identity in stored for box in each.links.boxes),
+            _count(each, known),
+            mark(structure_of(page, each)) == known.structure,
             -len(each.links.boxes),
             each.score,
         ),
         default=None,
     )
+
+
+def _fits(page: Page, found: Judged, known: Known) -> bool:
+    """True if a list is the known one, by its entries; or all of them are new, and it looks as before."""
+    links = found.links.urls()
+    if known.is_same_list(links):
+        return True
+    if mark(structure_of(page, found)) != known.structure:
+        return False
+    return sum(map(known.has_shape, links)) * 2 >= len(links)
+
+
+def _count(found: Judged, known: Known) -> int:
+    return sum(known.has(box.anchor.identity) for box in found.links.boxes)
 
 
 def _seen(best: Judged) -> str:

@@ -5,6 +5,7 @@ Doubts about the best one are doubts.py's.
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ _GENERIC = re.compile(
     re.IGNORECASE,
 )
 """Addresses of other lists."""
+_DIGITS = re.compile(r"\d+")
+_CSS_WORD = re.compile(r"-?[A-Za-z_][\w-]{0,60}", re.ASCII)
 _MOST_LISTS, _LONGEST_LISTS = 12, 3
 """Lists of which each box is read: by a first look, and by their length alone."""
 _BESIDE = 40
@@ -117,9 +120,9 @@ def _has_heading(page: Page, box: Box) -> bool:
     )
 
 
-def widened(page: Page, dates: PageDates, lists: Sequence[Judged]) -> Judged:
-    """The best list, with entries that a class or a place sets apart from it (pinned, first, without image),
-    and with a second list that is as good: news and events on one page."""
+def widened(page: Page, dates: PageDates, lists: Sequence[Judged], *, with_second: bool = True) -> Judged:
+    """The first of these lists, with entries that a class or a place sets apart from it (pinned, first,
+    without image), and with a second list that is as good: news and events on one page."""
     best = lists[0]
     boxes = list(best.links.boxes)
     ids = {box.anchor.identity for box in boxes}
@@ -135,7 +138,12 @@ def widened(page: Page, dates: PageDates, lists: Sequence[Judged]) -> Judged:
                 for box in theirs
                 if box.anchor.identity not in ids and shape(box.anchor.url)[:-1] in shapes
             ]
-        elif known == 0 and other.score > _SECOND_SHARE * best.score and _is_shown_as(other, best):
+        elif (
+            with_second
+            and known == 0
+            and other.score > _SECOND_SHARE * best.score
+            and _is_shown_as(other, best)
+        ):
             further = theirs
         else:
             continue
@@ -165,3 +173,32 @@ def _without_overlaps(boxes: Sequence[Box], further: Sequence[Box]) -> list[Box]
         if not is_in_one and (index == len(boxes) or boxes[index].node >= box.end):
             kept.append(box)
     return sorted(kept, key=lambda box: box.node)
+
+
+def structure_of(page: Page, found: Judged) -> str:
+    """The tags and class words of most entries, from their links up to what is around their boxes."""
+    boxes = Counter(page.class_paths[box.anchor.node] for box in found.links.boxes)
+    usual = boxes.most_common(1)[0][0]
+    box = next(each for each in found.links.boxes if page.class_paths[each.anchor.node] == usual)
+    top = page.parents[box.node]
+    names: list[str] = []
+    node = box.anchor.node
+    while node >= 0:
+        classes = "".join(sorted(set(_DIGITS.sub("", page.elements[node].get("class") or "").split())))
+        names.append(f"{page.tags[node]}.{classes}")
+        if node == top:
+            break
+        node = page.parents[node]
+    return " ".join(names)
+
+
+def css_of(page: Page, boxes: Sequence[Box]) -> str:
+    """CSS for the elements of most boxes: their tag and the class words that all of these have."""
+    tag = Counter(page.tags[box.node] for box in boxes).most_common(1)[0][0]
+    words = [
+        set((page.elements[box.node].get("class") or "").split())
+        for box in boxes
+        if page.tags[box.node] == tag
+    ]
+    common = sorted(word for word in set.intersection(*words) if _CSS_WORD.fullmatch(word))
+    return "".join([tag, *(f".{word}" for word in common)])

@@ -3,9 +3,12 @@
 Whether an address may be requested is collector.http's.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit, urlunsplit
+
+from rss_pipeline.features.pages.model import Entry
 
 DROPPED_PARAMETERS = re.compile(
     r"(?:utm_\w+|fbclid|gclid|gbraid|wbraid|dclid|msclkid|yclid|mc_cid|mc_eid|igshid|_hsenc|_hsmi"
@@ -59,22 +62,6 @@ def identities(urls: Sequence[str]) -> list[str]:
     ]
 
 
-def is_same_list(known: Sequence[str], found: Sequence[str]) -> bool:
-    """True if a list that was found on a changed page is the one with these known links, newest first.
-
-    At least three known entries are in it, and half of what is on its top is known.
-    """
-    stored = {identity(url) for url in known}
-    if sum(each in stored for each in {identity(url) for url in found}) < _LEAST_KNOWN:
-        return False
-    top = list(dict.fromkeys(identity(url) for url in found))[:_TOP]
-    return sum(each in stored for each in top) * 2 >= len(top)
-
-
-_LEAST_KNOWN = 3
-_TOP = 10
-
-
 def shape(url: str) -> tuple[str, ...]:
     """The form of an address: its host and the parts of its path, digits as `#`, words of the last part left
     out.
@@ -112,3 +99,14 @@ def host_of(url: str) -> str:
 def distinct(urls: Iterable[str]) -> list[str]:
     """The first of each identity, in this order."""
     return list({identity(url): url for url in reversed(list(urls))}.values())[::-1]
+
+
+def guids_of(entries: Sequence[Entry]) -> list[str]:
+    """The identity of each entry: its link, or of one without a link a hash of its title and date."""
+    links = iter(identities([each.link for each in entries if each.link is not None]))
+    return [
+        next(links)
+        if each.link is not None
+        else f"entry:{hashlib.sha256(f'{each.title} {each.date}'.encode()).hexdigest()[:32]}"
+        for each in entries
+    ]

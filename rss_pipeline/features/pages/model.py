@@ -4,6 +4,15 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Literal
 
+AUTO, CONFIRMED = "auto", "confirmed"
+"""Values of the key `page`: a list that is certain, and one that a person has confirmed."""
+
+
+def is_selectors(settings: str) -> bool:
+    """True if the text of the key `page` is that of selectors."""
+    return settings.startswith("{")
+
+
 Verdict = Literal["certain", "ask", "none"]
 """`certain`: this is the page's list. `ask`: a candidate, for a person to confirm. `none`: there is none."""
 
@@ -12,8 +21,8 @@ Verdict = Literal["certain", "ask", "none"]
 class Entry:
     """An entry of a page's list; what the page does not show is None."""
 
-    link: str
-    """Absolute, as the page has it."""
+    link: str | None
+    """Absolute, as the page has it. Only one that selectors find may have none."""
     title: str | None = None
     date: dt.date | None = None
     text: str | None = None
@@ -32,5 +41,11 @@ class Detected:
     """The higher, the more it looks like entries."""
     evidence: tuple[str, ...] = ()
     """Sentences on what was seen, for people."""
+    structure: str = ""
+    """The mark of the elements around its entries."""
+    item: str = ""
+    """CSS that selects the entries' elements."""
+    title: str = ""
+    """The page's own."""
     feeds: tuple[str, ...] = ()
     """The feeds that the page names: each is better than what is read of the page."""

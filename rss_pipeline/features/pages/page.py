@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from lxml import etree
 
 from rss_pipeline.collector.images.find import has_overloaded_tag
-from rss_pipeline.collector.parse.characters.decode import decode
+from rss_pipeline.collector.parse.characters.decode import Decoded, decode
 from rss_pipeline.collector.parse.links import absolute, is_web
 from rss_pipeline.collector.parse.web_page import of_alternates
 from rss_pipeline.features.pages.links import identity
@@ -124,13 +124,13 @@ _ASIDE_SHARE = 0.45
 """A menu with more of the page's text is the page's content."""
 
 
-def text_of(body: bytes, content_type: str | None) -> str:
+def decode_page(body: bytes, content_type: str | None, *, hint: str | None = None) -> Decoded:
     """The text of a page: its charset by the header, its `<meta>`, or as a feed's is detected."""
     if not (content_type and _CHARSET.search(content_type)) and (
         named := _META_CHARSET.search(body[:_META_WITHIN])
     ):
         content_type = f"text/html; charset={named[1].decode('ascii')}"
-    return decode(body, content_type=content_type).text
+    return decode(body, content_type=content_type, hint=hint)
 
 
 @dataclass(slots=True)

@@ -1,113 +1,94 @@
-"""The look at a page before it is a source: one guarded and paced request, and what its robots.txt says.
+"""The look at a page before it is a source: its list, if robots.txt allows to read it.
 
 Nothing is stored of the page.
 """
 
-import json
-from dataclasses import dataclass
-from datetime import timedelta
-from urllib.parse import urlsplit
+from dataclasses import replace
+from datetime import date
 
-from rss_pipeline.collector.models.failure import UNREACHED_KINDS, Failure
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.http.fetch_error import FetchError
+from rss_pipeline.collector.http.request_url import request_url
+from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.features.pages.model import Detected
-from rss_pipeline.features.pages.robots import allows, rules_for_us
-from rss_pipeline.features.pages.sql import drop_robots, keep_robots, robots_since
-from rss_pipeline.pipeline.adding.find import feed_at, request_document
+from rss_pipeline.features.pages.known import Known
+from rss_pipeline.features.pages.links import guids_of
+from rss_pipeline.features.pages.model import AUTO, CONFIRMED, Detected
+from rss_pipeline.features.pages.permission import ROBOTS_FOR, check, keep, read_rules
+from rss_pipeline.features.pages.sql import robots_since
+from rss_pipeline.pipeline.adding.find_feed import feed_at, request_document
+from rss_pipeline.pipeline.adding.offer import Offer, OfferedEntry
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.parse import unreadable
 
-ROBOTS_FOR = timedelta(days=1)
-"""A host's robots.txt is requested at most once in this time, whatever came."""
-_ROBOTS_BYTES = 500_000
-_NOT_ASKED = UNREACHED_KINDS | {"host_on_hold"}
-"""Failures after which no server has had the request."""
+_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """A page as it would be collected."""
-
-    url: str
-    """The address of the document, after redirects."""
-    detected: Detected
-
-
-def preview(session: Session, url: str, *, allow_private: bool) -> Preview | Failure:
+def preview(session: Session, url: str, *, allow_private: bool) -> Detected | Failure:
     """Request a page, if its robots.txt allows it, and find its list."""
     feed = feed_at(url, allow_private=allow_private)
     if isinstance(feed, Failure):
         return feed
     with session.leases.without_feeds() as lease:
-        if (refused := _refused(session, lease, feed)) is not None:
-            return refused
-        document = request_document(session, lease, feed)
-    if isinstance(document, Failure):
-        return document
+        document = request_document(session, lease, replace(feed, feature_keys={"page": AUTO}))
+    return document if isinstance(document, Failure) else _detected(session, document)
+
+
+def offer(session: Session, lease: str, document: Document, allow_private: bool) -> Offer | None:
+    """The list of a page without a feed, which was requested as a feed; None where it has none, or where
+    robots.txt keeps it from programs."""
+    if not _is_allowed(session, lease, document.response.url, allow_private=allow_private):
+        return None
+    found = _detected(session, document)
+    if isinstance(found, Failure) or found.verdict == "none":
+        return None
+    guids, links = guids_of(found.entries), [entry.link for entry in found.entries]
+    known = Known.of_list(guids, links, structure=found.structure)
+    return Offer(
+        document=document,
+        key="page",
+        value=AUTO if found.verdict == "certain" else CONFIRMED,
+        is_sure=found.verdict == "certain",
+        title=found.title or None,
+        count=len(found.entries),
+        entries=tuple(
+            OfferedEntry(title=entry.title, link=entry.link, date=_day(entry.date))
+            for entry in found.entries[:_SHOWN]
+        ),
+        evidence=found.evidence,
+        memory=known.to_text(),
+    )
+
+
+def _day(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
+
+
+def _is_allowed(session: Session, lease: str, url: str, *, allow_private: bool) -> bool:
+    address = request_url(url)
+    origin, now = address.site.decode(), session.run.clock()
+    known = robots_since(session.run.database, origin, now - ROBOTS_FOR)
+    try:
+        if known is None:
+            feed = feed_at(f"{origin}/robots.txt", allow_private=allow_private)
+            found = feed if isinstance(feed, Failure) else request_document(session, lease, feed)
+            known = read_rules(found)
+            session.run.database.batch(keep(origin, known, at=now))
+        check(address, known)
+    except FetchError:
+        return False
+    return True
+
+
+def _detected(session: Session, document: Document) -> Detected | Failure:
     [(_, result)] = session.parser_pool.map(detect_document, [document])
-    if isinstance(result, WorkerFailure):
-        return unreadable(document, result)
-    return Preview(url=document.response.url, detected=result)
+    return unreadable(document, result) if isinstance(result, WorkerFailure) else result
 
 
 def detect_document(document: Document) -> Detected:
     """The list of a spooled page; runs in a parser process."""
     from rss_pipeline.features.pages.detect import detect
-    from rss_pipeline.features.pages.page import text_of
+    from rss_pipeline.features.pages.page import decode_page
 
-    text = text_of(document.path.read_bytes(), document.response.content_type)
+    text = decode_page(document.path.read_bytes(), document.response.content_type).text
     return detect(text, document.response.url)
-
-
-def _refused(session: Session, lease: str, feed: Feed) -> Failure | None:
-    """The failure of a page that its host keeps from robots, or a host that does not say."""
-    parts = urlsplit(feed.url)
-    origin = f"{parts.scheme}://{parts.netloc}"
-    now = session.run.clock()
-    known = robots_since(session.run.database, origin, now - ROBOTS_FOR)
-    if known is None:
-        found = _request_robots(session, lease, f"{origin}/robots.txt", allow_private=feed.allow_private)
-        if isinstance(found, Failure):
-            return found
-        known = found
-        session.run.database.batch(
-            [
-                drop_robots(now - ROBOTS_FOR),
-                keep_robots(origin, rules=known[0], refusal=known[1], at=now),
-            ]
-        )
-    rules, refusal = known
-    if refusal is not None:
-        return Failure(kind="http_status", message=refusal)
-    path = parts.path + (f"?{parts.query}" if parts.query else "")
-    if allows(json.loads(rules or "[]"), path or "/"):
-        return None
-    message = f"robots.txt of {parts.hostname} keeps this page from programs. Look for a feed of the site."
-    return Failure(kind="blocked_address", message=message)
-
-
-def _request_robots(
-    session: Session, lease: str, url: str, *, allow_private: bool
-) -> tuple[str | None, str | None] | Failure:
-    """The rules as JSON or a sentence on why they are not known; a failure if no server had the request."""
-    feed = feed_at(url, allow_private=allow_private)
-    found = feed if isinstance(feed, Failure) else request_document(session, lease, feed)
-    if isinstance(found, Document):
-        text = found.path.read_bytes()[:_ROBOTS_BYTES].decode("utf-8", "replace")
-        return json.dumps(rules_for_us(text), ensure_ascii=True), None
-    if found.kind in _NOT_ASKED:
-        return found
-    # RFC 9309, 2.3.1.3: what is not there allows everything; 2.3.1.4: what cannot be read, nothing.
-    if found.kind in ("empty_body", "no_content", "gone") or _is_refusal(found.status):
-        return "[]", None
-    return (
-        None,
-        f"robots.txt cannot be read, so no page of its host may be: {found.message} Try again tomorrow.",
-    )
-
-
-def _is_refusal(status: int | None) -> bool:
-    """True for the statuses of the client's error, but for 429: that is the host's pace."""
-    return status is not None and 400 <= status < 500 and status != 429

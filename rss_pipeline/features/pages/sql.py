@@ -1,9 +1,72 @@
-"""The statements of pages: the rules of hosts for robots."""
+"""The statements of pages: their settings, what is known of their lists, the rules of hosts for robots."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Feed, FeedSpec
+from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.features.pages.document import page_in
+from rss_pipeline.features.pages.known import Known, mark
+from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.sql import compact
+
+
+def register_pages(specs: Sequence[FeedSpec]) -> list[Statement]:
+    """Statements after which feeds with another key `page` than before are read anew: their last document may
+    have another list now, and what is known of the former one says nothing."""
+    settings = [[spec.id, text and mark(text)] for spec in specs for text in [spec.feature_keys.get("page")]]
+    return [
+        Statement(
+            """UPDATE feeds SET page_known = NULL, content_hash = NULL, failed_hash = NULL, cut_hash = NULL,
+              last_etag = NULL, last_modified = NULL, next_fetch_at = coalesce(last_visited_at, next_fetch_at)
+            FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS settings
+              FROM json_each(?)) AS j
+            WHERE feeds.id = j.id AND CASE WHEN page_known IS NULL
+              THEN page IS NOT NULL ELSE json_extract(page_known, '$.settings') IS NOT j.settings END""",
+            [compact(settings)],
+            name="register pages",
+        )
+    ]
+
+
+def accept_page(spec: FeedSpec, offer: Offer) -> list[Statement]:
+    """Statements after which a page has the entries of an offer, whatever it had before."""
+    known = replace(Known.of_text(offer.memory) or Known(), settings=mark(spec.feature_keys["page"]))
+    return [
+        Statement(
+            """UPDATE feeds SET page_known = ?, content_hash = NULL, failed_hash = NULL, last_etag = NULL,
+              last_modified = NULL, next_fetch_at = coalesce(last_visited_at, next_fetch_at) WHERE id = ?""",
+            [known.to_text(), spec.id],
+            name="accept page",
+        )
+    ]
+
+
+def note_page(feed: Feed, token: str, parsed: Parsed) -> list[Statement]:
+    """Record what a document shows of the page's list; for the batch that closes the visit, before that."""
+    found = page_in(parsed)
+    if found is None or (text := found.known.to_text()) == feed.memories.get("page"):
+        return []
+    return [
+        Statement(
+            "UPDATE feeds SET page_known = ? WHERE id = ? AND lease_token = ?",
+            [text, feed.id, token],
+            name="note page",
+        )
+    ]
+
+
+def restore_page(database: Database, feed_id: str, *, settings: str, known: str) -> None:
+    """Record what the newest backup shows of a page's list, where nothing is known."""
+    database.query(
+        """UPDATE feeds SET page = coalesce(page, ?), page_known = ?
+        WHERE id = ? AND page_known IS NULL AND (page = ? OR page IS NULL AND listed = 0)""",
+        [settings, known, feed_id, settings],
+        name="restore page",
+    )
 
 
 def robots_since(database: Database, origin: str, since: datetime) -> tuple[str | None, str | None] | None:

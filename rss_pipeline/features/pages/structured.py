@@ -26,7 +26,7 @@ def with_structured_data(page: Page, entries: Sequence[Entry]) -> tuple[Entry, .
         return tuple(entries)
     known = {key: value for value in _objects(page) if (key := _link(page, value))}
     return tuple(
-        _completed(page, entry, found) if (found := known.get(identity(entry.link))) else entry
+        _completed(page, entry, found) if entry.link and (found := known.get(identity(entry.link))) else entry
         for entry in entries
     )
 

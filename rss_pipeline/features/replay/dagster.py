@@ -131,7 +131,7 @@ def report_replay(
 
 def _record_features(context: dg.OpExecutionContext, database: Database, feed_ids: Collection[str]) -> None:
     for feature in FEATURES:
-        if feature.replaying is not None:
+        if feature.replaying is not None and feature.replaying.events is not None:
             for events in feature.replaying.events.load()(database, context.instance, feed_ids):
                 record_events(context, events)
 

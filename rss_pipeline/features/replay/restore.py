@@ -27,7 +27,7 @@ from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem, repl
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
 from rss_pipeline.storage.backups.user_states import (
     KeptMarks,
@@ -41,7 +41,7 @@ from rss_pipeline.storage.backups.user_states import (
 )
 from rss_pipeline.storage.feeds.feeds import feed_ids
 from rss_pipeline.storage.feeds.subscribed import NewFeed
-from rss_pipeline.storage.images.objects import TASK_METADATA, stored_pixels
+from rss_pipeline.storage.images.image_keys import TASK_METADATA, stored_pixels
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 

@@ -15,8 +15,8 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.shard import bucket_of
-from rss_pipeline.storage.accounts import users
-from rss_pipeline.storage.accounts.users import note_change_of_items
+from rss_pipeline.storage.accounts import user_rows as users
+from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.backups.user_states import (
     KeptMarks,
@@ -34,7 +34,7 @@ from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import FIELD, NOW, NUMBER_FIELD, chunked, compact, storable
 from rss_pipeline.storage.stale import mark_stale_if, mark_stale_of
 from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.states import mark_items
+from rss_pipeline.storage.subscriptions.item_states import mark_items
 from rss_pipeline.storage.subscriptions.subscriptions import JOINABLE, restore_address
 
 REASON = "restored from its backups: due at once"
@@ -242,7 +242,7 @@ def adopt(
 
 
 # Statements that give users back what their backups hold; all may be repeated.
-# A user is marked until all is back (storage.accounts.users).
+# A user is marked until all is back (storage.accounts.user_rows).
 
 _VERSIONS_AHEAD = 1_000_000
 """So far is the restored `state_version` ahead of the backup's: what clients have kept since is outdated."""

@@ -38,7 +38,7 @@ from rss_pipeline.storage.feeds.feeds import feed_ids, feeds_by_id
 from rss_pipeline.storage.items import tombstones
 from rss_pipeline.storage.objects import ObjectStore
 
-NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})
+NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body", "no_list", "list_lost"})
 """Kinds of documents that had no items when they came either: reported, and not an error of the replay."""
 
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.accounts.users import note_change_of_items
+from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids, stored_authors

@@ -40,8 +40,8 @@ from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents, rejected
 from rss_pipeline.storage.database import Database, item_bytes
 from rss_pipeline.storage.feeds.feeds import forget_failed_document
-from rss_pipeline.storage.images import tasks
-from rss_pipeline.storage.images.tasks import MovedImage
+from rss_pipeline.storage.images import image_tasks as tasks
+from rss_pipeline.storage.images.image_tasks import MovedImage
 from rss_pipeline.storage.items.identities import add_aliases
 from rss_pipeline.storage.items.items import (
     COLUMNS,

@@ -112,7 +112,7 @@ def clean(
     cleaning.file()
     if not (dry_run or cleaning.cleaned.was_full):
         # Sanitizers need some MB, which the daemon has no use for.
-        from rss_pipeline.pipeline.session.kept_html import renew
+        from rss_pipeline.pipeline.session.renew_html import renew
 
         with _left_where_full("HTML of items is made by the next clean"):
             renew(database, is_over=cleaning.allowance.is_spent)
@@ -188,7 +188,8 @@ class _Cleaning:
             backup_days=self.settings.backup_days, rule=self.settings.objects.lifecycle(self.objects)
         )
         listed = self._in_time(self.objects.list(expiry.BACKUPS, after=after), needed)
-        due = expiry.due_backups(listed, needed, now=self.now, ages=ages)
+        thinned = expiry.thinned_backups(self.database)
+        due = expiry.due_backups(listed, needed, now=self.now, ages=ages, thinned=thinned)
         with ThreadPoolExecutor(COPIED_AT_ONCE, "clean") as pool:
             for some in batched(due, _AT_ONCE):
                 self._renew([one.info for one in some if isinstance(one, expiry.Renew)], pool)

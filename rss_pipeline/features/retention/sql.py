@@ -15,10 +15,10 @@ from datetime import date, datetime, timedelta
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
 from rss_pipeline.errors import DatabaseFull
-from rss_pipeline.storage.accounts.users import note_change_of_items
+from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
+from rss_pipeline.storage.images.image_keys import ImagePlace, StoredImage, stored_images
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import DB_NOW, LIVE_TOKENS_NOW, compact

@@ -1,9 +1,9 @@
 """Search in all that a user reads: an index in a file of its own, brought up to date while items come.
 
 The index: index_file.py (the file, its tables), writing.py (rows into it), finding.py (numbers of items out
-of it), build.py (kept current, by a process that runs while the reader does), words.py (texts as words).
-A search: query.py (a user's text), service.py (what it finds), sql.py (items from the database), api.py and
-pages.py. The command, and the process: cli.py.
+of it), index_build.py (kept current, by a process that runs while the reader does), words.py (texts as
+words). A search: search_query.py (a user's text), service.py (what it finds), sql.py (items from the
+database), api.py and pages.py. The command, and the process: cli.py.
 """
 
 from rss_pipeline.features.feature import Feature, Part

@@ -16,9 +16,9 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import json_answer
-from rss_pipeline.api.fields import NeverNull
 from rss_pipeline.api.item_json import EXAMPLE, ItemHead, head_json
 from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.request_values import NeverNull
 from rss_pipeline.api.routers.answered import NOT_CHANGED
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.collector.sanitize.text import title_line
@@ -28,7 +28,7 @@ from rss_pipeline.features.search.index_file import (
     index_path,
     open_to_read,
 )
-from rss_pipeline.features.search.query import parse
+from rss_pipeline.features.search.search_query import parse
 from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Results, Search
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.settings import Settings

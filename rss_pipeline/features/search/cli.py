@@ -88,7 +88,7 @@ def _state(file: IndexFile, database: Database) -> list[str]:
 
 
 def _update(settings: Settings, *, rebuild: bool) -> None:
-    from rss_pipeline.features.search.build import bring_up_to_date, compare, is_behind
+    from rss_pipeline.features.search.index_build import bring_up_to_date, compare, is_behind
 
     with (
         open_to_write(index_path(settings)) as file,
@@ -110,7 +110,7 @@ def _update(settings: Settings, *, rebuild: bool) -> None:
 def _follow(settings: Settings, parent: int | None) -> None:
     # A search that is a second older is better than a request that waits; imports take a second, too.
     os.nice(_NICE)
-    from rss_pipeline.features.search.build import keep_current
+    from rss_pipeline.features.search.index_build import keep_current
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s search %(levelname)s %(message)s")
     # Not an Event: set by a handler in the middle of its own `wait`, it waits for itself for ever.

@@ -13,7 +13,7 @@ from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.features.search.api import searched
-from rss_pipeline.features.search.query import MOST_CHARACTERS
+from rss_pipeline.features.search.search_query import MOST_CHARACTERS
 from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results
 
 router = APIRouter(include_in_schema=False)

@@ -16,10 +16,10 @@ from typing import Literal
 from rss_pipeline.collector.sanitize.html import plain_text
 from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.features.search import finding, sql
-from rss_pipeline.features.search.build import FIRST_YEAR, LAST_YEAR
 from rss_pipeline.features.search.finding import Match, RankKey
+from rss_pipeline.features.search.index_build import FIRST_YEAR, LAST_YEAR
 from rss_pipeline.features.search.index_file import IndexFile
-from rss_pipeline.features.search.query import Query, months
+from rss_pipeline.features.search.search_query import Query, months
 from rss_pipeline.features.search.words import folded, normal, pattern
 from rss_pipeline.features.search.writing import Generation, generations, scope_of_time
 from rss_pipeline.storage.database import Result, Row

@@ -1,7 +1,7 @@
 """Items as the search index takes them: read from the database in the order of their arrival.
 
 Both stores are read alike, by the number that every insert gives (items/cursor.py) and the index on it, so
-nothing is met twice and nothing is left out. What becomes of the texts is build.py's.
+nothing is met twice and nothing is left out. What becomes of the texts is index_build.py's.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ SHOWN_CHARACTERS = 60_000
 
 _IS_BLANK = "coalesce(trim({i}.content_html, ' \t\n\r'), '') = ''"
 _TEXT = f"CASE WHEN {_IS_BLANK} THEN {{i}}.summary ELSE {{i}}.content_html END"
-"""The text of an item that readers show (items/bodies.py)."""
+"""The text of an item that readers show (items/body_parts.py)."""
 _COLUMNS = f"""i.arrived, i.feed_id, i.title, i.author, i.authors, i.pub_date,
   substr({_TEXT.format(i="i")}, 1, {MOST_CHARACTERS}) AS html"""
 

@@ -37,7 +37,7 @@ from rss_pipeline.features.statistics.service import (
 from rss_pipeline.features.statistics.sql import FeedRoom, VisitDay, feed_room, room_of
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.users import is_owner
-from rss_pipeline.reader.feeds import visits, with_visits
+from rss_pipeline.reader.feed_queries import visits, with_visits
 from rss_pipeline.reader.query import Query
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope

@@ -17,7 +17,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
-from rss_pipeline.storage.reports.metrics import RowFigures, row_figures
+from rss_pipeline.storage.reports.figures import RowFigures, row_figures
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 
 MOST_LISTED, LEAST_LISTED, SILENT_LISTED = 20, 10, 50

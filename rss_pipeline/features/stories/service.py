@@ -18,7 +18,7 @@ from rss_pipeline.features.stories.model import WINDOW, Decision
 from rss_pipeline.features.stories.sql import Ends, Item, Member, Place, Writer
 from rss_pipeline.features.stories.window import VERSION, Window
 from rss_pipeline.features.stories.window_file import load, save
-from rss_pipeline.storage.accounts.users import note_change_of_items
+from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import LATER
 from rss_pipeline.storage.sql import compact, new_token

@@ -12,7 +12,7 @@ from typing import Self
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories.model import Entry, moment
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.items.bodies import body_text
+from rss_pipeline.storage.items.body_parts import body_text
 from rss_pipeline.storage.items.cursor import highest_number
 from rss_pipeline.storage.sql import FIELD, NOW, NUMBER_FIELD, chunked, compact
 

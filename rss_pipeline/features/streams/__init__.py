@@ -2,8 +2,8 @@
 
 ```
 model.py       a stream with its selector, and the match of items with selectors by field
-entry.py       the key `streams` of a feed in feeds.yaml; expression.py checks its XPath
-document.py    the members among a document's items, in the parser process; xpath.py evaluates XPath there
+stream_keys.py the key `streams` of a feed in feeds.yaml; expression.py checks its XPath
+judge_document.py  the members among a document's items, in the parser process; xpath.py evaluates XPath there
 sql.py         statements: members, the streams of the registry, those that are to be judged anew
 service.py     stored items judged anew by changed selectors, or because a person wants it
 replay.py      what a replay's backups show of streams
@@ -28,11 +28,11 @@ FEATURE = Feature(
     dagster=Part("streams.dagster:parts"),
     feed_keys={
         "streams": FeedKey(
-            read=Part("streams.entry:read_streams"),
+            read=Part("streams.stream_keys:read_streams"),
             register=Part("streams.sql:register_streams"),
             leave=Part("streams.sql:end_streams"),
-            needs_tree=Part("streams.document:needs_tree"),
-            parse=Part("streams.document:judge_document"),
+            needs_tree=Part("streams.judge_document:needs_tree"),
+            parse=Part("streams.judge_document:judge_document"),
             with_items=Part("streams.sql:with_items"),
             at_close=Part("streams.sql:note_document"),
         ),

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.collector.models.warning import FeedWarning
 
 SelectorField = Literal["author", "category", "title", "link"]
 SELECTOR_FIELDS: tuple[SelectorField, ...] = get_args(SelectorField)
@@ -120,6 +121,8 @@ class StreamsOfDocument:
     A stream without an entry was not evaluated."""
     errors: Mapping[str, str] = field(default_factory=dict)
     """A sentence for each stream with an XPath that could not be evaluated."""
+    warnings: tuple[FeedWarning, ...] = ()
+    """None: a stream has notes of its own."""
     values: Mapping[SelectorField, tuple[str, ...]] = field(default_factory=dict)
     """Values in this document of each field by which a stream without members selects; the first of them."""
 

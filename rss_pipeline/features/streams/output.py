@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from rss_pipeline.cli.output.status import StatusLook, StatusSection
+from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain, say
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.features.streams.states import StreamState, selector_text, stream_states, warned_streams

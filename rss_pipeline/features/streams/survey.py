@@ -16,7 +16,6 @@ from typing import Any
 import yaml
 
 from rss_pipeline.collector.models.plain_text import one_line
-from rss_pipeline.features.streams.entry import MAX_SELECTOR_CHARACTERS
 from rss_pipeline.features.streams.model import (
     FieldMatcher,
     FieldSelector,
@@ -28,6 +27,7 @@ from rss_pipeline.features.streams.model import (
 )
 from rss_pipeline.features.streams.sql import stored_items
 from rss_pipeline.features.streams.states import StreamState, stored_members, stream_states
+from rss_pipeline.features.streams.stream_keys import MAX_SELECTOR_CHARACTERS
 from rss_pipeline.storage.database import Database
 
 # Counts of the authors or categories of a feed's items, grouped as selectors compare them.

@@ -5,7 +5,7 @@ registry_entry.py  the key `topics` of feeds.yaml
 sql.py             the topics in the database: stale marks, leases, the list of all topics
 candidates.py      the items that a topic may show, read from the database
 choice.py          the choice among them; ids, doubles
-entry.py           the values of an entry, and of the topic itself
+document_entry.py  the values of an entry, and of the topic itself
 documents.py       both documents, as bytes
 publish.py         the publication: what changed is put into the object store
 websub.py          notices to WebSub hubs

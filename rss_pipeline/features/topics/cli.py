@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from rss_pipeline.cli.output.status import StatusLook, StatusSection
+from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.features.streams.output import show_warnings

@@ -14,7 +14,7 @@ from lxml import etree
 
 from rss_pipeline.collector.models.clock import rfc3339
 from rss_pipeline.features.topics.choice import Chosen, choose
-from rss_pipeline.features.topics.entry import (
+from rss_pipeline.features.topics.document_entry import (
     GENERATOR,
     Copy,
     Entry,

@@ -22,8 +22,8 @@ from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, Rss
 from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.features.topics import sql
 from rss_pipeline.features.topics.candidates import read_chosen, with_texts
+from rss_pipeline.features.topics.document_entry import HtmlCache, topic_title
 from rss_pipeline.features.topics.documents import ATOM_TYPE, JSON_FEED_TYPE, Documents, build_chosen
-from rss_pipeline.features.topics.entry import HtmlCache, topic_title
 from rss_pipeline.features.topics.model import PublicUrls, TopicSpec
 from rss_pipeline.features.topics.sql import INDEX, INDEX_KEY, OPML_KEY, Published, Taken, keys
 from rss_pipeline.features.topics.websub import Notice, notify
@@ -31,7 +31,7 @@ from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.images import tasks
+from rss_pipeline.storage.images import image_tasks as tasks
 from rss_pipeline.storage.objects import ObjectStore, public_url
 
 # The documents of topics in the object store: put where their bytes changed, and nowhere else.

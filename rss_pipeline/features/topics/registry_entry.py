@@ -34,7 +34,7 @@ from rss_pipeline.collector.registry.values import (
 )
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Mistake, Node, ScalarNode, SequenceNode
-from rss_pipeline.features.streams.entry import stream_names
+from rss_pipeline.features.streams.stream_keys import stream_names
 from rss_pipeline.features.topics.model import (
     DEFAULT_TOPIC_EVERY,
     DEFAULT_TOPIC_ITEMS,

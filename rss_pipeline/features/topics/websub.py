@@ -17,7 +17,7 @@ import httpcore
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.http.client import FetchPolicy
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.guarded_transport import exact_url, guarded_transport
 from rss_pipeline.collector.http.network_errors import request_error
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url

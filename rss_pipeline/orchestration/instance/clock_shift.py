@@ -4,6 +4,8 @@ That feeds are due again is storage.feeds.claimable's.
 https://docs.dagster.io/guides/automate/sensors
 """
 
+import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import dagster as dg
@@ -11,6 +13,24 @@ import dagster as dg
 from rss_pipeline.orchestration.dagster_private import InstigatorType, SensorInstigatorData
 
 LATE = timedelta(minutes=1)
+PUT_BACK_SECONDS = 60.0
+
+
+class WallClock:
+    """The machine's clock beside one that cannot be set: shows when it was put back."""
+
+    def __init__(
+        self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._wall = wall
+        self._steady = steady
+        self._ahead = wall() - steady()
+
+    def was_put_back(self) -> bool:
+        """True if it was put back by more than `PUT_BACK_SECONDS` since the last call."""
+        ahead = self._wall() - self._steady()
+        before, self._ahead = self._ahead, ahead
+        return ahead < before - PUT_BACK_SECONDS
 
 
 def heal_ticks(instance: dg.DagsterInstance, *, now: datetime) -> int:

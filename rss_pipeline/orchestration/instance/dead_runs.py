@@ -1,6 +1,6 @@
 """Dead runs: Dagster shows them as started, but their process no longer exists. They are found and ended.
 
-A code server reports a worker that is killed. If both are killed (out of memory, restart of the machine),
+The runner of `up` reports a run that is killed. If both are killed (out of memory, restart of the machine),
 nothing reports it, and the run holds a place in the queue until `max_runtime_seconds`. The decision is
 `is_dead`; the sensor `end_dead_runs` is in sensors.py.
 """
@@ -19,11 +19,13 @@ import psutil
 from rss_pipeline.orchestration.dagster_private import GRPC_INFO_TAG, JobFailureData, RunFailureReason
 
 HOST_TAG = "rss_pipeline/host"
-"""A tag of runs that the command executes itself: the machine with its process."""
+"""A tag of runs that the command or the runner of `up` executes: the machine with its process."""
+RUNNER_TAG = ".dagster/rss_pipeline_runner"
+"""A tag of runs that `up` has started: the socket of its runner. The UI shows no tag with this beginning."""
 _REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
 """The UI lists the runs of a job by this tag."""
 _KILLED = (
-    "Its process no longer exists: it was killed together with the code server, or the machine restarted."
+    "Its process no longer exists: it was killed together with `rss-pipeline up`, or the machine restarted."
 )
 _STOPPED = "`rss-pipeline up` was stopped. Feeds that were not finished are due again."
 _LOOKED_AT = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
@@ -95,8 +97,12 @@ def begin_to_cancel(instance: dg.DagsterInstance, *, group: int) -> list[str]:
         if not is_ours(run.tags):
             continue
         sign = last_sign(instance, run.run_id)
-        # Without a sign, a code server of the group is about to start its process.
-        is_in_group = GRPC_INFO_TAG in run.tags if sign is None else _group_of(sign.pid) == group
+        # Without a sign, the runner or a code server of the group is about to start its process.
+        is_in_group = (
+            not run.tags.keys().isdisjoint((RUNNER_TAG, GRPC_INFO_TAG))
+            if sign is None
+            else _group_of(sign.pid) == group
+        )
         if is_in_group:
             instance.report_run_canceling(run, _STOPPED)
             canceled.append(run.run_id)

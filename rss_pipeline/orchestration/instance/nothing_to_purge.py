@@ -15,7 +15,7 @@ import yaml
 from rss_pipeline.orchestration.instance.history_files import ids_in, logs_in
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feed_changes
-from rss_pipeline.storage.images.closings import image_totals
+from rss_pipeline.storage.images.image_closings import image_totals
 
 _OTHER_PLACES = ("storage", "run_storage", "event_log_storage", "schedule_storage", "compute_logs",
                  "local_artifact_storage")  # fmt: skip

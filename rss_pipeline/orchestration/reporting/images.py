@@ -15,7 +15,7 @@ from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.summary import FailureRow
-from rss_pipeline.storage.images.closings import ImageTotals, image_totals, pending_images
+from rss_pipeline.storage.images.image_closings import ImageTotals, image_totals, pending_images
 
 COUNTED_EVERY = timedelta(days=1)
 

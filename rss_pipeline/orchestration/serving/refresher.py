@@ -1,24 +1,11 @@
-"""The process of `up` that starts runs for requests of users within a second: the job `refresh_feeds`.
+"""The runs of `up` for requests of users, within a second of each: the job `refresh_feeds`.
 
-A run by the sensor and the queue begins after half a minute or more, and the import of Dagster alone takes
-seconds. So this process is forked from services.py before that has threads: it has everything imported,
-shares nearly all of its memory, and forks once more for each run. It sleeps and looks at one file
-(reader/refresh.py); the database is read only after a request. Runs elsewhere are started by the sensor
-`refresh_feeds_when_requested`.
+A run by the sensor and the queue begins after half a minute or more. So the runner (runner.py), which has
+everything imported, looks at one file (reader/refresh.py), and forks a look at the requests when it changed;
+the database is read only then. Runs elsewhere are started by the sensor `refresh_feeds_when_requested`.
 """
 
-import gc
-import logging
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import NoReturn
 
 import dagster as dg
 
@@ -26,15 +13,14 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.instance.dead_runs import dead_among
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING
 from rss_pipeline.pipeline.triggers.refresh import refresh_reason
-from rss_pipeline.reader.refresh import read_mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.refresh import open_requests
 
-LOOK_SECONDS = 0.25
 QUIET_SECONDS = 0.4
 """After the last request, so that all of one click on many feeds share a run."""
 LONGEST_WAIT = 2.0
@@ -42,13 +28,6 @@ LONGEST_WAIT = 2.0
 AGAIN_SECONDS = 3.0
 """Between two looks while requests wait for what other runs hold."""
 LONGEST_BACKOFF = 60.0
-STOP_SECONDS = 30.0
-"""Time for a run to end by itself."""
-
-DONE, WAITING, FAILED = 0, 3, 1
-"""Exit codes of a look: nothing is left; requests are left; a store does not work."""
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -92,98 +71,6 @@ class Moment:
         else:
             self.failures += 1
             self.again_at = now + min(AGAIN_SECONDS * 2 ** min(self.failures - 1, 10), LONGEST_BACKOFF)
-
-
-class Forked:
-    """A forked process, with the part of `subprocess.Popen` that services.py uses."""
-
-    def __init__(self, work: Callable[[], int]) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.returncode: int | None = None
-        self.pid = os.fork()
-        if self.pid == 0:
-            _exit_after(work)
-
-    def poll(self) -> int | None:
-        """The exit code; None while it runs."""
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
-
-    def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end, for at most so many seconds; return the exit code.
-
-        Raises:
-            subprocess.TimeoutExpired: it has not ended by then.
-        """
-        until = None if timeout is None else time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if until is not None and time.monotonic() > until:
-                raise subprocess.TimeoutExpired(["forked"], timeout or 0)
-            time.sleep(0.05)
-        return code
-
-    def kill(self) -> None:
-        """End it at once."""
-        self.send_signal(signal.SIGKILL)
-
-
-def _exit_after(work: Callable[[], int]) -> NoReturn:
-    # Not sys.exit: what the parent has registered for its own end is not ours to do.
-    code = FAILED
-    try:
-        random.seed()
-        code = work()
-    except KeyboardInterrupt:
-        code = WAITING
-    except BaseException:
-        _logger.exception("requests for visits could not be served")
-    finally:
-        with suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
-
-
-def start(settings: Settings) -> Forked:
-    """Fork the process. The caller has no threads."""
-    gc.collect()
-    # What is frozen is not touched by a collection, so its pages stay shared.
-    gc.freeze()
-    parent = os.getpid()
-    return Forked(lambda: keep_looking(settings, parent=parent))
-
-
-def keep_looking(settings: Settings, *, parent: int) -> int:
-    """Look at the mark until an interrupt or the end of the parent; fork a look when it is due."""
-    # The first look finds what was requested while nothing ran.
-    moment, look = Moment(again_at=time.monotonic()), None
-    try:
-        while os.getppid() == parent:
-            now = time.monotonic()
-            moment.see(read_mark(settings), now)
-            if look is not None and look.poll() is not None:
-                moment.end(look.poll() or DONE, now)
-                look = None
-            if look is None and moment.is_due(now):
-                moment.begin()
-                look = Forked(lambda: serve(settings))
-            time.sleep(LOOK_SECONDS)
-    finally:
-        if look is not None:
-            # The run releases its claims, and the requests are open for the next `up`.
-            look.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                look.wait(timeout=STOP_SECONDS)
-    return DONE
 
 
 def serve(settings: Settings) -> int:

@@ -1,50 +1,50 @@
-"""The processes under `rss-pipeline up`: code servers, our webserver, and the daemon; beside them the reader.
+"""The processes under `rss-pipeline up`: our webserver, the daemon, the runner; beside them the reader.
 
-As `dagster dev` starts them, which has no place for a webserver of one's own. When webserver or daemon ends,
-this process ends with all the rest, and the supervisor (cli/supervisor.py) starts it again. Dagster's manager
-starts a code server again that ended. When the reader ends, it is restarted alone.
+When webserver, daemon or runner ends, this process ends with all the rest, and the supervisor
+(cli/supervisor.py) starts it again. When the reader ends, it is restarted alone.
 https://docs.dagster.io/deployment/oss/oss-deployment-architecture
 """
 
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
 import dagster as dg
-import yaml
 from dagster import DagsterEventType
 
+from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.environment import load_env_file
-from rss_pipeline.errors import InfrastructureError, ensure_room
-from rss_pipeline.orchestration.dagster_private import (
-    DAEMON,
-    ModuleTarget,
-    ProxyServerManager,
-    WorkspaceFileTarget,
-    WorkspaceLoadTarget,
-    configure_loggers,
-    setup_interrupt_handlers,
-)
-from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel
+from rss_pipeline.errors import InfrastructureError, RssPipelineError, disk_full, disk_is_full, ensure_room
+from rss_pipeline.orchestration.dagster_private import configure_loggers, setup_interrupt_handlers
+from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
+from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel, end_canceled
+from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance, prepare_home
 from rss_pipeline.orchestration.jobs import POLL_FEEDS, REFRESH_FEEDS
+from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS
 from rss_pipeline.orchestration.reporting.run_errors import first_error
-from rss_pipeline.orchestration.serving.refresher import Forked
-from rss_pipeline.orchestration.serving.refresher import start as start_refresher
+from rss_pipeline.orchestration.run_launcher import OWN_MODULE
+from rss_pipeline.orchestration.serving.code_servers import watched
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
+from rss_pipeline.orchestration.serving.locations import workspace_file
 from rss_pipeline.orchestration.serving.restarted import restarted
+from rss_pipeline.orchestration.serving.runner import start as start_runner
 from rss_pipeline.orchestration.wakes import waking
+from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
 
 # The lines that `rss-pipeline up` prints: one for each poll that visited a feed, one for each red run.
 # Read from the instance, so that a run that was killed has its line as well.
@@ -121,25 +121,35 @@ STOP_SECONDS = 60.0
 _logger = logging.getLogger("dagster")
 
 
-def run(workspace: Path | None, *, parent: int) -> int:
+def run(workspace: Path | None, *, parent: int, handed_over: int) -> int:
     """Run all processes until one ends, this one is interrupted, or its parent has this id no longer; return
     the exit code.
 
-    The code locations are those of this workspace.yaml, or else the pipeline alone.
+    The code locations are those of this workspace.yaml, or else the pipeline alone. `handed_over` is a file
+    with what `up` has synced.
     """
     settings = _settings()
-    # First of all: a process that has threads cannot be forked safely.
-    refresher = start_refresher(settings)
+    prepare_home(settings)
+    # First of all: a process that has threads, or an open database, cannot be forked safely.
+    if (code := Forked("rss-prepare", lambda: prepare(settings, handed_over)).wait()) != DONE:
+        return code
+    # Runs have the definitions, too, before they begin.
+    import_module(OWN_MODULE)
+    runner = start_runner(settings)
     with (
         _reader(settings) as look_at_reader,
         dg.DagsterInstance.get() as instance,
-        # Before the code servers: they ask it for the intervals of sensors.
+        _canceled_at_end(settings, instance),
+        # Before the definitions are loaded: their sensors ask it for their intervals.
         waking(instance, settings) as wake_sensors,
-        code_servers(instance, workspace) as addresses,
+        workspace_file(instance, workspace) as (addresses, servers),
     ):
         print_new = print_lines(
             RunLines(instance, began=datetime.now(UTC)), home=Path(os.environ["DAGSTER_HOME"])
         )
+
+        heal = healed(instance)
+        look_at_servers = watched(os.getpid()) if servers is not None else lambda: None
 
         def look() -> None:
             print_new()
@@ -147,12 +157,13 @@ def run(workspace: Path | None, *, parent: int) -> int:
             # A history that cannot be read now: sensors tick by their intervals meanwhile.
             with suppress(Exception):
                 wake_sensors()
+            heal()
+            look_at_servers()
 
         return until_one_ends(
             {
                 "webserver": ("rss_pipeline.orchestration.serving.webserver", str(addresses)),
-                # Its other messages are those of every tick of every sensor.
-                "daemon": (DAEMON, "run", "--log-level", "warning", "--workspace", str(addresses)),
+                "daemon": ("rss_pipeline.orchestration.serving.daemon", str(addresses)),
             },
             on_look=look,
             # Runs of other machines go on.
@@ -160,8 +171,72 @@ def run(workspace: Path | None, *, parent: int) -> int:
                 settings.runs_elsewhere is None and begin_to_cancel(instance, group=os.getpgrp())
             ),
             parent=parent,
-            forked={"refresher": refresher},
+            forked={"runner": runner},
         )
+
+
+def prepare(settings: Settings, handed_over: int) -> int:
+    """Give the instance what `up` has synced, and let sensors go on if the clock was put back; return the
+    exit code. It is a process of its own, which leaves no open database behind."""
+    try:
+        with open_database(settings) as database, open_instance(settings) as instance:
+            if (sentence := changed_by_hand(settings)) is not None:
+                _complain(sentence)
+            if (synced := _synced(handed_over)) is not None:
+                register(database, instance, synced)
+                # Once: a feed that was forgotten may be back when these processes start again.
+                os.ftruncate(handed_over, 0)
+            heal_ticks(instance, now=utc_now())
+    except RssPipelineError as error:
+        _complain(str(error))
+        return FAILED
+    except Exception as error:
+        if not disk_is_full(error, at=settings.home):
+            raise
+        _complain(f"{disk_full(settings.home)}. Cause: {type(error).__name__}: {error}")
+        return FAILED
+    return DONE
+
+
+def _synced(handed_over: int) -> RegistrySync | None:
+    """The sync of `up`, which wrote this file itself; None if feeds.yaml has mistakes, or the next time."""
+    size = os.fstat(handed_over).st_size
+    found = pickle.loads(os.pread(handed_over, size, 0)) if size else None
+    assert found is None or isinstance(found, RegistrySync)
+    return found
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()
+
+
+@contextmanager
+def _canceled_at_end(settings: Settings, instance: dg.DagsterInstance) -> Iterator[None]:
+    """End the runs that were to be canceled, after all processes have ended. Runs of other machines go on."""
+    try:
+        yield
+    finally:
+        if settings.runs_elsewhere is None:
+            end_canceled(instance)
+
+
+def healed(instance: dg.DagsterInstance) -> Callable[[], None]:
+    """A function that lets sensors go on if the clock was put back since its last call."""
+    clock = WallClock()
+
+    def look() -> None:
+        if not clock.was_put_back():
+            return
+        try:
+            sensors = heal_ticks(instance, now=utc_now())
+        # A history that cannot be read now; the next start heals them.
+        except Exception:
+            _logger.exception("The clock was put back, and sensors wait until it is that late again.")
+            return
+        _complain(f"The clock was put back; {sensors} sensors go on at once, not when it is that late again.")
+
+    return look
 
 
 def _settings() -> Settings:
@@ -245,24 +320,6 @@ def until_one_ends(
         _stop(*processes.values(), seconds=stop)
 
 
-@contextmanager
-def code_servers(instance: dg.DagsterInstance, workspace: Path | None) -> Iterator[Path]:
-    """A server for each code location, and the file that says where they listen."""
-    with (
-        ProxyServerManager(instance, _target(workspace), code_server_log_level="warning") as servers,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        addresses = Path(folder) / "workspace.yaml"
-        addresses.write_text(yaml.dump({"load_from": servers.get_code_server_specs()}), "utf-8")
-        yield addresses
-
-
-def _target(workspace: Path | None) -> WorkspaceLoadTarget:
-    if workspace is not None:
-        return WorkspaceFileTarget([str(workspace)])
-    return ModuleTarget("rss_pipeline.definitions", None, os.getcwd(), None)
-
-
 def _stop(*processes: "subprocess.Popen[bytes] | Forked", seconds: float) -> None:
     for process in processes:
         if process.poll() is None:
@@ -282,9 +339,13 @@ if __name__ == "__main__":
     os.environ["DAGSTER_IS_DEV_CLI"] = "1"
     configure_loggers()
     setup_interrupt_handlers()
-    up = int(sys.argv[1])
+    up, handed_over = map(int, sys.argv[1:3])
     try:
-        sys.exit(run(Path(sys.argv[2]) if len(sys.argv) > 2 else None, parent=up))
+        workspace = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+        sys.exit(run(workspace, parent=up, handed_over=handed_over))
+    except RssPipelineError as error:
+        _complain(str(error))
+        sys.exit(1)
     except KeyboardInterrupt:
         _logger.info("Dagster's processes have ended")
     finally:

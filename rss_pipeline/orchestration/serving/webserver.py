@@ -21,11 +21,11 @@ from dagster_webserver.cli import (
 from dagster_webserver.version import __version__
 
 from rss_pipeline.orchestration.dagster_private import (
-    WorkspaceFileTarget,
     WorkspaceProcessContext,
     configure_loggers,
     setup_interrupt_handlers,
 )
+from rss_pipeline.orchestration.serving.locations import Locations
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import own_authorities
 from rss_pipeline.web.same_origin import SameOrigin
@@ -42,7 +42,7 @@ def serve(workspace: Path, settings: Settings) -> None:
             DEFAULT_DB_STATEMENT_TIMEOUT, DEFAULT_POOL_RECYCLE, DEFAULT_POOL_MAX_OVERFLOW
         )
         with WorkspaceProcessContext(
-            instance, version=__version__, workspace_load_target=WorkspaceFileTarget([str(workspace)])
+            instance, version=__version__, workspace_load_target=Locations(workspace)
         ) as context:
             ui = create_app_from_workspace_process_context(context, live_data_poll_rate=REFRESH_MS)
             logging.getLogger("dagster").info(

@@ -37,7 +37,7 @@ from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG, Allowance
 from rss_pipeline.storage.feeds import feed_changes
-from rss_pipeline.storage.images.closings import image_totals
+from rss_pipeline.storage.images.image_closings import image_totals
 
 PURGE_HISTORY = "purge_history"
 PURGE_SECONDS = 600.0

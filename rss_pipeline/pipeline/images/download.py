@@ -1,6 +1,6 @@
 """The download of stored items' images into the object store, in rounds, until nothing is due.
 
-One round is round.py's, what a claim takes storage.images.claims'. Items are never changed by it.
+One round is round.py's, what a claim takes storage.images.image_claims'. Items are never changed by it.
 """
 
 import shutil

@@ -1,6 +1,6 @@
 """One round of downloads: claimed images on their way to being requested, put and recorded.
 
-How one image is requested is collector.fetch.image's; which rounds there are is download.py's.
+How one image is requested is collector.fetch.image_visit's; which rounds there are is download.py's.
 """
 
 import logging
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage, LedTo, Referers
 from rss_pipeline.collector.fetch.image_body import Image
-from rss_pipeline.collector.fetch.images import fetch_images
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.fetch.image_round import fetch_images
+from rss_pipeline.collector.fetch.image_visit import ImageOutcome, ImageRequest, KeptImage, LedTo, Referers
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import whole_second
@@ -34,23 +34,23 @@ from rss_pipeline.pipeline.session.fetch_policy import images_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.politeness import ImageHosts, Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
-from rss_pipeline.storage.images import closings
-from rss_pipeline.storage.images.claims import (
+from rss_pipeline.storage.images import image_closings as closings
+from rss_pipeline.storage.images.image_claims import (
     FeedAccess,
     ImageClaim,
     ImageTask,
     earlier_requests,
     last_answer,
 )
-from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Asked, Attempted, ImageRelease
-from rss_pipeline.storage.images.objects import (
+from rss_pipeline.storage.images.image_closings import MAX_ATTEMPTS, Archived, Asked, Attempted, ImageRelease
+from rss_pipeline.storage.images.image_keys import (
     ImagePlace,
     StoredImage,
     put_image,
     stored_image,
     stored_pixels,
 )
-from rss_pipeline.storage.images.tasks import BETWEEN_ATTEMPTS
+from rss_pipeline.storage.images.image_tasks import BETWEEN_ATTEMPTS
 from rss_pipeline.storage.objects import public_url
 
 logger = logging.getLogger(__name__)

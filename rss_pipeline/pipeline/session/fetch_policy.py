@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 
-from rss_pipeline.collector.fetch.images import image_policy
+from rss_pipeline.collector.fetch.image_round import image_policy
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.environment import user_agent
 from rss_pipeline.errors import InfrastructureError

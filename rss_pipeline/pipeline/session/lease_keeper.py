@@ -18,7 +18,7 @@ from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Due, Wanted
 from rss_pipeline.storage.feeds.claims import BEGUN_TOGETHER
 from rss_pipeline.storage.feeds.leases import LeaseKind, RecentHosts
-from rss_pipeline.storage.images.claims import ImageClaim, claim_images
+from rss_pipeline.storage.images.image_claims import ImageClaim, claim_images
 from rss_pipeline.storage.refresh.open_requests import OpenRequest, claim_requests
 from rss_pipeline.storage.sql import new_token
 

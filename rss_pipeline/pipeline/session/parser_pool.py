@@ -1,8 +1,8 @@
 """A pool of parser processes with limits of time and memory: a hostile document costs its own visit only.
 
 A worker that was killed proves nothing against its document: a kernel without memory kills too, and a person.
-Only a document that ends a worker twice, each time alone in a fresh one, has failed. The tasks of the workers
-are parser_tasks.py's.
+Only a document that ends a worker twice, each time alone in a fresh one, has failed; where something else may
+have ended both, only this time. The tasks of the workers are parser_tasks.py's.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ _PRELOADED = [
     "rss_pipeline.pipeline.session.parser_tasks",
     "rss_pipeline.collector.images.find",
     "rss_pipeline.collector.parse.document",
-    "rss_pipeline.pipeline.session.kept_html",
+    "rss_pipeline.pipeline.session.renew_html",
 ]
 """Modules that the server imports once for all workers. By name: this process needs no parser."""
 
@@ -74,6 +74,8 @@ class WorkerFailure:
 
     kind: str
     message: str
+    may_pass: bool = False
+    """The machine may have caused it, and not what the task reads: the same may well be read another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +258,7 @@ def _settle(future: "Future[R]", limits: _Limits) -> R | WorkerFailure | _Ended 
     except StorageRejected as error:
         return WorkerFailure("storage_rejected", str(error))
     except TimeoutError:
-        # By the clock: the worker, this process or the machine may have slept.
-        return _Ended(_overran(limits))
+        return _Ended(_too_slow(limits))
     except BrokenProcessPool as error:
         return error
     except ProcessExpired as error:
@@ -279,7 +280,17 @@ def _expired(exit_code: int, limits: _Limits) -> WorkerFailure | _Ended:
             # The kernel counted the processor time: that is the document's own.
             return _overran(limits)
         case signal.SIGALRM:
-            return _Ended(_overran(limits))
+            return _Ended(_too_slow(limits))
+        case signal.SIGKILL | signal.SIGTERM as number:
+            # No parser sends these to itself.
+            return _Ended(
+                WorkerFailure(
+                    "crashed",
+                    f"the parser process was killed, {_TIMES_ALONE} times alone with this document"
+                    f" ({signal.Signals(number).name}): this machine may lack memory",
+                    may_pass=True,
+                )
+            )
     if exit_code == _OUT_OF_MEMORY:
         return _Ended(
             WorkerFailure(
@@ -297,6 +308,12 @@ def _expired(exit_code: int, limits: _Limits) -> WorkerFailure | _Ended:
 
 def _overran(limits: _Limits) -> WorkerFailure:
     return WorkerFailure("parse_timeout", f"parsing took more than {limits.seconds:g} s and was stopped")
+
+
+def _too_slow(limits: _Limits) -> WorkerFailure:
+    """By the clock: the worker, this process or the machine may have slept, or was busy."""
+    message = f"parsing took more than {limits.seconds * _PATIENCE:g} s by the clock and was stopped"
+    return WorkerFailure("parse_timeout", message, may_pass=True)
 
 
 def _bounded(function: Callable[[T], R], limits: _Limits, task: T) -> R:

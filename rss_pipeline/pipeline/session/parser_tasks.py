@@ -21,7 +21,7 @@ from rss_pipeline.collector.models.warning import document_warnings
 from rss_pipeline.errors import StorageRejected, spooling
 from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
-from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline.storage.images.image_tasks import ItemImages
 from rss_pipeline.storage.items.items import (
     RowChunk,
     chunked_rows,
@@ -87,22 +87,30 @@ def parse_document(task: ParseTask) -> Parsed:
     body = document.path.read_bytes()
     formers = (feed.http.charset, document.feed_charset, feed.http.former_charset)
     keys = {name: FEED_KEYS[name] for name in feed.feature_keys}
+    keep_tree = any(key.needs_tree.load()(feed) for key in keys.values() if key.needs_tree is not None)
+    reads = next((key.reads for key in keys.values() if key.reads is not None), None)
     try:
-        read = parse_feed(
-            body,
-            content_type=document.response.content_type,
-            url=document.response.url,
-            hint=feed.http.charset,
-            formers=formers,
-            key=feed.key,
-            now=fetched_at,
-            keep_tree=any(key.needs_tree.load()(feed) for key in keys.values()),
+        read = (
+            parse_feed(
+                body,
+                content_type=document.response.content_type,
+                url=document.response.url,
+                hint=feed.http.charset,
+                formers=formers,
+                key=feed.key,
+                now=fetched_at,
+                keep_tree=keep_tree,
+            )
+            if reads is None
+            else reads.load()(task, body, keep_tree=keep_tree)
         )
     except OSError as error:
         # It touches no file: some functions for dates raise this for a number out of their range.
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    parsed = without_secrets(replace(read, tree=None), task.secrets)
-    parts = {name: key.parse.load()(task, read, parsed) for name, key in keys.items()}
+    parsed = without_secrets(replace(read, tree=None, part=None), task.secrets)
+    parts = {
+        name: key.parse.load()(task, read, parsed) for name, key in keys.items() if key.parse is not None
+    }
     # A tree is large.
     del read
     path = _rows(document)
@@ -141,7 +149,10 @@ def parse_document(task: ParseTask) -> Parsed:
         has_former_guids=bool(former),
         dropped_items=parsed.dropped_items,
         cut_off=parsed.cut_off,
-        warnings=tuple(document_warnings(parsed, feed=feed)),
+        warnings=(
+            *document_warnings(parsed, feed=feed),
+            *(warning for part in parts.values() for warning in part.warnings),
+        ),
         bad_dates=tuple(_bad_dates(parsed.items)),
         parts=parts,
     )
@@ -301,7 +312,7 @@ def find_item_images(task: ImageSearch, rows: Iterable[Row] | None = None) -> li
     of compressed HTML the rest is made when somebody reads it: the run has all of it in memory at once.
     """
     from rss_pipeline.collector.images.find import images_in_order
-    from rss_pipeline.pipeline.session import kept_html
+    from rss_pipeline.pipeline.session import renew_html as kept_html
 
     found: list[ItemImages] = []
     left, html_left = _IMAGE_URL_BYTES, _HTML_BYTES

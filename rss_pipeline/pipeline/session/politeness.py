@@ -15,7 +15,7 @@ from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
-from rss_pipeline.storage.feeds.holds import Kept, keep_holds, known_holds, known_statement
+from rss_pipeline.storage.feeds.stored_holds import Kept, keep_holds, known_holds, known_statement
 
 logger = logging.getLogger(__name__)
 

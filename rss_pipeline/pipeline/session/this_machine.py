@@ -15,7 +15,7 @@ import psutil
 
 from rss_pipeline.collector.http.address_policy import OwnMachine, OwnServer
 from rss_pipeline.collector.http.addresses import Address, AddressRange, Interfaces
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.settings import Settings
 

@@ -1,7 +1,7 @@
 """Decisions on whether a download of images starts now: of new images, of failed ones again.
 
 Pure functions that return their reason; a sensor and a schedule call them. The claim of the run decides which
-images it downloads (storage/images/claims.py).
+images it downloads (storage/images/image_claims.py).
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, is_alive, reason_to_wait
-from rss_pipeline.storage.images.claims import ImagesDue
+from rss_pipeline.storage.images.image_claims import ImagesDue
 
 PATIENCE = timedelta(minutes=2)
 """The images of one poll share a run."""

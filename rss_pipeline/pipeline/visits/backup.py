@@ -7,6 +7,7 @@ from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Response
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected, file_error
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import rejected
@@ -92,8 +93,16 @@ def open_backup(feed: Feed, key: str, *, objects: ObjectStore, folder: Path) -> 
         feed_charset=feed.http.charset,
     )
     http = replace(feed.http, charset=backup.hint)
+    # A page's document was no feed, and one from before it was a page is.
+    keys = {name: text for name, text in feed.feature_keys.items() if FEED_KEYS[name].reads is None}
     return OpenedBackup(
-        feed=replace(feed, key=backup.item_key or feed.key, http=http),
+        feed=replace(
+            feed,
+            key=backup.item_key or feed.key,
+            http=http,
+            feature_keys={**keys, **backup.keys},
+            memories=backup.memories,
+        ),
         document=document,
         secrets=Secrets.marked(body, backup.secrets),
     )

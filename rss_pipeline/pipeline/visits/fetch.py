@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.fetch.feeds import Beginnings, OtherRuns, fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import Beginnings, OtherRuns, fetch_feeds
+from rss_pipeline.collector.fetch.feed_visit import RequestCheck
 from rss_pipeline.collector.fetch.holds import LONGEST_GAP
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
@@ -33,6 +34,7 @@ from rss_pipeline.collector.schedule.next_visit import (
 )
 from rss_pipeline.collector.schedule.our_outage import Outage, never_reached, nothing_reached, outage
 from rss_pipeline.errors import DatabaseFull, InfrastructureError, NetworkUnavailable, NothingReached
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.session.politeness import Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.close import Close
@@ -183,12 +185,27 @@ def request(
         other_runs=other_runs,
         beginnings=beginnings,
         on_done=done,
+        check_of=checks(run),
     )
     fetched = {
         visit.feed.id: replace(visit, outcome=outcome)
         for visit, outcome in zip(pending, outcomes, strict=True)
     }
     return [fetched.get(visit.feed.id, visit) for visit in visits]
+
+
+def checks(run: RunContext) -> Callable[[Feed], RequestCheck | None]:
+    """The check before each request of a feed, by its keys of features; each is made for the first feed that
+    needs it, and is the same for all."""
+    made: dict[str, RequestCheck] = {}
+
+    def check_of(feed: Feed) -> RequestCheck | None:
+        for name in feed.feature_keys:
+            if (make := FEED_KEYS[name].before_request) is not None:
+                return made.setdefault(name, made.get(name) or make.load()(run.database, run.clock))
+        return None
+
+    return check_of
 
 
 def _was_refused_for_others(feed: Feed) -> bool:

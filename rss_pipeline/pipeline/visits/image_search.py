@@ -22,8 +22,8 @@ from rss_pipeline.pipeline.session.parser_tasks import (
     search_early,
 )
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
-from rss_pipeline.storage.images import tasks as image_tasks
-from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline.storage.images import image_tasks
+from rss_pipeline.storage.images.image_tasks import ItemImages
 from rss_pipeline.storage.kept_html import is_kept
 
 logger = logging.getLogger(__name__)

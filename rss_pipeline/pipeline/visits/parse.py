@@ -75,7 +75,7 @@ def parse_documents(
             ended.append((job, replace(task, search=None)))
         elif isinstance(result, WorkerFailure):
             # The title of an error page may repeat what its server was sent.
-            failure = WorkerFailure(result.kind, task.secrets.removed(result.message))
+            failure = replace(result, message=task.secrets.removed(result.message))
             yield job, unreadable(task.document, failure)
         else:
             yield job, result
@@ -110,7 +110,8 @@ def unreadable(document: Document, failure: WorkerFailure) -> Failure:
         answered=True,
         retry_after=response.usable_seconds or None,
         document_hash=document.content_hash,
-        parser_version=parser_version(),
+        # Without a version the same bytes are read again at the next visit.
+        parser_version=None if failure.may_pass else parser_version(),
         body_bytes=document.body_bytes,
         backup_key=document.backup_key,
         new_backup_bytes=document.new_backup_bytes,

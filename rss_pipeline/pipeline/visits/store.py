@@ -26,7 +26,7 @@ from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
-from rss_pipeline.storage.feeds.holds import feed_statements
+from rss_pipeline.storage.feeds.stored_holds import feed_statements
 from rss_pipeline.storage.items import items, tombstones
 from rss_pipeline.storage.items.identities import add_aliases
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
@@ -102,7 +102,9 @@ def _groups(
     feed, document = visit.feed, parsed.document
     assert document.backup_key is not None
     keys = [FEED_KEYS[name] for name in feed.feature_keys]
-    with_items = [key.with_items.load()(feed, visit.token, parsed) for key in keys]
+    with_items = [
+        key.with_items.load()(feed, visit.token, parsed) for key in keys if key.with_items is not None
+    ]
     for chunk in read_chunks(parsed.path):
         ids.extend(chunk.ids)
         imageless.update(chunk.imageless)
@@ -121,7 +123,8 @@ def _groups(
     )
     marks = mark_header(feed, visit.token, parsed.header)
     holds = [] if ending.hold is None else feed_statements([ending.hold])
-    notes = [each for key in keys for each in key.at_close.load()(feed, visit.token, parsed)]
+    closes = [key.at_close.load() for key in keys if key.at_close is not None]
+    notes = [each for at_close in closes for each in at_close(feed, visit.token, parsed)]
     yield [*notes, *marks, *holds, closing]
 
 

@@ -14,15 +14,17 @@ from typing import Any, TypeVar
 from rss_pipeline.collector.models.clock import Clock, from_instant, instant
 from rss_pipeline.errors import NoSession, StorageRejected
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.accounts import sessions, users
+from rss_pipeline.storage.accounts import sessions
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 
 # Results of what users read, kept while nothing of it changes: for stores where reads are paid by the row.
 #
-# A result is kept with the version of what its user sees (storage.accounts.users.read_version), which is read
-# again, in the same batch as the session, each time that the result is used; or one row is, which shows that
-# neither can be another (`read_changes`), for apps that request feed by feed. So whatever changed by another
-# process, on another machine or by another door is seen at once, and a result is never another user's.
+# A result is kept with the version of what its user sees (storage.accounts.user_rows.read_version), which is
+# read again, in the same batch as the session, each time that the result is used; or one row is, which shows
+# that neither can be another (`read_changes`), for apps that request feed by feed. So whatever changed by
+# another process, on another machine or by another door is seen at once, and a result is never another
+# user's.
 
 MOST_KEPT_BYTES = 16_000_000
 """The size of all results of a process; those that were not used for the longest time go first."""

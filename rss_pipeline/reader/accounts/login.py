@@ -25,7 +25,8 @@ from rss_pipeline.reader.accounts.passwords import (
 )
 from rss_pipeline.reader.accounts.tokens import Opaque, new_opaque, read_opaque, sign_jwt
 from rss_pipeline.reader.accounts.users import account_key, as_name
-from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
+from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.accounts.login_failures import Key
 from rss_pipeline.storage.database import Database, one
 

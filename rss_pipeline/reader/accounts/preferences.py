@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from rss_pipeline.collector.models.plain_text import whole_number
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Result
 
 

@@ -10,8 +10,9 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import UserRefused
 from rss_pipeline.reader.accounts.passwords import hash_password
 from rss_pipeline.reader.query import Query
-from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
-from rss_pipeline.storage.accounts import users as first_user_code
+from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions
+from rss_pipeline.storage.accounts import user_rows as first_user_code
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backups.user_states import delete_state
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore

@@ -5,7 +5,7 @@ The bytes are an ObjectStore's business (objects.py).
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast, get_args
 
@@ -13,6 +13,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, Feed, ItemKey
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.errors import BackupUnreadable, StorageRejected
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.objects import MAX_METADATA_BYTES, ObjectInfo, ObjectStore
 
 _CONTENT_TYPE = "application/xml"
@@ -52,6 +53,10 @@ class Backup:
     """Places in the document where it repeats the feed's password or a header of feeds.yaml."""
     keep_days: int | None = None
     """Age at which the feed's items were retired then; None is the setting's, or not known."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """The keys of features by which the document is read, as they were then."""
+    memories: Mapping[str, str] = field(default_factory=dict)
+    """The memories of these features of the documents before."""
     is_keep_known: bool = False
     """False in backups that do not say how long the feed's items are kept."""
 
@@ -85,6 +90,9 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
     }
     if secrets:
         known["secrets"] = secrets
+    if keys := {name: text for name, text in feed.feature_keys.items() if FEED_KEYS[name].reads is not None}:
+        known["keys"] = keys
+        known["memories"] = {name: text for name, text in feed.memories.items() if name in keys}
     metadata = {METADATA_NAME: _fitting(known)}
     for seconds in range(_SECONDS_TRIED):
         key = backup_key(feed.id, response.fetched_at + timedelta(seconds=seconds))
@@ -148,6 +156,8 @@ def describe_backup(info: ObjectInfo) -> Backup:
             are_links_shared=known.get("shared_links") is True,
             are_abouts_shared=known.get("shared_abouts") is True,
             secrets=tuple((int(start), int(length)) for start, length in known.get("secrets", ())),
+            keys=_texts(known, "keys"),
+            memories=_texts(known, "memories"),
             keep_days=_keep_days(known),
             is_keep_known=_is_keep_known(known),
         )
@@ -162,6 +172,11 @@ def _text(known: dict[str, Any], name: str, *, optional: bool = False) -> str | 
     if not (isinstance(value, str) or (optional and value is None)):
         raise TypeError(f"`{name}` is {value!r}")
     return value
+
+
+def _texts(known: dict[str, Any], name: str) -> dict[str, str]:
+    """The texts by key of features; those of a feature that is gone are left out."""
+    return {key: str(text) for key, text in known.get(name, {}).items() if key in FEED_KEYS}
 
 
 def _is_keep_known(known: dict[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
 
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.backends.backend import Lifecycle
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo, ObjectStore
@@ -70,15 +71,40 @@ def needed_backups(database: Database) -> dict[str, str | None]:
     return needed
 
 
+_IS_THINNED = " OR ".join(f"f.{name} IS NOT NULL" for name, key in FEED_KEYS.items() if key.reads is not None)
+
+
+def thinned_backups(database: Database) -> dict[str, frozenset[str]]:
+    """The feeds whose documents differ at each visit although nothing of them is new, and the keys that their
+    items name: of the other backups of a day the newest is enough."""
+    if not _IS_THINNED:
+        return {}
+    rows = database.query(
+        f"""SELECT f.id, i.backup_key FROM feeds AS f LEFT JOIN items AS i ON i.feed_id = f.id
+        WHERE {_IS_THINNED} GROUP BY f.id, i.backup_key""",
+        name="find backups of items",
+    ).rows
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(row["id"], set()).add(row["backup_key"] or "")
+    return {id: frozenset(keys) for id, keys in found.items()}
+
+
 def feed_of(key: str) -> str:
     """The feed of an object's key: its second part."""
     return key.split("/", 2)[1]
 
 
 def due_backups(
-    listed: Iterable[ObjectInfo], needed: Mapping[str, str | None], *, now: datetime, ages: BackupAges
+    listed: Iterable[ObjectInfo],
+    needed: Mapping[str, str | None],
+    *,
+    now: datetime,
+    ages: BackupAges,
+    thinned: Mapping[str, frozenset[str]] | None = None,
 ) -> Iterator[Expire | Renew]:
-    """Decide which of these backups, in key order, to delete and which to put again.
+    """Decide which of these backups, in key order, to delete and which to put again. `thinned` is as
+    `thinned_backups` gives it.
 
     Two stay for each feed: the newest, and the one its newest item came from. Otherwise a feed that serves
     something else than itself for a month would have nothing left to restore. Backups of feeds without a row
@@ -90,10 +116,20 @@ def due_backups(
             continue  # A file put there by hand would pass for the newest.
         if before is not None:
             is_newest = feed_of(info.key) != feed_of(before.key)
-            yield from _judge(before, needed, is_newest=is_newest, now=now, ages=ages)
+            named = (thinned or {}).get(feed_of(before.key))
+            if named is not None and before.key not in named and _day(info.key) == _day(before.key):
+                # Of the same feed, and later on the same day.
+                yield Expire(before)
+            else:
+                yield from _judge(before, needed, is_newest=is_newest, now=now, ages=ages)
         before = info
     if before is not None:
         yield from _judge(before, needed, is_newest=True, now=now, ages=ages)
+
+
+def _day(key: str) -> str:
+    """The key up to the day in it."""
+    return key.partition("T")[0]
 
 
 def _judge(

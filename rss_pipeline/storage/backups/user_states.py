@@ -16,7 +16,7 @@ from typing import Any
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable
-from rss_pipeline.storage.accounts.users import NAME
+from rss_pipeline.storage.accounts.user_rows import NAME
 from rss_pipeline.storage.database import MAX_INTEGER
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 

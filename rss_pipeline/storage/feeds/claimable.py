@@ -11,12 +11,12 @@ from typing import Protocol, runtime_checkable
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.storage.database import Database, Statement, Value
-from rss_pipeline.storage.feeds.holds import (
+from rss_pipeline.storage.feeds.predicates import POLLED
+from rss_pipeline.storage.feeds.stored_holds import (
     NOT_HELD,
     WRONG_CLOCK,
     heal_wrong_clock,
 )
-from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import DB_NOW, LIVE_TOKENS, compact, number
 
 UNLEASED = f"""(lease_token IS NULL

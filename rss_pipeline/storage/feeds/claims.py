@@ -23,12 +23,12 @@ from rss_pipeline.storage.feeds.claimable import (
     selection,
 )
 from rss_pipeline.storage.feeds.feed_row import BROUGHT_BY, FEED_COLUMNS, feed_of
-from rss_pipeline.storage.feeds.holds import (
+from rss_pipeline.storage.feeds.leases import forgive_unbegun
+from rss_pipeline.storage.feeds.stored_holds import (
     KnownHolds,
     known_holds,
     known_statement,
 )
-from rss_pipeline.storage.feeds.leases import forgive_unbegun
 from rss_pipeline.storage.sql import EXPIRY, new_token
 
 PER_HOST = 60

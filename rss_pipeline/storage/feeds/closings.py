@@ -35,8 +35,8 @@ from rss_pipeline.storage.feeds.closing_parts import (
     validators,
     without_comments,
 )
-from rss_pipeline.storage.feeds.holds import feed_statements
 from rss_pipeline.storage.feeds.predicates import has_warning
+from rss_pipeline.storage.feeds.stored_holds import feed_statements
 from rss_pipeline.storage.feeds.visit_facts import confirmed_patch, facts_of_document, known_facts
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number, storable
 

@@ -24,12 +24,12 @@ from rss_pipeline.storage.feeds.claimable import (
     turn_params,
     without_turn,
 )
-from rss_pipeline.storage.feeds.holds import (
+from rss_pipeline.storage.feeds.leases import LIVE_RUNS
+from rss_pipeline.storage.feeds.predicates import POLLED
+from rss_pipeline.storage.feeds.stored_holds import (
     DUE_NOW,
     NOT_HELD,
 )
-from rss_pipeline.storage.feeds.leases import LIVE_RUNS
-from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import DB_NOW, compact
 
 

@@ -181,6 +181,7 @@ FEED_COLUMNS = ", ".join(
         for name in _names(columns)
     ]
     + list(FEED_KEYS)
+    + [key.memory for key in FEED_KEYS.values() if key.memory is not None]
 )
 
 
@@ -193,6 +194,11 @@ def feed_of(row: Row) -> Feed:
     return Feed(
         **fields(_FEED),
         feature_keys={name: row[name] for name in FEED_KEYS if row[name] is not None},
+        memories={
+            name: row[key.memory]
+            for name, key in FEED_KEYS.items()
+            if key.memory is not None and row[key.memory] is not None
+        },
         address=FeedAddress(**fields(_ADDRESS)),
         http=HttpState(**fields(_HTTP)),
         schedule=ScheduleState(

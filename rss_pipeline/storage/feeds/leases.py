@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.feed import NextVisit
 from rss_pipeline.collector.models.hold import FeedHold
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.claimable import AMONG
-from rss_pipeline.storage.feeds.holds import feed_statements
+from rss_pipeline.storage.feeds.stored_holds import feed_statements
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, NOW, chunked, compact, new_token, storable
 
 

@@ -36,6 +36,7 @@ def recount_without(user_id: str, *, at: datetime) -> Statement:
     )
 
 
+_LEFT_KEYS = [name for name, key in FEED_KEYS.items() if not key.stays]
 _ANEW = "new.used = 1 AND registered = 0 AND listed = 0"
 _WISHED = """max(coalesce(not_before, ''),
   strftime('%Y-%m-%dT%H:%M:%SZ', ?, '+' || CAST(new.wish AS INTEGER) || ' seconds'))"""
@@ -52,7 +53,7 @@ def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Stat
           -- What feeds.yaml said of it is over.
           enabled = CASE WHEN {_ANEW} THEN 1 ELSE enabled END,
           interval = CASE WHEN {_ANEW} THEN NULL ELSE interval END,
-          {"".join(f"{name} = CASE WHEN {_ANEW} THEN NULL ELSE {name} END," for name in FEED_KEYS)}
+          {"".join(f"{name} = CASE WHEN {_ANEW} THEN NULL ELSE {name} END," for name in _LEFT_KEYS)}
           folder = CASE WHEN {_ANEW} THEN NULL ELSE folder END,
           registered_title = CASE WHEN {_ANEW} THEN NULL ELSE registered_title END,
           next_fetch_at = CASE WHEN new.used = 1 AND registered = 0 AND enabled = 0 THEN ?

@@ -18,8 +18,8 @@ from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.claimable import SUSPECT, UNLEASED
 from rss_pipeline.storage.feeds.feed_row import NUMBER_COLUMNS
-from rss_pipeline.storage.feeds.holds import leave_address, release_listed
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
+from rss_pipeline.storage.feeds.stored_holds import leave_address, release_listed
 from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, take_out
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number, seconds
 from rss_pipeline.storage.stale import mark_stale

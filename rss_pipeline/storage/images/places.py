@@ -1,6 +1,6 @@
 """The places of archived images: those of private feeds where nobody reads them, others where everybody may.
 
-Which keys and which bucket that is, is objects.py's and backends/s3/objects.py's. A new image is put into
+Which keys and which bucket that is, is image_keys.py's and backends/s3/objects.py's. A new image is put into
 the right place; here are those that were stored before their feed became private, or before there was a
 public bucket.
 """

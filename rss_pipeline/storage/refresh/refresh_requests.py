@@ -12,8 +12,8 @@ from rss_pipeline.collector.models.clock import instant, milliseconds
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.claimable import AFTER_ANSWER, RESTED, rested_params
-from rss_pipeline.storage.feeds.holds import NOT_HELD
 from rss_pipeline.storage.feeds.predicates import POLLED
+from rss_pipeline.storage.feeds.stored_holds import NOT_HELD
 from rss_pipeline.storage.refresh.new_addresses import LATER, NOT_OWNER, queue_search, read_queue
 from rss_pipeline.storage.sql import LIVE_TOKENS, compact
 

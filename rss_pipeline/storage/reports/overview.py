@@ -12,7 +12,6 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import UNREACHED_KINDS
 from rss_pipeline.storage.database import Database, Row, one
 from rss_pipeline.storage.feeds.feeds import any_answered
-from rss_pipeline.storage.feeds.holds import DUE_NOW, WRONG_CLOCK, free_since
 from rss_pipeline.storage.feeds.predicates import (
     ANSWERED_BY,
     DISABLED,
@@ -31,9 +30,10 @@ from rss_pipeline.storage.feeds.predicates import (
     WARNED,
     has_warning,
 )
-from rss_pipeline.storage.images.claims import RETRY_WRONG_CLOCK
-from rss_pipeline.storage.images.closings import image_totals
-from rss_pipeline.storage.images.tasks import REQUESTED
+from rss_pipeline.storage.feeds.stored_holds import DUE_NOW, WRONG_CLOCK, free_since
+from rss_pipeline.storage.images.image_claims import RETRY_WRONG_CLOCK
+from rss_pipeline.storage.images.image_closings import image_totals
+from rss_pipeline.storage.images.image_tasks import REQUESTED
 from rss_pipeline.storage.sql import NOW
 
 MANY = 2**31

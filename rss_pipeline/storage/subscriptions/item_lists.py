@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Result, Statement, one
 from rss_pipeline.storage.feeds.subscribed import shown_url
-from rss_pipeline.storage.items.bodies import BodyKey, body_text, body_version, repaired_at
+from rss_pipeline.storage.items.body_parts import BodyKey, body_text, body_version, repaired_at
 from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Order, Page
@@ -64,7 +64,7 @@ class ItemRow(NamedTuple):
     read: int
     starred: str | None
     body_version: str
-    """The version of its body (storage.items.bodies)."""
+    """The version of its body (storage.items.body_parts)."""
 
     @property
     def feed_url(self) -> str:

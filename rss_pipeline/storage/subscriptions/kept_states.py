@@ -12,7 +12,7 @@ from typing import Any
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backups.user_states import (
     IDS_OF_A_LINE,
     KeptMarks,

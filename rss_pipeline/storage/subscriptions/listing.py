@@ -9,7 +9,6 @@ from typing import NamedTuple
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.storage.database import Result, Statement, Value
-from rss_pipeline.storage.feeds.holds import ON_HOLD
 from rss_pipeline.storage.feeds.predicates import (
     HEALTH,
     NOT_COLLECTED_HEALTH,
@@ -18,6 +17,7 @@ from rss_pipeline.storage.feeds.predicates import (
     UNUSED,
     Health,
 )
+from rss_pipeline.storage.feeds.stored_holds import ON_HOLD
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions.chosen import NEWEST
@@ -107,12 +107,13 @@ _VISIT = (
 )
 """`visit_at`, `visit_reason` and `success_at` of FeedRow, by `_HOLDS`: they change with each visit."""
 _VISITS_AT_ONCE = 50
-_COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
+_NAMED = """s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
   f.link, f.description, s.folder, s.position, s.wished_interval, s.added_at AS added,
-  s.last_read_at AS read_at, {NEWEST} AS version,
-  f.changed_at AS changed, {HEALTH} AS health, f.last_error_kind AS error_kind, f.last_error AS error,
+  s.last_read_at AS read_at"""
+_STATE = f"""{NEWEST} AS version, f.changed_at AS changed, {HEALTH} AS health,
+  f.last_error_kind AS error_kind, f.last_error AS error,
   CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since"""
-"""The other fields of FeedRow."""
+"""The fields of FeedRow before `unread` and behind it. In its order, `feed_rows` takes rows as they are."""
 
 
 def list_feeds(
@@ -127,7 +128,7 @@ def list_feeds(
         only, params = f"{only} AND {NEWEST} > ?", [*params, newer_than]
     at, reason, success = _VISIT if has_visits else ("''", "NULL", "NULL")
     return Statement(
-        f"""SELECT {_COLUMNS}, {unread()} AS unread,
+        f"""SELECT {_NAMED}, {unread()} AS unread, {_STATE},
           {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at
         FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id {_HOLDS if has_visits else ""}
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",

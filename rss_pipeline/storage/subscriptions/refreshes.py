@@ -9,8 +9,8 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant, milliseconds
 from rss_pipeline.storage.database import Result, Row, Statement
 from rss_pipeline.storage.feeds.claimable import rested_params
-from rss_pipeline.storage.feeds.holds import NOT_HELD
 from rss_pipeline.storage.feeds.predicates import POLLED
+from rss_pipeline.storage.feeds.stored_holds import NOT_HELD
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.refresh.refresh_requests import (
     BEGINS_AT,

@@ -12,10 +12,10 @@ from typing import Literal, cast
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.storage.database import Result, Statement, Value
-from rss_pipeline.storage.feeds.holds import leave_address
 from rss_pipeline.storage.feeds.predicates import OPEN, UNUSED
 from rss_pipeline.storage.feeds.recount import recount, recount_without
 from rss_pipeline.storage.feeds.registered import OF_OLD_ADDRESS
+from rss_pipeline.storage.feeds.stored_holds import leave_address
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.refresh.new_addresses import NOT_OWNER, give_turn_anew, hold_until_turn, leave_queue
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number

@@ -13,7 +13,7 @@ from rss_pipeline.storage.database import Result, Row, Statement
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Shown
 from rss_pipeline.storage.subscriptions.item_query import listed
-from rss_pipeline.storage.subscriptions.states import settle
+from rss_pipeline.storage.subscriptions.item_states import settle
 
 MOST_OF_A_FEED = 100_000
 """Items of one feed that can be undone: their numbers are one value. A feed with more is marked for good."""

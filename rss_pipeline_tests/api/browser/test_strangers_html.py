@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Route
 
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.collector.models.item import ImageSize
-from rss_pipeline.collector.sanitize import body as sanitized
+from rss_pipeline.collector.sanitize import item_body as sanitized
 from rss_pipeline.reader import bodies
 from rss_pipeline_tests.api.browser.attacks import ATTACKS, DRAWINGS, FAR, MUTATIONS, PAGES, SCRIPTS
 from rss_pipeline_tests.api.pages.browsing import browser as client_of

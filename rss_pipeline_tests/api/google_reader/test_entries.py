@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from rss_pipeline.api.google_reader.entries import Entry, Origin, contents, entry_as_json, item_ids
 from rss_pipeline.api.google_reader.parameters import READING_LIST
+from rss_pipeline.api.google_reader.stream_entries import Entry, Origin, contents, entry_as_json, item_ids
 from rss_pipeline.collector.models.item import Enclosure
 
 NUMBER = 1_763_822_000_123_456

@@ -5,7 +5,7 @@ import pytest
 from rss_pipeline.api.google_reader.answers import Refused
 from rss_pipeline.api.google_reader.forms import query_fields
 from rss_pipeline.api.google_reader.parameters import FeedAddress, FeedStream
-from rss_pipeline.api.google_reader.subscriptions import (
+from rss_pipeline.api.google_reader.subscription_calls import (
     FeedEdit,
     SubscriptionEdit,
     read_subscription_edit,

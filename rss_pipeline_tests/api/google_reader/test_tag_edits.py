@@ -3,7 +3,7 @@
 import pytest
 
 from rss_pipeline.api.google_reader.answers import Refused
-from rss_pipeline.api.google_reader.marks import TagEdit, read_edit
+from rss_pipeline.api.google_reader.tag_edits import TagEdit, read_edit
 
 STATE = "user/-/state/com.google/"
 

@@ -15,14 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.cli.supervisor import (
-    CODE_SERVER,
-    LONGEST_WAIT,
-    STEADY_SECONDS,
-    WallClock,
-    kill_childless,
-    wait_before_restart,
-)
+from rss_pipeline.cli.supervisor import LONGEST_WAIT, STEADY_SECONDS, wait_before_restart
 from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT, soon
 
 
@@ -49,25 +42,10 @@ def test_who_was_up_once_is_started_again_for_ever_within_a_minute(lives: list[f
     assert 1 <= pause <= LONGEST_WAIT
 
 
-def test_a_clock_that_is_put_back_is_seen_and_one_that_is_set_forward_or_drifts_is_not() -> None:
-    """Against a clock that nobody sets; also while the machine slept, when that one stands."""
-    walls, steady = iter([1000, 1005, 1004, 5000, 2000, 2005]), iter([10, 15, 20, 25, 30, 35])
-    clock = WallClock(wall=lambda: next(walls), steady=lambda: next(steady))
-    assert [clock.was_put_back() for _ in range(5)] == [False, False, False, True, False]
-
-
 KEEPER = """
 import sys
 from rss_pipeline.cli import supervisor as supervising
 supervising.STARTED_SECONDS = 0.0
-supervising.LOOK_SECONDS = 0.1
-look = supervising.kill_childless
-def saying(*arguments):
-    servers = look(*arguments)
-    if servers:
-        print(servers, "servers seen", flush=True)
-    return servers
-supervising.kill_childless = saying
 command = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
 sys.exit(supervising.keep_up(command, say=lambda text: print(text, flush=True)))
 """
@@ -145,63 +123,18 @@ def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
     assert time.monotonic() - began < PROMPT
 
 
-PARENT_OF_A_SERVER = """
-import subprocess, sys, time
-server = subprocess.Popen([sys.executable, "-c", sys.argv[2], sys.argv[1], "code-server start"])
-time.sleep(600)
-"""
-
-
-def test_all_is_started_again_where_a_code_server_stays_away(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    keeper = KEEPER.replace("sys.argv[2]]", "sys.argv[2], sys.argv[3]]")
-    command = [sys.executable, "-c", keeper, PARENT_OF_A_SERVER, str(pids), FAMILY]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        child = int(soon(lambda: pids.read_text() if pids.exists() else ""))
-        assert process.stdout is not None
-        assert any(line == b"1 servers seen\n" for line in process.stdout)
-        server = psutil.Process(child).parent()
-        assert server is not None
-        server.kill()
-        soon(lambda: len(pids.read_text().split()) == 2)
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=PATIENCE)
-
-
-def test_a_code_server_that_lost_its_child_is_killed_and_no_other(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    command = [sys.executable, "-c", FAMILY, str(pids), CODE_SERVER]
-    with subprocess.Popen(command) as server:
-        starting: dict[int, int] = {}
-        for _ in range(3):
-            kill_childless(os.getpid(), starting)
-        assert server.poll() is None, "it may have no child yet"
-        child = int(soon(lambda: pids.read_text() if pids.exists() else ""))
-        seen: dict[int, int] = {}
-        kill_childless(os.getpid(), seen)
-        assert seen == {server.pid: 0}
-        os.kill(child, signal.SIGKILL)
-        soon(lambda: not is_alive(child))
-        kill_childless(os.getpid(), seen)
-        assert server.poll() is None, "it may be changing it for another"
-        kill_childless(os.getpid(), seen)
-        assert server.wait(timeout=PATIENCE) == -signal.SIGKILL
-
-
-def test_one_that_has_had_no_child_for_long_is_killed_too() -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", CODE_SERVER]) as server:
-        looks: dict[int, int] = {}
-        kill_childless(os.getpid(), looks, starting=0)
-        assert server.poll() is None
-        kill_childless(os.getpid(), looks, starting=0)
-        assert server.wait(timeout=PATIENCE) == -signal.SIGKILL
-
-
 def is_alive(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_a_command_that_cannot_be_started_is_an_error_and_not_tried_again() -> None:
+    keep_up = KEEP_UP.replace("sys.executable", "'/nowhere/python'")
+    done = subprocess.run([sys.executable, "-c", keep_up, ""], check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert done.stdout == b"Dagster's processes could not be started: No such file or directory.\n"
 
 
 KEEP_UP = """

@@ -210,6 +210,17 @@ def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) ->
     expect(page.get_by_text("Run requested").or_(page.get_by_text("1 requested")).first).to_be_visible()
 
 
+def a_reload_that_is_not_possible_is_answered_by_a_sentence_and_harms_nothing(ui: Desk) -> None:
+    """Our definitions are those of the start, within daemon and webserver."""
+    page = ui.open("/deployment/locations")
+    page.get_by_text("Reload", exact=True).click()
+    expect(page.get_by_text(f"Location {location(ui.up)} does not support reloading.")).to_be_visible()
+    ui.open("/deployment/locations")
+    page.get_by_text("Reload all", exact=True).click()
+    expect(page.get_by_text("Loaded", exact=True)).to_be_visible()
+    assert ui.up.answers()
+
+
 def node(page: Page, name: str) -> Locator:
     """An asset's box in the graph."""
     return page.locator("foreignObject").filter(has=page.get_by_text(name, exact=True))
@@ -300,6 +311,7 @@ ALL_LOOKS = (
     a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
     all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
     images_stand_after_the_items_they_are_of,
+    a_reload_that_is_not_possible_is_answered_by_a_sentence_and_harms_nothing,
     checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
     the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
     a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,

@@ -145,7 +145,8 @@ def a_killed_run_loses_no_click(killed: Killed, reader: Reader, server: FeedServ
 
     def kill(_: object) -> Answer:
         [refresher] = killed.processes("refresher")
-        [run] = refresher.children()
+        # Beside the daemon's runs.
+        [run] = [each for each in refresher.children() if each.name() == "rss-refresh"]
         server.route(host(1), "/feed", Answer(body=rss("a", "run")))
         runs.append(run.pid)
         run.kill()

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, Referers
 from rss_pipeline.collector.fetch.image_body import Image
-from rss_pipeline.collector.fetch.images import fetch_images, image_policy
+from rss_pipeline.collector.fetch.image_round import fetch_images, image_policy
+from rss_pipeline.collector.fetch.image_visit import ImageOutcome, ImageRequest, Referers
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline_tests.collector.fetch.rounds import LOOPBACK, InstantPace, now

@@ -10,7 +10,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.collector.fetch.feeds import fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.http.private_hosts import PrivateHosts

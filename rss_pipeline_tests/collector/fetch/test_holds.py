@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.fetch.feeds import fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.fetch.holds import Holds, next_hold
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure

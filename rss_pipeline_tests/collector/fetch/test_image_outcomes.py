@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.fetch.image import KeptImage
+from rss_pipeline.collector.fetch.image_visit import KeptImage
 from rss_pipeline_tests.collector.fetch.images_at_hosts import (
     GOOD,
     LARGE,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.fetch.image import KeptImage, Referers
+from rss_pipeline.collector.fetch.image_visit import KeptImage, Referers
 from rss_pipeline_tests.collector.fetch.images_at_hosts import GOOD, A, B, failure, fetch
 from rss_pipeline_tests.collector.fetch.rounds import InstantPace
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.image_body import Image
-from rss_pipeline.collector.fetch.images import fetch_images
+from rss_pipeline.collector.fetch.image_round import fetch_images
+from rss_pipeline.collector.fetch.image_visit import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.http.guarded_transport import Network

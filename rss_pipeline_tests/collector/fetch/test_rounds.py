@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.fetch.feeds import fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.fetch.pacing import HostTaken, Pace
 from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.models.failure import Failure

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.fetch.feeds import fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotModified

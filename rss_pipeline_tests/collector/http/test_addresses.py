@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened, refusal
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 
 PUBLIC = ["1.1.1.1", "93.184.215.14", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.0"]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.fetch.image import ImageRequest
-from rss_pipeline.collector.fetch.images import fetch_images, image_policy
+from rss_pipeline.collector.fetch.image_round import fetch_images, image_policy
+from rss_pipeline.collector.fetch.image_visit import ImageRequest
 from rss_pipeline.collector.http.metered_stream import MAX_HEAD_BYTES
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document

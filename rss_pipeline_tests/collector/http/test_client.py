@@ -13,7 +13,7 @@ import pytest
 
 from rss_pipeline.collector.http.body import Inflate
 from rss_pipeline.collector.http.client import FetchPolicy
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.network_errors import request_error
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.errors import InfrastructureError

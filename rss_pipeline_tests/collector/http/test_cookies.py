@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.fetch.feeds import fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.http.cookies import MOST_BYTES, CookieJar, with_cookies
 from rss_pipeline.collector.http.headers import Head
 from rss_pipeline.collector.http.request_url import request_url

@@ -18,8 +18,8 @@ from typing import Any
 import httpcore
 import pytest
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
-from rss_pipeline.collector.fetch.images import fetch_images, image_policy
+from rss_pipeline.collector.fetch.image_round import fetch_images, image_policy
+from rss_pipeline.collector.fetch.image_visit import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.http.guarded_transport import MAX_ADDRESSES, Network
 from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.models.failure import Failure

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.fetch.image import KeptImage
+from rss_pipeline.collector.fetch.image_visit import KeptImage
 from rss_pipeline.collector.http.address_policy import OwnMachine, OwnServer
 from rss_pipeline.collector.http.addresses import Interfaces
 from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.fetch.image import ImageRequest, KeptImage
-from rss_pipeline.collector.fetch.images import fetch_images, image_policy
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.fetch.image_round import fetch_images, image_policy
+from rss_pipeline.collector.fetch.image_visit import ImageRequest, KeptImage
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.metered_stream import wellformed_head
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline_tests.collector.fetch.rounds import LOOPBACK, RSS, InstantPace, now
@@ -85,10 +85,18 @@ def test_a_malformed_line_about_the_body_refuses_the_answer(
     assert "malformed header line about its body" in outcome.message
 
 
-@pytest.mark.parametrize("line", [b"Content-Length: 3, 4", b"Content-Length: -3", b"Content-Length: x"])
-def test_a_length_that_is_none_refuses_the_answer(line: bytes, server: FeedServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"Content-Length: " + length for length in (b"3, 4", b"-3", b"+3", b"x", b"")),
+        b"Transfer-Encoding: gzip, chunked",
+    ],
+)
+def test_a_body_with_an_end_that_is_not_known_refuses_the_answer(
+    line: bytes, server: FeedServer, tmp_path: Path
+) -> None:
     outcome = failure(ask(server, answer(line), tmp_path), "connect", tmp_path)
-    assert "not HTTP" in outcome.message
+    assert f"not HTTP: its {line.partition(b':')[0].decode()} is" in outcome.message
 
 
 def test_a_blank_before_the_colon_hides_no_header(server: FeedServer, tmp_path: Path) -> None:

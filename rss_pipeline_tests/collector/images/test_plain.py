@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rss_pipeline.collector.images.archived import render, render_by_tree
 from rss_pipeline.collector.images.find import find_images, images_by_tree
 from rss_pipeline.collector.images.plain import with_places
-from rss_pipeline.collector.images.render import render, render_by_tree
 from rss_pipeline.collector.images.urls import resolver
 from rss_pipeline_tests.support.examples import examples
 

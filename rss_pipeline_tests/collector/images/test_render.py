@@ -1,4 +1,4 @@
-"""The contract of collector.images.render: archived images are shown, and nothing else is changed."""
+"""The contract of collector.images.archived: archived images are shown, and nothing else is changed."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
+from rss_pipeline.collector.images.archived import render
 from rss_pipeline.collector.images.find import find_images, tree
-from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.images.urls import image_url, resolver
 from rss_pipeline.collector.parse.image_references import LAZY_SRC, LAZY_SRCSET
 from rss_pipeline_tests.support.examples import examples

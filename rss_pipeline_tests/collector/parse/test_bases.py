@@ -50,6 +50,8 @@ def test_the_innermost_xml_base_counts_also_that_of_the_element_itself() -> None
         "https://b.example/feeds/a.mp3",
         "https://c.example/b.mp3",
     ]
+    of_rss = rss_item('<guid>1</guid><link xml:base="https://c.example/x/">post</link>')
+    assert of_rss.link == "https://c.example/x/post"
     thumbnail = '<guid>1</guid><media:thumbnail xml:base="https://c.example/x/" url="t.jpg"/>'
     assert images(rss_item(thumbnail)) == ["https://c.example/x/t.jpg"]
 

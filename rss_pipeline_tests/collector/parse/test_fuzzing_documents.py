@@ -16,7 +16,7 @@ import httpcore
 import pytest
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.fetch.feeds import fetch_feeds
+from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.images.find import item_images, may_show_images
 from rss_pipeline.collector.models.clock import LONGEST

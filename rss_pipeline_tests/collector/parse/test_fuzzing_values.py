@@ -5,7 +5,7 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import (
     DAY_SECONDS,
     Head,

@@ -6,7 +6,7 @@ import pytest
 
 from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
-from rss_pipeline.collector.parse.identity import guid_of
+from rss_pipeline.collector.parse.item_identity import guid_of
 from rss_pipeline.collector.parse.raw_feed import RawItem
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml.tree import read_tree

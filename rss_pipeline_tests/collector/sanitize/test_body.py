@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.sanitize.body import (
+from rss_pipeline.collector.sanitize.item_body import (
     BodySource,
     safe_body,
     usual_places,
@@ -42,6 +42,26 @@ def test_html_without_other_images_is_itself(html: str) -> None:
     marked = safe_body(replace(SOURCE, text=html)).marked
     assert json.loads(b"".join(with_places(marked, lambda _: None, {}))) == without_marks(marked)
     assert b"\x02" not in b"".join(with_places(marked, lambda _: None, {}))
+
+
+def test_html_too_large_to_be_read_keeps_all_of_its_text_in_paragraphs() -> None:
+    """The text of a book. Its images and links are left out."""
+    html = (
+        "<h1>Title</h1><style>p { color: red }</style><script>run()</script><!-- a note -->"
+        + "<p>A <b>word</b> &amp;\n another{}</p>".format(" word" * 10) * 15_000
+        + "<div>x &lt;script&gt;<br>The end</div>"
+    )
+    shown = without_marks(safe_body(replace(SOURCE, text=html)).marked)
+    paragraph = f"<p>A word &amp; another{' word' * 10}</p>"
+    assert shown.count(paragraph) == 15_000
+    others = shown.replace(paragraph, "")
+    assert others == "<p>Title</p><p>x &lt;script&gt;</p><p>The end</p>"
+
+
+def test_a_text_that_is_too_long_to_be_shown_says_that_it_goes_on() -> None:
+    shown = without_marks(safe_body(replace(SOURCE, text="<p>word</p>" + "words " * 700_000)).marked)
+    assert 3_900_000 < len(shown) < 4_100_000
+    assert shown.endswith("words…</p><p>The text goes on; it is too long to be shown whole.</p>")
 
 
 TEXTS = st.text(alphabet='ab <>&"\\u02é\n', max_size=20)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from rss_pipeline.collector.sanitize.html import plain_text, safe_html, text_of
-from rss_pipeline.pipeline.read.text import item_text
+from rss_pipeline.pipeline.read.terminal_text import item_text
 
 ROOT = "<msqrt><mn>2</mn></msqrt>"
 TEX = r'<annotation encoding="application/x-tex">\sqrt{2}</annotation>'

@@ -7,8 +7,8 @@ import pytest
 
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS, player
 from rss_pipeline.collector.sanitize.html import plain_text, safe_html, text_of, with_images
-from rss_pipeline.pipeline.read.page import item_page
-from rss_pipeline.pipeline.read.text import item_text
+from rss_pipeline.pipeline.read.frames import item_page
+from rss_pipeline.pipeline.read.terminal_text import item_text
 from rss_pipeline_tests.support.cost import costs_less_than
 
 PAGE = "https://site.example/posts/1"

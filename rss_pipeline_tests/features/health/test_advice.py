@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from rss_pipeline.cli.output.polls import PollResult
-from rss_pipeline.cli.output.status import show_shards
+from rss_pipeline.cli.output.status_table import show_shards
 from rss_pipeline.cli.poll import _check_port
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.shard import shards
@@ -25,7 +25,7 @@ from rss_pipeline.errors import ObjectStoreUnavailable, SettingsError
 from rss_pipeline.features.health.doctor import examine
 from rss_pipeline.held_folders import SOCKETS, HeldFolder, socket_root
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.postgres.errors import failed
+from rss_pipeline.storage.backends.postgres.server_errors import failed
 from rss_pipeline.storage.backends.s3.objects import S3Store
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.due import DueSummary

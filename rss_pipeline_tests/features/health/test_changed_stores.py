@@ -8,7 +8,7 @@ from rss_pipeline.features.health import sql as diagnostics
 from rss_pipeline.features.health.checks import CHECKS
 from rss_pipeline.features.health.doctor import examine
 from rss_pipeline.features.health.model import Look
-from rss_pipeline.features.health.stores import (
+from rss_pipeline.features.health.store_checks import (
     backups_there,
     check_stores,
     copy_of_home,

@@ -11,7 +11,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.health import checks
 from rss_pipeline.features.health.sql import BackupLoss, Concerned
-from rss_pipeline.features.health.stores import backups_there, check_size, database_has_room, disk_room
+from rss_pipeline.features.health.store_checks import backups_there, check_size, database_has_room, disk_room
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline_tests.orchestration.conftest import pipeline
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
-from rss_pipeline.features.health import model, stores
+from rss_pipeline.features.health import model
+from rss_pipeline.features.health import store_checks as stores
 from rss_pipeline.features.health.doctor import examine
 from rss_pipeline.features.health.model import Finding, State
 from rss_pipeline.storage.backends.backend import Lifecycle

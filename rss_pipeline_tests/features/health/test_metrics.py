@@ -10,7 +10,7 @@ from rss_pipeline.features.health.cli import JobRuns
 from rss_pipeline.features.health.metrics import FEEDS_SECONDS, ROWS_SECONDS_PAID, Metrics
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.database import Statement
-from rss_pipeline.storage.reports.metrics import FEED_STATES, OPEN_IMAGES
+from rss_pipeline.storage.reports.figures import FEED_STATES, OPEN_IMAGES
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.features.health.stores import check_home
+from rss_pipeline.features.health.store_checks import check_home
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 

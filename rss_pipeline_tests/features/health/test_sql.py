@@ -10,9 +10,9 @@ from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.features.health import sql as health
 from rss_pipeline.features.health.sql import Concerned
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.holds import Kept, keep_holds
-from rss_pipeline.storage.images import tasks
-from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline.storage.feeds.stored_holds import Kept, keep_holds
+from rss_pipeline.storage.images import image_tasks as tasks
+from rss_pipeline.storage.images.image_tasks import ItemImages
 from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,

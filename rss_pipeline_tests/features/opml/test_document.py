@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.opml.document import OWN_FILE, OpmlFeed, read_opml, read_outlines, write_opml
+from rss_pipeline.features.opml.outlines import OWN_FILE, OpmlFeed, read_opml, read_outlines, write_opml
 
 
 def read(*outlines: str, head: str = '<?xml version="1.0" encoding="UTF-8"?>\n') -> list[OpmlFeed]:

@@ -14,7 +14,7 @@ import pytest
 
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.features.opml.service import Imported, export_opml, import_opml
-from rss_pipeline.pipeline.registry.edit import registered
+from rss_pipeline.pipeline.registry.write_entries import registered
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 

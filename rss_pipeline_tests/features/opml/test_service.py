@@ -20,7 +20,7 @@ from rss_pipeline.features.opml.service import (
     subscribed,
 )
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.feeds import feed_names, folders
+from rss_pipeline.reader.feed_queries import feed_names, folders
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued
 from rss_pipeline.reader.subscribe import plan_subscriptions, subscribe_address
@@ -28,7 +28,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Due
-from rss_pipeline.storage.feeds.holds import heal_wrong_clock, release_listed
+from rss_pipeline.storage.feeds.stored_holds import heal_wrong_clock, release_listed
 from rss_pipeline.storage.refresh.new_addresses import Queue, queue_of, read_queue
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions.subscriptions import unsubscribe

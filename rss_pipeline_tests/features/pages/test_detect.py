@@ -2,13 +2,16 @@
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import date
 
 import pytest
 
 from rss_pipeline.features.pages.detect import detect
+from rss_pipeline.features.pages.known import Known
+from rss_pipeline.features.pages.links import identity
 from rss_pipeline.features.pages.model import Detected
-from rss_pipeline.features.pages.page import text_of
+from rss_pipeline.features.pages.page import decode_page
 from rss_pipeline_tests.features.pages.site import TITLES, URL, WORDS, entries, link, links, page
 
 
@@ -127,7 +130,7 @@ def test_the_other_dates_of_a_page_decide_whether_the_day_comes_first() -> None:
 def test_the_charset_of_a_meta_element_is_read_where_the_header_names_none(charset: str) -> None:
     title = "Новости города" if charset == "windows-1251" else "図書館のお知らせ"
     html = page(entries(titles=[title, *TITLES])).replace('charset="utf-8"', f'charset="{charset}"')
-    text = text_of(html.encode(charset), "text/html")
+    text = decode_page(html.encode(charset), "text/html").text
     assert detect(text, URL).entries[0].title == title
 
 
@@ -243,8 +246,12 @@ REDESIGNED = "<div><section>" + "".join(
 ) + "</section></div>"  # fmt: skip
 
 
+def known_of(urls: Sequence[str]) -> Known:
+    return Known.of_list([identity(url) for url in urls], urls)
+
+
 def test_a_redesigned_list_is_known_by_its_links() -> None:
-    known = [f"https://example.org{link(n)}" for n in range(10, 15)]
+    known = known_of([f"https://example.org{link(n)}" for n in range(10, 15)])
     assert detect(page(REDESIGNED), "https://example.org/").verdict == "ask"
     again = detect(page(REDESIGNED), "https://example.org/", known=known)
     assert again.verdict == "certain"
@@ -252,7 +259,10 @@ def test_a_redesigned_list_is_known_by_its_links() -> None:
 
 
 def test_a_list_with_none_of_the_known_links_has_to_be_confirmed() -> None:
-    assert detect(page(entries()), URL, known=["https://example.org/old/1", *links(2)]).verdict == "ask"
+    assert (
+        detect(page(entries()), URL, known=known_of(["https://example.org/old/1", *links(2)])).verdict
+        == "ask"
+    )
 
 
 def test_detection_takes_time_by_the_size_of_the_page() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rss_pipeline.features.pages.links import identities, identity, is_same_list, shape, without_dropped
+from rss_pipeline.features.pages.known import Known
+from rss_pipeline.features.pages.links import identities, identity, shape, without_dropped
 
 
 @pytest.mark.parametrize(
@@ -59,4 +60,6 @@ def test_three_known_links_and_half_of_the_top_make_a_list_the_same(
     def urls(letters: str) -> list[str]:
         return [f"https://example.org/{letter}" for letter in letters]
 
-    assert is_same_list(urls(known), urls(found)) is same
+    assert (
+        Known.of_list([identity(url) for url in urls(known)], urls(known)).is_same_list(urls(found)) is same
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.pipeline.session.kept_html import renew
+from rss_pipeline.pipeline.session.renew_html import renew
 from rss_pipeline_tests.features.replay.replays import replayed
 from rss_pipeline_tests.pipeline.visits.test_kept_html import kept, poll, shown
 from rss_pipeline_tests.support.pipeline import Pipeline, rss

@@ -4,7 +4,7 @@ import pytest
 
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Page, Scope, Shown
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
+from rss_pipeline.storage.subscriptions.item_states import mark_items, mark_shown, star_items
 from rss_pipeline_tests.features.replay.replays import replayed
 from rss_pipeline_tests.features.replay.yesterdays_parser import poll_with_worse_parser
 from rss_pipeline_tests.storage.subscriptions.readers import unread

@@ -13,10 +13,10 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.replay.restore import plan_subscriptions
 from rss_pipeline.reader.accounts.users import remove_user
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backups.user_states import KeptSubscription, user_key
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Shown
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
+from rss_pipeline.storage.subscriptions.item_states import mark_items, mark_shown, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import change_address
 from rss_pipeline_tests.features.replay.replays import drop_database, restored
 from rss_pipeline_tests.reader.kept_users import (

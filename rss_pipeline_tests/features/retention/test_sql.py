@@ -22,7 +22,7 @@ from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions.chosen import Filter
-from rss_pipeline.storage.subscriptions.states import star_items
+from rss_pipeline.storage.subscriptions.item_states import star_items
 from rss_pipeline_tests.storage.subscriptions.conftest import two
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, chosen, guids
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe as subscribed

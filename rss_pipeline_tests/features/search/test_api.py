@@ -11,7 +11,7 @@ import pytest
 
 from rss_pipeline.api.app import create_app
 from rss_pipeline.features.search.api import IndexReaders
-from rss_pipeline.features.search.build import bring_up_to_date
+from rss_pipeline.features.search.index_build import bring_up_to_date
 from rss_pipeline.features.search.index_file import index_path, open_to_write, throw_away
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.values import item, register, spec, visit

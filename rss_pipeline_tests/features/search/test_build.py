@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.search import build, index_file, sql, writing
-from rss_pipeline.features.search.build import Done, bring_up_to_date, is_behind
+from rss_pipeline.features.search import index_build as build
+from rss_pipeline.features.search import index_file, sql, writing
+from rss_pipeline.features.search.index_build import Done, bring_up_to_date, is_behind
 from rss_pipeline.features.search.index_file import SLOTS, SearchUnavailable, open_to_read, open_to_write
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import items
@@ -302,7 +303,7 @@ import signal
 import sys
 from pathlib import Path
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.features.search import build
+from rss_pipeline.features.search import index_build as build
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.features.search import index_file, sql
 sql.PAGE_ITEMS = 20

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.sanitize.html import plain_text
 from rss_pipeline.features.search.index_file import open_to_write
-from rss_pipeline.features.search.query import MOST_TERMS, Query, Term, months, parse
+from rss_pipeline.features.search.search_query import MOST_TERMS, Query, Term, months, parse
 from rss_pipeline.features.search.service import Marker
 from rss_pipeline.features.search.sql import MOST_CHARACTERS
 from rss_pipeline.features.search.words import folded, spaced

@@ -5,8 +5,9 @@ from itertools import chain, repeat
 
 import pytest
 
-from rss_pipeline.features.search import build, sql, writing
-from rss_pipeline.features.search.build import bring_up_to_date
+from rss_pipeline.features.search import index_build as build
+from rss_pipeline.features.search import sql, writing
+from rss_pipeline.features.search.index_build import bring_up_to_date
 from rss_pipeline.features.search.index_file import open_to_write
 from rss_pipeline.progress import NoProgress
 from rss_pipeline_tests.features.search.conftest import Library

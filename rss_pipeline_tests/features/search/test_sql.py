@@ -4,9 +4,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from rss_pipeline.features.search import sql
-from rss_pipeline.features.search.build import Done, bring_up_to_date
+from rss_pipeline.features.search.index_build import Done, bring_up_to_date
 from rss_pipeline.features.search.index_file import IndexFile, open_to_write
-from rss_pipeline.features.search.query import parse
+from rss_pipeline.features.search.search_query import parse
 from rss_pipeline.features.search.service import Search
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe

@@ -7,7 +7,7 @@ import pytest
 from rss_pipeline.features.replay.restore_sql import restore_stories
 from rss_pipeline.features.stories import acts, service
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.items import Scope, together
+from rss_pipeline.reader.item_queries import Scope, together
 from rss_pipeline.reader.user_backups import back_up_user
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.user_states import KeptStories, list_states, load_state, parts_of

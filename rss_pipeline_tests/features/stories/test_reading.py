@@ -8,8 +8,8 @@ import pytest
 
 from rss_pipeline.features.stories import acts
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.feeds import hidden_unread, unread_counts
-from rss_pipeline.reader.items import Filter, Page, Scope, Shown, arrival_numbers, items, together
+from rss_pipeline.reader.feed_queries import hidden_unread, unread_counts
+from rss_pipeline.reader.item_queries import Filter, Page, Scope, Shown, arrival_numbers, items, together
 from rss_pipeline.reader.mark import Marks, mark_items, mark_shown
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import LATER

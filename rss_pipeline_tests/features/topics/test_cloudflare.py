@@ -114,7 +114,7 @@ class _Addressed:
 
 
 def test_doctor_checks_the_bucket_of_topics(away: Pipeline, cloudflare: Cloudflare, tmp_path: Path) -> None:
-    health = pytest.importorskip("rss_pipeline.features.health.stores")
+    health = pytest.importorskip("rss_pipeline.features.health.store_checks")
     assert health.check_topics_store(away.settings) == []
 
     def check(**fields: Any) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from rss_pipeline.features.topics import sql
-from rss_pipeline.features.topics.entry import HtmlCache
+from rss_pipeline.features.topics.document_entry import HtmlCache
 from rss_pipeline.features.topics.publish import Publication, Stores, Target, publish
 from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.backends.folder.backend import FolderStore

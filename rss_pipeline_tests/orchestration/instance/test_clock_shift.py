@@ -9,7 +9,7 @@ from dagster._core.scheduler.instigation import SensorInstigatorData
 from dagster._daemon.sensor import get_elapsed
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
+from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
 from rss_pipeline_tests.orchestration.instance.test_tick_history import Instigator
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
@@ -52,3 +52,10 @@ def test_sensors_with_a_tick_in_the_future_go_on_as_if_that_were_now(ticked: dg.
     assert isinstance(data, SensorInstigatorData)
     assert data.cursor == "here"
     assert heal_ticks(ticked, now=utc_now()) == 0
+
+
+def test_a_clock_that_is_put_back_is_seen_and_one_that_is_set_forward_or_drifts_is_not() -> None:
+    """Against a clock that nobody sets; also while the machine slept, when that one stands."""
+    walls, steady = iter([1000, 1005, 1004, 5000, 2000, 2005]), iter([10, 15, 20, 25, 30, 35])
+    clock = WallClock(wall=lambda: next(walls), steady=lambda: next(steady))
+    assert [clock.was_put_back() for _ in range(5)] == [False, False, False, True, False]

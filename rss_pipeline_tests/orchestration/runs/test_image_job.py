@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.pipeline.session import fetch_policy
-from rss_pipeline.storage.images.claims import images_due
+from rss_pipeline.storage.images.image_claims import images_due
 from rss_pipeline_tests.pipeline.images.images_of_feeds import collect
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pictures import png

@@ -14,14 +14,8 @@ import pytest
 from rss_pipeline.collector.models.clock import milliseconds, utc_now
 from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
-from rss_pipeline.orchestration.serving.refresher import (
-    DONE,
-    FAILED,
-    LONGEST_WAIT,
-    QUIET_SECONDS,
-    WAITING,
-    Moment,
-)
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING
+from rss_pipeline.orchestration.serving.refresher import LONGEST_WAIT, QUIET_SECONDS, Moment
 from rss_pipeline.pipeline.triggers.refresh import PATIENCE, decide_refresh
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait
 from rss_pipeline.reader.refresh import Queued, RefreshAnswer, Task, VisitRunning

@@ -60,17 +60,17 @@ def test_when_their_parent_is_gone_the_processes_are_ended(
 SERVICES = """
 import os, sys
 from pathlib import Path
-from rss_pipeline.orchestration.serving import refresher, services
+from rss_pipeline.orchestration.serving import runner, services
 from rss_pipeline.settings import Settings
-forked = {"refresher": refresher.start(Settings.from_environ(os.environ, cwd=Path.cwd()))}
+forked = {"runner": runner.start(Settings.from_environ(os.environ, cwd=Path.cwd()))}
 modules = {"daemon": ["sleeper", sys.argv[1]]}
 sys.exit(services.until_one_ends(modules, parent=os.getppid(), look=0.05, stop=60, forked=forked))
 """
 
 
 @pytest.mark.slow
-def test_when_the_refresher_is_killed_the_others_are_ended(tmp_path: Path) -> None:
-    """`up` starts them all anew, and the first look of the next refresher finds what waits."""
+def test_when_the_runner_is_killed_the_others_are_ended(tmp_path: Path) -> None:
+    """`up` starts them all anew, and the first look of the next runner finds what waits."""
     (tmp_path / "sleeper.py").write_text(SLEEPER, "utf-8")
     path = tmp_path / "daemon"
     environment = {
@@ -81,8 +81,8 @@ def test_when_the_refresher_is_killed_the_others_are_ended(tmp_path: Path) -> No
     with subprocess.Popen([sys.executable, "-c", SERVICES, str(path)], env=environment) as services:
         try:
             daemon = int(soon(lambda: path.read_text() if path.exists() else ""))
-            [refresher] = [each for each in psutil.Process(services.pid).children() if each.pid != daemon]
-            refresher.kill()
+            [runner] = [each for each in psutil.Process(services.pid).children() if each.pid != daemon]
+            runner.kill()
             assert services.wait(PATIENCE) == 1
         finally:
             services.kill()

@@ -8,9 +8,9 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import ObjectStoreUnavailable, RegistryError
-from rss_pipeline.pipeline.adding.add import Added, AlreadyListed, NotAdded, add, prepare
-from rss_pipeline.pipeline.adding.find import usual_places
-from rss_pipeline.pipeline.registry.edit import registered
+from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, NotAdded, add, prepare
+from rss_pipeline.pipeline.adding.find_feed import usual_places
+from rss_pipeline.pipeline.registry.write_entries import registered
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 

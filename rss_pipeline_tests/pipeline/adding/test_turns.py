@@ -7,8 +7,9 @@ import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
-from rss_pipeline.pipeline.adding import find
-from rss_pipeline.pipeline.adding.find import Found, find_feed
+from rss_pipeline.pipeline.adding import find_feed as find
+from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
+from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Due, Named
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -18,7 +19,7 @@ from rss_pipeline_tests.support.waiting import soon
 HOST = "127.0.0.2"
 
 
-def search(pipeline: Pipeline, url: str) -> Found | Failure:
+def search(pipeline: Pipeline, url: str) -> Found | Offer | Failure:
     with pipeline.session() as session, session.step():
         return find_feed(session, url, access=Access(), allow_private=True)
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, ExportRefused
-from rss_pipeline.pipeline.read import export as exporting
-from rss_pipeline.pipeline.read.export import FORMATS, Format, export
-from rss_pipeline.pipeline.read.reader import FeedReader
+from rss_pipeline.pipeline.read import item_files as exporting
+from rss_pipeline.pipeline.read.feed_reader import FeedReader
+from rss_pipeline.pipeline.read.item_files import FORMATS, Format, export
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rss_pipeline.pipeline.read import page
-from rss_pipeline.pipeline.read.page import content_policy, image_sources, item_page
+from rss_pipeline.pipeline.read import frames as page
+from rss_pipeline.pipeline.read.frames import content_policy, image_sources, item_page
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM

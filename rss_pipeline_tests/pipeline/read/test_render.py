@@ -5,9 +5,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from rss_pipeline.pipeline.read.text import item_html, items_html
+from rss_pipeline.pipeline.read.terminal_text import item_html, items_html
 from rss_pipeline.storage.backends.s3.objects import S3Store
-from rss_pipeline.storage.images import tasks as image_tasks
+from rss_pipeline.storage.images import image_tasks
 from rss_pipeline.storage.items import items
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

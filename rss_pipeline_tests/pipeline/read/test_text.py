@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.pipeline.read.text import Block, item_text
+from rss_pipeline.pipeline.read.terminal_text import Block, item_text
 
 BASE = "https://example.org/posts/1"
 

@@ -10,7 +10,7 @@ import pytest
 from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.new_entries import NewEntry
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.pipeline.registry.edit import write_feeds
+from rss_pipeline.pipeline.registry.write_entries import write_feeds
 from rss_pipeline.storage.feeds.registered import registry_rows
 from rss_pipeline_tests.support.pipeline import Pipeline
 

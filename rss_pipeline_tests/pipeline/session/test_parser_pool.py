@@ -135,9 +135,23 @@ def test_a_document_that_ends_its_worker_twice_alone_has_failed(pool: ParserPool
     failed = outcomes[deadly]
     assert isinstance(failed, WorkerFailure)
     assert (failed.kind, "2 times alone" in failed.message) == ("crashed", True)
+    assert not failed.may_pass
     # A pool that is being replaced may have begun it once more.
     assert len(deadly.read_text().split()) in (5, 6), "once or twice among others, and twice alone"
     assert isinstance(outcomes[fine], int)
+
+
+@pytest.mark.parametrize(("end", "kind"), [("SIGKILL", "crashed"), ("SIGALRM", "parse_timeout")])
+def test_a_document_that_the_machine_could_not_read_has_failed_for_this_time(
+    tmp_path: Path, end: str, kind: str
+) -> None:
+    single = ParserPool(processes=1, timeout=20)
+    try:
+        [(_, failed)] = single.map(ends_by, [a_task(tmp_path, *[end] * 9)])
+    finally:
+        single.close()
+    assert isinstance(failed, WorkerFailure)
+    assert (failed.kind, failed.may_pass) == (kind, True)
 
 
 def test_a_suspect_is_read_alone_in_a_fresh_worker(pool: ParserPool, tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.parse.document import parse_feed
+from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.reports.overview import overview
 from rss_pipeline_tests.support.checked import checked
+from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -287,6 +289,23 @@ def test_a_sound_document_that_was_condemned_comes_in_with_the_next_version(
     assert pipeline.guids(id) == ["a"]
     assert len(pipeline.backups(id)) == 1, "its bytes were backed up when they came first"
     assert pipeline.feed(id)["last_etag"] == '"1"'
+
+
+def test_a_document_with_parsers_that_were_killed_is_read_again_at_the_next_visit(
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel of a machine without memory kills them, or a person: three times, and it proves nothing."""
+    id = pipeline.register(serve(server, rss("a"), '"1"'), "feed")
+    killed = WorkerFailure("crashed", "the parser process was killed", may_pass=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptParsers, "map", lambda _, _function, tasks: ((task, killed) for task in tasks))
+        pipeline.poll()
+    assert pipeline.feed(id)["last_error_kind"] == "crashed"
+    assert pipeline.guids(id) == []
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids(id) == ["a"]
+    assert len(pipeline.backups(id)) == 1
+    assert pipeline.feed(id)["failed_hash"] is None
 
 
 def condemned(pipeline: Pipeline, id: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rss_pipeline.collector.fetch import feeds
+from rss_pipeline.collector.fetch import feed_round as feeds
 from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.feeds.claimable import Due

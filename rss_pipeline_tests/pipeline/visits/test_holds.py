@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.hold import HostGap, OnHold
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.rounds import not_begun
 from rss_pipeline.storage.feeds.claimable import NotVisitedSince
-from rss_pipeline.storage.feeds.holds import keep_holds
+from rss_pipeline.storage.feeds.stored_holds import keep_holds
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import machine
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

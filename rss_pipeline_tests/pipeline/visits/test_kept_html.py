@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from rss_pipeline.pipeline.session import parser_tasks
-from rss_pipeline.pipeline.session.kept_html import renew
+from rss_pipeline.pipeline.session.renew_html import renew
 from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement
-from rss_pipeline.storage.items import bodies as stored_bodies
+from rss_pipeline.storage.items import body_parts as stored_bodies
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import ELSEWHERE, EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -4,7 +4,8 @@ import secrets
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
-from rss_pipeline.storage.accounts import sessions, users
+from rss_pipeline.storage.accounts import sessions
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Database
 
 

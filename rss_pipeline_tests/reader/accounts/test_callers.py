@@ -10,7 +10,8 @@ import pytest
 
 from rss_pipeline.errors import NoSession, StorageRejected
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
-from rss_pipeline.storage.accounts import sessions, users
+from rss_pipeline.storage.accounts import sessions
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline_tests.reader.accounts.conftest import Time

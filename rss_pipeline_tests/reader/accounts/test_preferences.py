@@ -16,7 +16,7 @@ from rss_pipeline.reader.accounts.preferences import (
     stored_preferences,
     write_preferences,
 )
-from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.reader.accounts.conftest import Time
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in

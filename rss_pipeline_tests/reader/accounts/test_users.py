@@ -9,7 +9,7 @@ import pytest
 
 from rss_pipeline.errors import UserRefused
 from rss_pipeline.reader.accounts.users import add_user, find_user, remove_user
-from rss_pipeline.storage.accounts.users import look_for_owner
+from rss_pipeline.storage.accounts.user_rows import look_for_owner
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted, subscribe

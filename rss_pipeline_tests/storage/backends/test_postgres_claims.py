@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from rss_pipeline.collector.models.shard import Shard
-from rss_pipeline.storage.backends.postgres.claims import Beside
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.backends.postgres.dialect import translate
+from rss_pipeline.storage.backends.postgres.skip_locked import Beside
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named

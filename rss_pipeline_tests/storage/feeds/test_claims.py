@@ -21,8 +21,8 @@ from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
-from rss_pipeline.storage.feeds.holds import keep_holds
 from rss_pipeline.storage.feeds.registered import registry_rows
+from rss_pipeline.storage.feeds.stored_holds import keep_holds
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.storage.values import (

@@ -18,8 +18,8 @@ from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError, StorageRejected
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.feeds import feeds, forget
-from rss_pipeline.storage.feeds.holds import keep_holds
 from rss_pipeline.storage.feeds.registered import RegistryChanges, registry_changes, registry_rows
+from rss_pipeline.storage.feeds.stored_holds import keep_holds
 from rss_pipeline.storage.reports.overview import feed_health, find_feeds, overview
 from rss_pipeline.storage.sql import chunked, compact
 from rss_pipeline_tests.storage.values import (

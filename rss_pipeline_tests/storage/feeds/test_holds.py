@@ -11,8 +11,8 @@ from rss_pipeline.collector.models.hold import FeedHold, HostGap, HostHold
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Named, NotVisitedSince
-from rss_pipeline.storage.feeds.holds import Kept, KnownHolds, keep_holds, known_holds, known_statement
 from rss_pipeline.storage.feeds.leases import Release
+from rss_pipeline.storage.feeds.stored_holds import Kept, KnownHolds, keep_holds, known_holds, known_statement
 from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, claim, feed_row, ids, register, spec
 
 SECOND = timedelta(seconds=1)

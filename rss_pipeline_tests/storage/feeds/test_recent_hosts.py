@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
-from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
 from rss_pipeline.storage.feeds.leases import LeaseKind, RecentHosts
+from rss_pipeline.storage.feeds.stored_holds import KnownHolds, known_holds, known_statement
 from rss_pipeline_tests.storage.values import NOW, change, claim, ids, register, spec
 
 LONG_AGO = "2000-01-01T00:00:00Z"

@@ -18,7 +18,7 @@ from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds, shown_url
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline.storage.subscriptions import subscriptions as subscribing
 from rss_pipeline.storage.subscriptions.chosen import Chosen
-from rss_pipeline.storage.subscriptions.states import mark_items, note_reading, star_items
+from rss_pipeline.storage.subscriptions.item_states import mark_items, note_reading, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted, edit
 from rss_pipeline_tests.storage.values import (
     DAY,

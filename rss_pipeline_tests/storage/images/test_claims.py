@@ -14,10 +14,12 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.feeds.claims import claim as claim_feeds
-from rss_pipeline.storage.images import claims, closings, tasks
-from rss_pipeline.storage.images.claims import ImageClaim, ImagesDue
-from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Asked, Attempted, ImageRelease
-from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline.storage.images import image_claims as claims
+from rss_pipeline.storage.images import image_closings as closings
+from rss_pipeline.storage.images import image_tasks as tasks
+from rss_pipeline.storage.images.image_claims import ImageClaim, ImagesDue
+from rss_pipeline.storage.images.image_closings import MAX_ATTEMPTS, Archived, Asked, Attempted, ImageRelease
+from rss_pipeline.storage.images.image_tasks import ItemImages
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
 from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
 

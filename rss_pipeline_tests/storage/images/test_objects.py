@@ -8,7 +8,7 @@ import pytest
 from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.backends.s3.objects import S3Store
-from rss_pipeline.storage.images.objects import (
+from rss_pipeline.storage.images.image_keys import (
     ImagePlace,
     StoredImage,
     put_image,

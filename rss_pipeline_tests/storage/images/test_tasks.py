@@ -7,8 +7,8 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import Enclosure, image_task_id, item_id
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
-from rss_pipeline.storage.images import tasks as image_tasks
-from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline.storage.images import image_tasks
+from rss_pipeline.storage.images.image_tasks import ItemImages
 from rss_pipeline_tests.storage.values import HOUR, NOW, change, feed_row, item, register, spec, visit
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from rss_pipeline.collector.models.item import ImageSize, item_id
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items import bodies
+from rss_pipeline.storage.items import body_parts as bodies
 from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 

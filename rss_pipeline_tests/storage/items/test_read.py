@@ -18,7 +18,7 @@ from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import cursor as arrivals
 from rss_pipeline.storage.items import items
-from rss_pipeline.storage.items import read as reading
+from rss_pipeline.storage.items import stored_items as reading
 from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline_tests.storage import values
 from rss_pipeline_tests.storage.values import HOUR, NOW, change, item, register, spec, visit

@@ -7,8 +7,8 @@ import pytest
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.holds import ON_HOLD, keep_holds
-from rss_pipeline.storage.reports.metrics import feed_figures
+from rss_pipeline.storage.feeds.stored_holds import ON_HOLD, keep_holds
+from rss_pipeline.storage.reports.figures import feed_figures
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe

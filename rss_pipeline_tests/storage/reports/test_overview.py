@@ -8,7 +8,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.forget import begin_forget
-from rss_pipeline.storage.reports.metrics import feed_figures
+from rss_pipeline.storage.reports.figures import feed_figures
 from rss_pipeline.storage.reports.overview import feed_health, overview, problems
 from rss_pipeline_tests.storage.values import register, spec
 

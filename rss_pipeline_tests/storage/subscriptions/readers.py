@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, states, subscriptions
+from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, subscriptions
+from rss_pipeline.storage.subscriptions import item_states as states
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Page
 from rss_pipeline_tests.storage.values import NOW, item, visit
 

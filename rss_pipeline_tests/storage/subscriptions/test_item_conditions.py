@@ -8,7 +8,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import item_lists, item_query
 from rss_pipeline.storage.subscriptions.chosen import ALL, EVERYTHING, Chosen, Filter, Page, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_query import ORDERS, ItemCondition
-from rss_pipeline.storage.subscriptions.states import mark_shown, note_reading_of_shown, star_items
+from rss_pipeline.storage.subscriptions.item_states import mark_shown, note_reading_of_shown, star_items
 from rss_pipeline.storage.subscriptions.undo import remember, undo
 from rss_pipeline_tests.storage.subscriptions.readers import (
     arrive,

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Filter, Page, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import list_numbers, numbers_of
-from rss_pipeline.storage.subscriptions.states import (
+from rss_pipeline.storage.subscriptions.item_states import (
     mark_items,
     mark_shown,
     star_items,

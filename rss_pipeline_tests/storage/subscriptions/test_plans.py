@@ -1,7 +1,8 @@
 """No statement of a request reads a whole table of feeds, items or states."""
 
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
-from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, states, subscriptions, undo
+from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, subscriptions, undo
+from rss_pipeline.storage.subscriptions import item_states as states
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Filter, Key, Order, Page, Scope, Shown
 from rss_pipeline_tests.storage.values import NOW
 

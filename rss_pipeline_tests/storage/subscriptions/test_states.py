@@ -16,7 +16,7 @@ from rss_pipeline.storage.subscriptions.chosen import (
     Scope,
     Shown,
 )
-from rss_pipeline.storage.subscriptions.states import (
+from rss_pipeline.storage.subscriptions.item_states import (
     mark_items,
     mark_shown,
     note_reading,

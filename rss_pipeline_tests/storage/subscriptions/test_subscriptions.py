@@ -5,7 +5,7 @@ import pytest
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import listing
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Filter, Scope, Shown
-from rss_pipeline.storage.subscriptions.states import mark_shown, star_items
+from rss_pipeline.storage.subscriptions.item_states import mark_shown, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import (
     Wanted,
     edit,

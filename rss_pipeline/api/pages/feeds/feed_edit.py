@@ -14,18 +14,18 @@ from starlette.responses import Response
 from rss_pipeline.api.asgi import Scope, header
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.fields import (
-    LONGEST_INTERVAL,
-    MAX_FOLDER_CHARACTERS,
-    MAX_TITLE_CHARACTERS,
-    SHORTEST_INTERVAL,
-)
 from rss_pipeline.api.hosts import EVERY_ADDRESS, is_https
 from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local, task_url, with_query
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.request_values import (
+    LONGEST_INTERVAL,
+    MAX_FOLDER_CHARACTERS,
+    MAX_TITLE_CHARACTERS,
+    SHORTEST_INTERVAL,
+)
 from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader import edit as editing
@@ -42,7 +42,7 @@ from rss_pipeline.reader.edit import (
     rename_folder,
 )
 from rss_pipeline.reader.failures import failing_feeds
-from rss_pipeline.reader.feeds import FeedRow, has_feed, star_count_of_feed, visits, with_visits
+from rss_pipeline.reader.feed_queries import FeedRow, has_feed, star_count_of_feed, visits, with_visits
 from rss_pipeline.reader.kept_documents import kept_document, kept_documents
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Held, NotSubscribed, Queued, VisitRunning
@@ -218,7 +218,8 @@ def read_wishes(fields: Mapping[str, str]) -> Wishes | FormMistake:
     interval = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
     if text and (interval is None or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL):
         return FormMistake("The interval is between 15 minutes and a day.")
-    return Wishes(title=title, folder=folder, wished_interval=interval)
+    takes_offer = fields.get("page") == "yes"
+    return Wishes(title=title, folder=folder, wished_interval=interval, takes_offer=takes_offer)
 
 
 def offered_intervals(chosen: int | None) -> Mapping[int, str]:

@@ -15,18 +15,18 @@ from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
-from rss_pipeline.api.fields import Folder as FolderName
-from rss_pipeline.api.fields import PageKey
 from rss_pipeline.api.pages.addresses import HOME, feed_url
 from rss_pipeline.api.pages.frame import Frame, items_of_all, read_frame
 from rss_pipeline.api.pages.reading.views import Order, Show, View, view_at
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.request_values import Folder as FolderName
+from rss_pipeline.api.request_values import PageKey
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences, state_version
-from rss_pipeline.reader.feeds import FeedRow, hidden_unread, star_count, unread_counts
-from rss_pipeline.reader.items import (
+from rss_pipeline.reader.feed_queries import FeedRow, hidden_unread, star_count, unread_counts
+from rss_pipeline.reader.item_queries import (
     FoldedItem,
     ItemRow,
     Key,
@@ -36,7 +36,7 @@ from rss_pipeline.reader.items import (
     marks,
     named_items_with_texts,
 )
-from rss_pipeline.reader.items import together as together_with
+from rss_pipeline.reader.item_queries import together as together_with
 from rss_pipeline.reader.mark import undoable
 from rss_pipeline.reader.query import together
 

@@ -16,7 +16,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.reader import mark as marking
-from rss_pipeline.reader.items import Scope, Shown
+from rss_pipeline.reader.item_queries import Scope, Shown
 from rss_pipeline.reader.mark import Marks
 
 router = APIRouter(include_in_schema=False)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.pages.addresses import HOME, feed_url, folder_url, local
+from rss_pipeline.api.request_values import has_controls
 from rss_pipeline.reader.accounts.preferences import Preferences
-from rss_pipeline.reader.items import ALL, Filter, Key, Page, Scope
-from rss_pipeline.reader.items import Order as ItemOrder
+from rss_pipeline.reader.item_queries import ALL, Filter, Key, Page, Scope
+from rss_pipeline.reader.item_queries import Order as ItemOrder
 
 T = TypeVar("T", bound=str)
 

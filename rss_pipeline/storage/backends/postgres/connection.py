@@ -11,7 +11,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper, TextLoader
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.storage.backends.postgres.errors import not_connected
+from rss_pipeline.storage.backends.postgres.server_errors import not_connected
 
 _T = TypeVar("_T")
 

@@ -26,7 +26,6 @@ from queue import LifoQueue
 import psycopg
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.storage.backends.postgres.claims import Beside, claim_beside, heal_beside
 from rss_pipeline.storage.backends.postgres.connection import (
     SET_LOCALLY,
     SILENT_SECONDS,
@@ -34,7 +33,8 @@ from rss_pipeline.storage.backends.postgres.connection import (
     connected,
 )
 from rss_pipeline.storage.backends.postgres.dialect import SCHEMA, translate
-from rss_pipeline.storage.backends.postgres.errors import failed
+from rss_pipeline.storage.backends.postgres.server_errors import failed
+from rss_pipeline.storage.backends.postgres.skip_locked import Beside, claim_beside, heal_beside
 from rss_pipeline.storage.database import (
     LARGE_ITEM_BYTES,
     Result,

@@ -6,7 +6,7 @@ from psycopg import sql
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline.storage.backends.postgres.connection import CONNECT_SECONDS
-from rss_pipeline.storage.backends.postgres.errors import not_connected
+from rss_pipeline.storage.backends.postgres.server_errors import not_connected
 
 
 def make_schema(url: str, name: str, *, where: str) -> None:

@@ -1,0 +1,117 @@
+"""A process that is forked from this one: it has everything imported, and shares nearly all memory with it.
+
+A process with threads, or with an open database, cannot be forked safely: `Forked` refuses it.
+"""
+
+import ctypes
+import gc
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import util
+from types import ModuleType
+from typing import NoReturn
+
+from rss_pipeline.errors import InfrastructureError, not_started
+
+DONE, WAITING, FAILED = 0, 3, 1
+"""Exit codes: all is done; requests are left; it could not be done."""
+_SET_PARENTS_DEATH_SIGNAL, _SET_NAME = 1, 15
+"""prctl(2), which only Linux has."""
+_prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+
+_logger = logging.getLogger(__name__)
+
+
+class Forked:
+    """A forked process, with the part of `subprocess.Popen` that services.py uses.
+
+    It gets SIGTERM when its parent is killed (on Linux), and has this name in `top`.
+
+    Raises:
+        InfrastructureError: there can be no more processes now.
+    """
+
+    def __init__(self, name: str, work: Callable[[], int]) -> None:
+        if threading.active_count() > 1:
+            raise RuntimeError(f"a process with threads is not forked: {threading.enumerate()}")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.returncode: int | None = None
+        parent = os.getpid()
+        try:
+            self.pid = os.fork()
+        except OSError as error:
+            raise InfrastructureError(f"no process could be started: {not_started(error)}") from error
+        if self.pid == 0:
+            _exit_after(name, parent, work)
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end, for at most so many seconds; return the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not ended by then.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if until is not None and time.monotonic() > until:
+                raise subprocess.TimeoutExpired(["forked"], timeout or 0)
+            time.sleep(0.05)
+        return code
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def freeze() -> None:
+    """Let the collector leave alone what there is: its pages stay shared with the processes forked later."""
+    gc.collect()
+    gc.freeze()
+
+
+def _exit_after(name: str, parent: int, work: Callable[[], int]) -> NoReturn:
+    # Not sys.exit: what the parent has registered for its own end is not ours to do.
+    code = FAILED
+    try:
+        if _prctl is not None:
+            _prctl(_SET_PARENTS_DEATH_SIGNAL, signal.SIGTERM)
+            _prctl(_SET_NAME, name.encode()[:15])
+        if os.getppid() != parent:
+            os._exit(FAILED)
+        # Parser processes would import the parent's program once more, with all of Dagster.
+        sys.modules["__main__"] = ModuleType("__main__")
+        random.seed()
+        code = work()
+    except KeyboardInterrupt:
+        code = WAITING
+    except BaseException:
+        _logger.exception("the process %s failed", name)
+    finally:
+        with suppress(Exception):
+            # The folder of the parsers' sockets goes.
+            util._exit_function()  # type: ignore[attr-defined]
+        with suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)

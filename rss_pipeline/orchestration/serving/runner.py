@@ -1,0 +1,216 @@
+"""The process of `up` that forks runs: those of our code location, and those for requests of users.
+
+It is forked from services.py before that has threads or an open database, has everything imported, and shares
+nearly all of its memory: a run begins within half a second, where the imports alone took three. The launcher
+(run_launcher.py) asks it through a socket in a folder of this user.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import dagster as dg
+
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.orchestration.dagster_private import (
+    capture_interrupts,
+    execute_run_command_body,
+    setup_interrupt_handlers,
+)
+from rss_pipeline.orchestration.instance.dead_runs import end_dead
+from rss_pipeline.orchestration.run_launcher import RUNNER
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
+from rss_pipeline.orchestration.serving.refresher import Moment, serve
+from rss_pipeline.reader.refresh import read_mark
+from rss_pipeline.settings import Settings
+
+LOOK_SECONDS = 0.25
+STOP_SECONDS = 30.0
+"""Time for runs to end by themselves."""
+_ASKING_SECONDS = 2.0
+_WAITING_CONNECTIONS = 64
+_ENDING = {signal.SIGINT, signal.SIGTERM}
+
+
+def start(settings: Settings) -> Forked:
+    """Fork the process, and name its socket in RUNNER where it starts runs. The caller has no threads.
+
+    Raises:
+        InfrastructureError: there can be no socket, or no process.
+    """
+    folder = tempfile.mkdtemp(prefix="runner-")
+    listener = socket.socket(socket.AF_UNIX)
+    address = str(Path(folder) / "runner")
+    try:
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        os.rmdir(folder)
+        raise InfrastructureError(
+            f"the process that starts runs cannot listen on {address} ({error}): set TMPDIR to a folder with"
+            " a shorter path, on a disk of this machine"
+        ) from error
+    listener.listen(_WAITING_CONNECTIONS)
+    # Elsewhere a run would outlive a runner that is killed, and macOS refuses parts of itself to forks: there
+    # a code server starts runs.
+    if sys.platform == "linux":
+        os.environ[RUNNER] = address
+    freeze()
+    parent = os.getpid()
+    runner = Forked("rss-runner", lambda: Runner(settings, listener).keep_running(parent=parent))
+    listener.close()
+    return runner
+
+
+@dataclass(slots=True)
+class Runner:
+    """The runs that were forked, and the look at the requests."""
+
+    settings: Settings
+    listener: socket.socket
+    runs: dict[str, Forked] = field(default_factory=dict)
+    """By the id of the run."""
+    reports: list[Forked] = field(default_factory=list)
+    look: Forked | None = None
+
+    def keep_running(self, *, parent: int) -> int:
+        """Fork what is asked for until an interrupt or the end of the parent."""
+        # The first look finds what was requested while nothing ran.
+        moment = Moment(again_at=time.monotonic())
+        try:
+            while os.getppid() == parent:
+                now = time.monotonic()
+                moment.see(read_mark(self.settings), now)
+                if self.look is not None and self.look.poll() is not None:
+                    moment.end(self.look.poll() or DONE, now)
+                    self.look = None
+                if self.look is None and moment.is_due(now):
+                    moment.begin()
+                    try:
+                        self.look = self._fork("rss-refresh", lambda: serve(self.settings))
+                    except InfrastructureError:
+                        moment.end(FAILED, now)
+                self._reap()
+                if select.select([self.listener], [], [], LOOK_SECONDS)[0]:
+                    self.answer()
+        finally:
+            self._end()
+        return DONE
+
+    def _fork(self, name: str, work: Callable[[], int]) -> Forked:
+        def alone() -> int:
+            self.listener.close()
+            return work()
+
+        return Forked(name, alone)
+
+    def answer(self) -> None:
+        """Answer one request. One that is broken, or whose sender has gone, harms no other."""
+        with suppress(OSError, ValueError, AttributeError):
+            connection, _ = self.listener.accept()
+            with connection:
+                connection.settimeout(_ASKING_SECONDS)
+                with connection.makefile("rb") as requests:
+                    request = json.loads(requests.readline())
+                match request:
+                    case {"begin": str(run_id)}:
+                        answer: dict[str, object] = self._begin(run_id, connection)
+                    case {"interrupt": str(run_id)}:
+                        answer = {"is_there": self._interrupt(run_id)}
+                    case {"look": str(run_id)}:
+                        answer = {"is_there": self._is_there(run_id)}
+                    case _:
+                        answer = {"refused": "not a request"}
+                connection.sendall(json.dumps(answer).encode() + b"\n")
+
+    def _begin(self, run_id: str, connection: socket.socket) -> dict[str, object]:
+        if self._is_there(run_id):
+            return {}
+
+        def work() -> int:
+            connection.close()
+            return execute(run_id)
+
+        # A run that is interrupted before it can take it has its signal afterwards.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            self.runs[run_id] = self._fork("rss-run", work)
+        except InfrastructureError as error:
+            return {"refused": str(error)}
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        return {}
+
+    def _is_there(self, run_id: str) -> bool:
+        run = self.runs.get(run_id)
+        return run is not None and run.poll() is None
+
+    def _interrupt(self, run_id: str) -> bool:
+        if not self._is_there(run_id):
+            return False
+        self.runs[run_id].send_signal(signal.SIGINT)
+        return True
+
+    def _reap(self) -> None:
+        for run_id, run in list(self.runs.items()):
+            if (code := run.poll()) is None:
+                continue
+            if code != DONE:
+                # Another look, if there is no process for the report now.
+                with suppress(InfrastructureError):
+                    self.reports.append(self._fork("rss-report", lambda: report_end(run_id, code)))  # noqa: B023
+                    del self.runs[run_id]
+            else:
+                del self.runs[run_id]
+        self.reports = [report for report in self.reports if report.poll() is None]
+
+    def _end(self) -> None:
+        """Interrupt the runs. They release their claims, and requests are open for the next `up`."""
+        self.listener.close()
+        left = [*self.runs.values(), *([] if self.look is None else [self.look]), *self.reports]
+        for process in left:
+            process.send_signal(signal.SIGINT)
+        until = time.monotonic() + STOP_SECONDS
+        for process in left:
+            try:
+                process.wait(timeout=max(until - time.monotonic(), 0))
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def execute(run_id: str) -> int:
+    """Execute this run in this process; return the exit code."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    setup_interrupt_handlers()
+    with capture_interrupts(), dg.DagsterInstance.get() as instance:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        run = instance.get_run_by_id(run_id)
+        if run is not None and run.status is dg.DagsterRunStatus.CANCELING:
+            instance.report_run_canceled(run)
+        elif run is not None and not run.is_finished:
+            execute_run_command_body(
+                run_id=run_id,
+                instance=instance,
+                write_stream_fn=lambda _: None,
+                set_exit_code_on_failure=False,
+            )
+        run = instance.get_run_by_id(run_id)
+        return DONE if run is None or run.is_finished else FAILED
+
+
+def report_end(run_id: str, code: int) -> int:
+    """Report a run whose process has ended with this exit code, unless it reported its end itself."""
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    with dg.DagsterInstance.get() as instance:
+        end_dead(instance, run_id, f"The process of this run ended unexpectedly ({how}).")
+    return DONE

@@ -1,0 +1,133 @@
+"""A page without a feed is added: shown first, and taken by a person's word alone."""
+
+import json
+import os
+from collections.abc import Callable
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.feed import Wishes
+from rss_pipeline.storage.refresh import open_requests
+from rss_pipeline_tests.api.test_subscribing import FEEDS, claimed, task
+from rss_pipeline_tests.features.pages.site import TITLES, WORDS, entries, link, page
+from rss_pipeline_tests.reader.test_searches import searched
+from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.reader import Reader
+from rss_pipeline_tests.support.readers import subscribe
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+HOST = "127.0.0.2"
+UNSURE = page(
+    f"<p>{WORDS * 20}</p><div>"
+    + "".join(f'<div><a href="{link(n)}">{title}</a></div>' for n, title in enumerate(TITLES))
+    + "</div>"
+)
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("RSS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RSS_HOST_DELAY_SECONDS", "0")
+    monkeypatch.setenv("RSS_PARSE_WORKERS", "1")
+    monkeypatch.setenv("COLUMNS", "400")
+    return lambda *arguments: CliRunner().invoke(main, arguments)
+
+
+def serve(server: FeedServer, html: str) -> str:
+    return server.route(HOST, "/news/", Answer(body=html.encode(), headers={"Content-Type": "text/html"}))
+
+
+def test_the_command_shows_the_entries_and_writes_nothing_until_it_is_confirmed(
+    tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
+) -> None:
+    url = serve(server, page(entries()))
+    said = invoke("add", "--allow-private", url)
+    assert said.exit_code == 1
+    assert "The page lists 6 entries:" in said.stdout
+    assert f"2026-01-11  {TITLES[0]}" in said.stdout
+    assert "--page adds these entries" in said.stderr
+    assert not (tmp_path / "feeds.yaml").exists()
+    [offered] = json.loads(invoke("add", "--allow-private", "--json", url).stdout)
+    assert (offered["state"], offered["page"]["count"], offered["page"]["is_sure"]) == ("offered", 6, True)
+    assert [entry["title"] for entry in offered["page"]["entries"]] == list(TITLES[:5])
+
+    assert "added." in invoke("add", "--allow-private", "--page", url).stdout
+    assert "page: auto" in (tmp_path / "feeds.yaml").read_text("utf-8")
+    [feed] = json.loads(invoke("status", "--json").stdout)["feeds"]
+    items = json.loads(invoke("items", feed["id"], "--json").stdout)
+    assert sorted(item["title"] for item in items) == sorted(TITLES)
+    # Each look has asked the page once; its robots.txt was asked once in all.
+    assert [request.target for request in server.asked(HOST)].count("/robots.txt") == 1
+
+
+def test_a_list_that_is_not_certain_is_written_as_confirmed_and_a_lost_one_is_confirmed_again(
+    tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
+) -> None:
+    url = serve(server, UNSURE)
+    assert "This may be something else." in invoke("add", "--allow-private", url).stdout
+    assert invoke("add", "--allow-private", "--page", url).exit_code == 0
+    assert "page: confirmed" in (tmp_path / "feeds.yaml").read_text("utf-8")
+    serve(server, page(entries().replace("/news/", "/items/")))
+    invoke("poll", "--all")
+    assert "list_lost" in invoke("status", "--json").stdout
+    assert invoke("add", url).exit_code == 1
+    assert "added." in invoke("add", "--page", url).stdout
+    # A visit by hand waits for a minute after the last answer, but it is due.
+    invoke("poll")
+    assert "list_lost" not in invoke("status", "--json").stdout
+
+
+def test_a_page_that_robots_txt_keeps_from_programs_is_not_offered(
+    server: FeedServer, invoke: Callable[..., Result]
+) -> None:
+    server.route(HOST, "/robots.txt", Answer(body=b"User-agent: *\nDisallow: /\n"))
+    said = invoke("add", "--allow-private", "--page", serve(server, page(entries())))
+    assert "not added (html)" in said.stderr
+
+
+def test_a_user_is_shown_the_entries_and_subscribes_by_a_second_request(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    url = serve(server, page(entries()))
+    pipeline.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
+    subscribe(pipeline.database, "ann")
+    first = searched(pipeline, url).result
+    assert first is not None
+    assert first.outcome == "offered"
+    assert first.offer is not None
+    assert (first.offer["count"], first.offer["entries"][0]["title"]) == (6, TITLES[0])
+    assert pipeline.rows("SELECT id FROM feeds") == []
+    taken = searched(pipeline, url, wishes=Wishes(takes_offer=True))
+    assert taken.result is not None
+    assert (taken.result.outcome, taken.result.items_new) == ("subscribed", 6)
+    assert taken.feed_id is not None
+    assert pipeline.feed(taken.feed_id)["page"] == "auto"
+
+
+def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
+    user = reader.user("ann")
+    id = user.client.post(FEEDS, json={"url": "new.example/", "page": False}).json()["task_id"]
+    assert claimed(reader) == [id]
+    offer = {
+        "url": "https://new.example/",
+        "title": "News",
+        "is_sure": False,
+        "count": 9,
+        "entries": [{"title": "<b>First</b>", "link": "https://new.example/1", "date": "2026-01-11"}],
+        "evidence": ["9 links"],
+    }
+    result = {"outcome": "offered", "offer": offer, "milliseconds": 5}
+    open_requests.answer_requests(
+        reader.database, "t", [open_requests.Answer(id=id, result=result)], now=reader.clock()
+    )
+    assert task(user.client, id)["result"]["page"] == offer
+    shown = user.client.get(f"/tasks/{id}").text
+    assert "&lt;b&gt;First&lt;/b&gt;" in shown
+    assert "and 8 more" in shown
+    assert '<input type="hidden" name="page" value="yes">' in shown

@@ -1,0 +1,22 @@
+"""The process of `up` that forks runs, below one that is no `up`. It writes its socket's path to a file.
+
+Started by test_run_launcher.py, with the file as its argument.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from rss_pipeline.orchestration.dagster_private import setup_interrupt_handlers
+from rss_pipeline.orchestration.run_launcher import RUNNER
+from rss_pipeline.orchestration.serving.runner import start
+from rss_pipeline.settings import Settings
+
+
+def main() -> None:
+    setup_interrupt_handlers()
+    runner = start(Settings.from_environ(os.environ, cwd=Path.cwd()))
+    path = Path(sys.argv[1])
+    path.with_suffix(".new").write_text(os.environ[RUNNER], "utf-8")
+    path.with_suffix(".new").rename(path)
+    sys.exit(runner.wait())

@@ -1,0 +1,83 @@
+"""Processes that `up` forks: none from a process with threads, and none that outlives its parent."""
+
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+import psutil
+import pytest
+
+from rss_pipeline.orchestration.serving.forked import DONE, Forked
+from rss_pipeline.orchestration.serving.services import prepare
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
+
+PARENT = """
+import os, time
+from rss_pipeline.orchestration.serving.forked import Forked
+
+def work():
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+Forked("rss-child", work).wait()
+"""
+LIMITED = """
+import os, resource
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.orchestration.serving.forked import Forked
+# The limit does not hold for root.
+if os.getuid() == 0:
+    os.setuid(54321)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+try:
+    Forked("rss-child", lambda: 0)
+except InfrastructureError as error:
+    print(error)
+"""
+
+
+def test_a_process_with_threads_is_not_forked() -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    with pytest.raises(RuntimeError, match="a process with threads is not forked"):
+        Forked("rss-child", lambda: DONE)
+    over.set()
+    thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process learns of its parent's end")
+def test_a_fork_ends_when_its_parent_is_killed_and_has_a_name_of_its_own() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        assert child.name() == "rss-child"
+        parent.send_signal(signal.SIGKILL)
+        soon(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_where_this_user_may_have_no_more_processes_the_error_says_so() -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED], check=True, capture_output=True, timeout=PATIENCE)
+    assert b"no process could be started: this user may have no more processes (`ulimit -u`" in done.stdout
+
+
+@pytest.mark.slow
+def test_what_up_synced_is_registered_once_however_often_its_processes_are_restarted(
+    pipeline: DagsterPipeline,
+) -> None:
+    """A feed that was forgotten may be back by then."""
+    pipeline.register("http://127.0.0.2/feed", "feed")
+    synced = pipeline.sync()
+    pipeline.instance.delete_dynamic_partition("feeds", "feed")
+    with tempfile.TemporaryFile() as handed_over:
+        pickle.dump(synced, handed_over)
+        handed_over.flush()
+        assert prepare(pipeline.settings, handed_over.fileno()) == DONE
+        assert list(pipeline.instance.get_dynamic_partitions("feeds")) == ["feed"]
+        pipeline.instance.delete_dynamic_partition("feeds", "feed")
+        assert prepare(pipeline.settings, handed_over.fileno()) == DONE
+    assert list(pipeline.instance.get_dynamic_partitions("feeds")) == []
