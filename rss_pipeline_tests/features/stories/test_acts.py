@@ -1,13 +1,15 @@
 """The choices of a user hold for them alone, for what comes later, and for a lost database."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from rss_pipeline.features.replay.restore_sql import restore_stories
 from rss_pipeline.features.stories import acts, service
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.item_queries import Scope, together
+from rss_pipeline.reader.feed_queries import hidden_unread
+from rss_pipeline.reader.item_queries import Filter, Order, Page, Scope, items, together
 from rss_pipeline.reader.user_backups import back_up_user
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.user_states import KeptStories, list_states, load_state, parts_of
@@ -35,6 +37,16 @@ def ada(database: Database, three: tuple[str, str, str], window: Path) -> Caller
 def story(caller: Caller, id: str) -> set[str]:
     found = caller.ask(together(caller.user_id, Scope(), [id]))
     return {each.id for each in found.get(id, ())}
+
+
+def test_lists_and_counts_are_alike_on_every_database(three: tuple[str, str, str], ada: Caller) -> None:
+    first, _, third = three
+    assert ada.ask(hidden_unread(ada.user_id)).of_all == 1
+    for is_read in (False, None):
+        for order in get_args(Order):
+            page = Page(limit=10, order=order)
+            found = ada.ask(items(ada.user_id, Filter(is_read=is_read, is_folded=True), page))
+            assert {each.id for each in found.items} == {first, third}
 
 
 def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_back(
