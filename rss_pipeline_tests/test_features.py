@@ -74,10 +74,12 @@ def test_every_part_of_a_feature_is_there_and_is_what_its_field_says(feature: Fe
     from fastapi import APIRouter
 
     from rss_pipeline.api.google_reader.call import FeatureCall
+    from rss_pipeline.storage.subscriptions.folding import Folding
 
     kinds: dict[str, type | tuple[type, ...]] = {
         "checks": (tuple, list),
         "commands": click.Command,
+        "folding": Folding,
         "job": dg.JobDefinition,
         "op": dg.OpDefinition,
         "reader_calls": FeatureCall,
