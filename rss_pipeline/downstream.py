@@ -1,7 +1,8 @@
 """The base of downstream assets: the only module of this project that other projects import.
 
 - `feeds_partitions`: one partition for each feed; its key is the feed's id.
-- `streams_partitions`, `topics_partitions`: those of `stream_items` (`feed/stream`) and `topics`.
+- `streams_partitions`, `topics_partitions`, `stories_partitions`: those of `stream_items` (`feed/stream`),
+  `topics` and `stories` (days).
 - `feed_reader_resource()`: the resource that reads items; in an asset, `feed_reader: FeedReaderResource`.
 - `last_cursor(context)`: the cursor that the asset recorded the last time.
 - `feed_changed()`: the automation condition that is true for new items and not for heartbeats.
@@ -17,16 +18,23 @@ from collections.abc import Iterator
 import dagster as dg
 
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.orchestration.partitions import feeds_partitions, streams_partitions, topics_partitions
-from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, STREAM_ITEMS, TOPICS
+from rss_pipeline.orchestration.partitions import (
+    feeds_partitions,
+    stories_partitions,
+    streams_partitions,
+    topics_partitions,
+)
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, STORIES, STREAM_ITEMS, TOPICS
 from rss_pipeline.orchestration.run_config import NOTHING
 from rss_pipeline.pipeline.read.feed_reader import FeedReader, open_feed_reader, settings_here
 from rss_pipeline.pipeline.read.item_files import export
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.items.stored_items import FeedInfo, StoredItem
+from rss_pipeline.storage.items.stories import StoredMember, StoredStory
 
 __all__ = [
     "FEED_ITEMS",
+    "STORIES",
     "STREAM_ITEMS",
     "TOPICS",
     "Enclosure",
@@ -34,12 +42,15 @@ __all__ = [
     "FeedReader",
     "FeedReaderResource",
     "StoredItem",
+    "StoredMember",
+    "StoredStory",
     "export",
     "feed_changed",
     "feed_reader_resource",
     "feeds_partitions",
     "last_cursor",
     "open_feed_reader",
+    "stories_partitions",
     "streams_partitions",
     "topics_partitions",
 ]

@@ -38,11 +38,14 @@ INSERT INTO topics (id, definition, stale_at, published_at) VALUES
     || '"link":null,"hub":[],"public":false}}', '{AT}', '{AT}');
 INSERT INTO topic_members (topic_id, feed_id) VALUES ('t', 'old');
 INSERT INTO published_files (key, hash, bytes, published_at) VALUES ('topics/t.json', 'h', 1, '{AT}');
+INSERT INTO story_members (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
+  VALUES ('i', 'i', 'old', 1, 'i', 1, '{AT}', 1);
 INSERT INTO expired_items (feed_id, guid, expired_at) VALUES ('old', 'gone', '{AT}')
 """
 TABLES = {
     "replay": ("item_versions",),
     "retention": ("expired_items",),
+    "stories": ("story_members",),
     "streams": ("streams", "item_streams"),
     "topics": ("topics", "topic_members", "published_files"),
 }
@@ -71,10 +74,12 @@ def test_every_part_of_a_feature_is_there_and_is_what_its_field_says(feature: Fe
     from fastapi import APIRouter
 
     from rss_pipeline.api.google_reader.call import FeatureCall
+    from rss_pipeline.storage.subscriptions.folding import Folding
 
     kinds: dict[str, type | tuple[type, ...]] = {
         "checks": (tuple, list),
         "commands": click.Command,
+        "folding": Folding,
         "job": dg.JobDefinition,
         "op": dg.OpDefinition,
         "reader_calls": FeatureCall,

@@ -14,6 +14,7 @@ from rss_pipeline.features import (
     retention,
     search,
     statistics,
+    stories,
     streams,
     topics,
 )
@@ -30,6 +31,7 @@ FEATURES: tuple[Feature, ...] = (
     retention.FEATURE,
     search.FEATURE,
     statistics.FEATURE,
+    stories.FEATURE,
     streams.FEATURE,
     topics.FEATURE,
 )

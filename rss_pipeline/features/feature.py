@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rss_pipeline.pipeline.session.session import Session
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Row, Statement, Value
+    from rss_pipeline.storage.subscriptions.folding import Folding
     from rss_pipeline.storage.subscriptions.item_query import ItemCondition
 
     ItemStatements = Callable[[Sequence[str]], Iterator[list[Statement]]]
@@ -220,6 +221,8 @@ class Feature:
     """An end for runs on other machines that have lost their process; the ids of these."""
     feed_keys: Mapping[str, FeedKey] = field(default_factory=dict)
     """Keys of a feed in feeds.yaml, by name."""
+    folding: "Part[Folding] | None" = None
+    """Items that lists of several feeds show as one entry (subscriptions/folding.py); one feature has it."""
     item_condition: "Part[ItemCondition] | None" = None
     """A condition on the items that lists, counts, marks and search show (subscriptions/item_query.py)."""
     item_text: str | None = None
@@ -242,7 +245,8 @@ class Feature:
     processes start just now."""
     reader_page_parts: str | None = None
     """A template with parts of the reader's own pages, each a macro named by its place: `header()`,
-    `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_edit(feed)`."""
+    `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_edit(feed)`,
+    `entry(entry, source)` of several items, `item(item)` among others, `offer(preferences)` above a list."""
     reader_pages: tuple["Part[APIRouter]", ...] = ()
     """Pages; api/pages/render.py says how one is made."""
     reader_problems: Mapping[str, tuple[int, str, str]] = field(default_factory=dict)
@@ -277,7 +281,7 @@ class Feature:
 # - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
 #   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
 # - statements in the batches of a visit (pipeline/visits) that insert items and close it, of any feed
-# - a transform for lists and search, a filter, a word of the search box, what else is marked with
+# - a transform for search, a filter, a word of the search box, what else is marked with
 #   an item, entries in the list of feeds, tags of apps (reader/item_queries.py, reader/feed_queries.py)
 # - fields of a feed and of an item in the JSON API, entries of an item's page, actions on an item
 # - preferences of a user and of a subscription; ways to log in; parts of statistics; columns of `status`

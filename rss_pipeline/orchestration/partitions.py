@@ -1,6 +1,8 @@
-"""The partitions `feeds`, `streams` and `topics`: one partition for each of them. Items are never partitions.
+"""The partitions `feeds`, `streams` and `topics`, one for each of them; `stories`, one for each day. Items
+are never partitions.
 
-The keys come from the registry (registry_partitions.py): a feed's id, `feed/stream`, a topic's id.
+The keys come from the registry (registry_partitions.py): a feed's id, `feed/stream`, a topic's id; days from
+polls.
 https://docs.dagster.io/guides/build/partitions-and-backfills
 """
 
@@ -8,11 +10,12 @@ from collections.abc import Collection, Sequence
 
 import dagster as dg
 
-FEEDS, STREAMS, TOPICS = "feeds", "streams", "topics"
+FEEDS, STREAMS, TOPICS, STORIES = "feeds", "streams", "topics", "stories"
 
 feeds_partitions = dg.DynamicPartitionsDefinition(name=FEEDS)
 streams_partitions = dg.DynamicPartitionsDefinition(name=STREAMS)
 topics_partitions = dg.DynamicPartitionsDefinition(name=TOPICS)
+stories_partitions = dg.DynamicPartitionsDefinition(name=STORIES)
 
 PARTITIONS_A_RUN = 100
 KEYS_AT_ONCE = 500

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.feeds.predicates import Health
-from rss_pipeline.storage.subscriptions import item_query, listing, subscriptions
+from rss_pipeline.storage.subscriptions import folding, item_query, listing, subscriptions
+from rss_pipeline.storage.subscriptions.folding import HiddenUnread
 from rss_pipeline.storage.subscriptions.item_query import UnreadCount
 from rss_pipeline.storage.subscriptions.listing import FeedName, FeedRow, Visits, with_visits
 
@@ -13,6 +14,7 @@ __all__ = [
     "FeedName",
     "FeedRow",
     "Health",
+    "HiddenUnread",
     "UnreadCount",
     "Visits",
     "feed",
@@ -21,6 +23,7 @@ __all__ = [
     "feeds",
     "folders",
     "has_feed",
+    "hidden_unread",
     "item_count",
     "star_count",
     "star_count_of_feed",
@@ -92,6 +95,14 @@ def star_count(user_id: str) -> Query[int]:
 def star_count_of_feed(user_id: str, feed_id: str) -> Query[int]:
     """The number of those of one feed."""
     return Query.of(item_query.count_starred(user_id, feed_id), _number)
+
+
+def hidden_unread(user_id: str) -> Query[HiddenUnread]:
+    """The unread items that lists of several feeds do not count, because another item stands for them."""
+    folds = folding.folding()
+    if folds is None:
+        return Query((), lambda _: HiddenUnread())
+    return Query.of(folds.count(user_id), folds.counted)
 
 
 def _number(found: Result) -> int:

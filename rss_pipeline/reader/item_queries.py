@@ -6,10 +6,11 @@ No contents: the bodies are bodies.py's.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rss_pipeline.reader.query import Query, together
+from rss_pipeline.reader.query import Query
+from rss_pipeline.reader.query import together as of_one_moment
 from rss_pipeline.storage.database import MAX_INTEGER, Result
 from rss_pipeline.storage.items import cursor
-from rss_pipeline.storage.subscriptions import item_lists
+from rss_pipeline.storage.subscriptions import folding, item_lists
 from rss_pipeline.storage.subscriptions.chosen import (
     ALL,
     KEY,
@@ -22,6 +23,7 @@ from rss_pipeline.storage.subscriptions.chosen import (
     Scope,
     Shown,
 )
+from rss_pipeline.storage.subscriptions.folding import FoldedItem
 from rss_pipeline.storage.subscriptions.item_lists import (
     READ_CHARACTERS,
     FeedOfPage,
@@ -39,6 +41,7 @@ __all__ = [
     "MAX_INTEGER",
     "FeedOfPage",
     "Filter",
+    "FoldedItem",
     "ItemRow",
     "Items",
     "Key",
@@ -63,6 +66,7 @@ __all__ = [
     "nearest_numbers",
     "neighbours",
     "page_version",
+    "together",
 ]
 
 Texts = Mapping[str, str]
@@ -142,7 +146,7 @@ def neighbours(user_id: str, filter: Filter, page: Page) -> Query[tuple[ItemRow 
     """The items before and behind the key of a page, in its list and its order."""
     forth = replace(page, limit=1)
     back = replace(forth, newest_first=not page.newest_first)
-    return together(items(user_id, filter, back), items(user_id, filter, forth)).then(
+    return of_one_moment(items(user_id, filter, back), items(user_id, filter, forth)).then(
         lambda found: (next(iter(found[0].items), None), next(iter(found[1].items), None))
     )
 
@@ -161,6 +165,15 @@ def named_items_with_texts(user_id: str, ids: Sequence[str]) -> Query[tuple[Sequ
         item_lists.items_by(user_id, Chosen.by_ids(ids), text_characters=READ_CHARACTERS),
         lambda found: (item_lists.named_items(found), item_lists.texts_of(found)),
     )
+
+
+def together(user_id: str, scope: Scope, ids: Sequence[str]) -> Query[Mapping[str, Sequence[FoldedItem]]]:
+    """By shown item, all items of the entries that show these items in a list of several feeds, the leading
+    one first; nothing of an item that stands for itself."""
+    folds = folding.folding()
+    if folds is None or not ids or scope.feed_id is not None:
+        return Query((), lambda _: {})
+    return Query.of(folds.read(user_id, scope, ids), folding.folded_items)
 
 
 def marks(user_id: str, ids: Sequence[str]) -> Query[Sequence[MarkedItem]]:

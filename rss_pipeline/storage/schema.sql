@@ -482,6 +482,23 @@ CREATE TABLE published_files (
   published_at TEXT NOT NULL
 );
 
+-- An item of a story: of what several feeds write of one event. A story is named by the item that began it, and keeps its
+-- name without it. `article`: the first of the members that are copies of one article. `lead` orders members: by arrival, those
+-- without a full text last. `evidence`: why it stands there, as JSON; NULL for the first one.
+CREATE TABLE story_members (
+  item_id TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE,
+  story_id TEXT NOT NULL,
+  feed_id TEXT NOT NULL,
+  arrived INTEGER NOT NULL,
+  article TEXT NOT NULL,
+  lead INTEGER NOT NULL,
+  evidence TEXT,
+  decided_at TEXT NOT NULL,
+  version INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX story_members_story ON story_members (story_id, lead);
+CREATE INDEX story_members_feed ON story_members (feed_id, arrived);
+
 -- USERS
 
 -- A user of the reader; the name is lower case, the password's hash Argon2id. `state_version` grows with every write to what
@@ -599,6 +616,28 @@ CREATE TABLE undoable_marks (
   items TEXT NOT NULL,
   PRIMARY KEY (user_id, id, feed_id),
   FOREIGN KEY (user_id, feed_id) REFERENCES subscriptions (user_id, feed_id) ON DELETE CASCADE
+) WITHOUT ROWID;
+
+-- The story of an item as a user has it, after "the same" or "not the same"; others keep that of `story_members`.
+CREATE TABLE story_choices (
+  user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+  item_id TEXT NOT NULL REFERENCES items (id) ON DELETE CASCADE,
+  story_id TEXT NOT NULL,
+  act INTEGER NOT NULL,
+  PRIMARY KEY (user_id, item_id)
+) WITHOUT ROWID;
+CREATE INDEX story_choices_story ON story_choices (user_id, story_id);
+CREATE INDEX story_choices_item ON story_choices (item_id);
+
+-- What a user said, the last one with the highest number; `before`: the choices that it replaced, for undo (JSON).
+CREATE TABLE story_acts (
+  user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+  act INTEGER NOT NULL,
+  said TEXT NOT NULL CHECK (said IN ('apart', 'together')),
+  item_id TEXT NOT NULL,
+  said_at TEXT NOT NULL,
+  before TEXT NOT NULL,
+  PRIMARY KEY (user_id, act)
 ) WITHOUT ROWID;
 
 -- A visit that users wait for: of a feed that they refresh, of one that is new (`first`), or the search for the feed of an

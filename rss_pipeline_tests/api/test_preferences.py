@@ -13,7 +13,7 @@ def test_preferences_are_each_user_s_own_and_replaced_whole(reader: Reader) -> N
     assert first.json()["theme"] == "auto"
     changed = ada.put(PREFERENCES, json={"theme": "dark", "entries_per_page": 100})
     assert changed.status_code == 200
-    assert changed.json() == {**first.json(), "theme": "dark", "entries_per_page": 100}
+    assert changed.json() == {**first.json(), "theme": "dark", "entries_per_page": 100, "stories": False}
     assert ada.get(PREFERENCES).json() == changed.json()
     assert eve.get(PREFERENCES).json() == first.json()
     assert ada.put(PREFERENCES, json={"density": "compact"}).json()["theme"] == "auto"

@@ -103,7 +103,7 @@ def test_rows_of_the_oldest_are_as_they_were_and_decisions_too(empty_database: D
     assert found == {
         "ann": {"order": "newest"},
         "bob": {"order": "oldest", "theme": "dark"},
-        "cyd": {"order": "published"},
+        "cyd": {"order": "published", "stories": True},
     }
 
 

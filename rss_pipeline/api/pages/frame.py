@@ -10,7 +10,15 @@ from typing import Any, Self, TypeVar, overload
 from rss_pipeline.api.auth import AsyncCaller
 from rss_pipeline.api.pages.addresses import feed_of
 from rss_pipeline.reader.accounts.preferences import OwnState, Preferences, own_state
-from rss_pipeline.reader.feed_queries import FeedRow, feeds, folders, item_count, star_count
+from rss_pipeline.reader.feed_queries import (
+    FeedRow,
+    HiddenUnread,
+    feeds,
+    folders,
+    hidden_unread,
+    item_count,
+    star_count,
+)
 from rss_pipeline.reader.query import NOTHING, Query, together
 
 T = TypeVar("T")
@@ -25,10 +33,12 @@ class Folder:
 
     name: str
     feeds: Sequence[FeedRow]
+    hidden: int = 0
+    """Unread items for which another one stands."""
 
     @property
     def unread(self) -> int:
-        return sum(feed.unread for feed in self.feeds)
+        return sum(feed.unread for feed in self.feeds) - self.hidden
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +56,8 @@ class Frame:
     """The version of what the user sees: it grows with each mark, wherever that is made."""
     items: int = 0
     """All items of the feeds."""
+    hidden: int = 0
+    """Unread items for which another one stands."""
 
     @cached_property
     def loose(self) -> Sequence[FeedRow]:
@@ -54,7 +66,8 @@ class Frame:
 
     @cached_property
     def unread(self) -> int:
-        return sum(feed.unread for feed in self.feeds)
+        """The unread entries of the list of all feeds."""
+        return sum(feed.unread for feed in self.feeds) - self.hidden
 
     @cached_property
     def version(self) -> int:
@@ -113,18 +126,25 @@ class Frame:
 def frame_query(user_id: str) -> Query[Frame]:
     """The frame, without the number of all items."""
     return together(
-        own_state(user_id), folders(user_id), feeds(user_id, has_visits=False), star_count(user_id)
+        own_state(user_id),
+        folders(user_id),
+        feeds(user_id, has_visits=False),
+        star_count(user_id),
+        hidden_unread(user_id),
     ).then(lambda found: _frame(*found))
 
 
-def _frame(own: OwnState, names: Sequence[str], feeds: Sequence[FeedRow], starred: int) -> Frame:
+def _frame(
+    own: OwnState, names: Sequence[str], feeds: Sequence[FeedRow], starred: int, hidden: HiddenUnread
+) -> Frame:
     by_folder = defaultdict[str | None, list[FeedRow]](list)
     for feed in feeds:
         by_folder[feed.folder].append(feed)
     return Frame(
         preferences=own.preferences,
         feeds=feeds,
-        folders=[Folder(name, by_folder.get(name, [])) for name in names],
+        folders=[Folder(name, by_folder.get(name, []), hidden.of_folders.get(name, 0)) for name in names],
+        hidden=hidden.of_all,
         starred=starred,
         state=own.version,
     )

@@ -23,6 +23,7 @@ TABLES = {
     "item_streams": ("feed_id", "stream", "item_id"),
     "expired_items": ("feed_id", "guid"),
     "item_aliases": ("feed_id", "guid"),
+    "story_members": ("item_id",),
     "hosts": ("host",),
     "feed_holds": ("feed_id",),
     "image_holds": ("host",),
@@ -37,6 +38,8 @@ TABLES = {
     "folders": ("user_id", "name"),
     "item_states": ("user_id", "feed_id", "arrived"),
     "new_addresses": ("user_id", "address"),
+    "story_choices": ("user_id", "item_id"),
+    "story_acts": ("user_id", "act"),
 }
 """Table to the columns of its primary key, the first one text; a table comes after those it refers to.
 

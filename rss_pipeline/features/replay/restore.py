@@ -19,6 +19,7 @@ from rss_pipeline.features.replay.restore_sql import (
     FeedState,
     restore_marks,
     restore_stars,
+    restore_stories,
     restore_user,
     stored_feeds,
 )
@@ -31,6 +32,7 @@ from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_b
 from rss_pipeline.storage.backups.user_states import (
     KeptMarks,
     KeptStars,
+    KeptStories,
     KeptSubscription,
     UserHead,
     list_states,
@@ -126,6 +128,8 @@ def _restore(
                 back = run.database.batch(restore_stars(head.id, part))[0].changes
                 restored.stars += back
                 restored.stars_lost += len(part.stars) - back
+            case KeptStories():
+                run.database.batch(restore_stories(head.id, part))
     run.database.batch([users.end_restore(head.id)])
     restored.users += 1
     restored.subscriptions += len(plan.subscriptions)

@@ -6,5 +6,22 @@ vocabulary.py, paired.py (scripts without spaces), facts.py and article.py (an i
 frequencies.py, postings.py, kept.py and window.py (the stories of a week), window_file.py (their file beside
 the search index). The same items in the same order give the same stories.
 
-It stores nothing yet, so it is not in the list of features: `python -m benchmarks.stories` uses it.
+service.py decides new items at each poll and stores stories of two and more, by sql.py; dagster.py has the
+asset, cli.py the command. What one user sees: reading.py (lists and counts), person.py (a story, and why),
+acts.py (what they say of it), pages.py and api.py.
 """
+
+from rss_pipeline.features.feature import Feature, Part
+
+FEATURE = Feature(
+    name="stories",
+    commands={
+        "stories": Part("stories.cli:stories"),
+    },
+    dagster=Part("stories.dagster:parts"),
+    folding=Part("stories.reading:FOLDING"),
+    poll_events=Part("stories.dagster:poll_events"),
+    reader_page_parts="stories/in_pages.html",
+    reader_pages=(Part("stories.pages:router"),),
+    reader_routers=(Part("stories.api:router"),),
+)

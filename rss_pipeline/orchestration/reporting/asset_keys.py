@@ -27,6 +27,7 @@ REGISTRY = dg.AssetKey("registry")
 POLLS = dg.AssetKey("polls")
 STREAM_ITEMS = dg.AssetKey("stream_items")
 TOPICS = dg.AssetKey("topics")
+STORIES = dg.AssetKey("stories")
 
 
 _BEYOND_ALL_EVENTS = 2**62

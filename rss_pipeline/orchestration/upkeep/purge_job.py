@@ -18,6 +18,7 @@ from rss_pipeline.orchestration.instance.purged import Freed, Purged
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.instance.run_history import History, Newest, size_of
 from rss_pipeline.orchestration.instance.tick_history import TickHistory
+from rss_pipeline.orchestration.partitions import STORIES as STORIES_KEYS
 from rss_pipeline.orchestration.partitions import STREAMS
 from rss_pipeline.orchestration.partitions import TOPICS as TOPICS_KEYS
 from rss_pipeline.orchestration.poll_ops import SessionResource
@@ -25,6 +26,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import (
     FEED_ITEMS,
     ITEM_IMAGES,
     POLLS,
+    STORIES,
     STREAM_ITEMS,
     TOPICS,
 )
@@ -103,7 +105,7 @@ def purge_history() -> None:
 RUNS_AT_ONCE = 100
 """So many hold the write lock of the event log for some tenths of a second."""
 REPORTED_AT_ONCE = 100
-_KEYS = {STREAM_ITEMS: STREAMS, TOPICS: TOPICS_KEYS}
+_KEYS = {STREAM_ITEMS: STREAMS, TOPICS: TOPICS_KEYS, STORIES: STORIES_KEYS}
 
 
 def purge(
@@ -217,8 +219,8 @@ class _Purging:
             yield [dg.AssetMaterialization(asset_key=POLLS, metadata=last.metadata)]
 
     def _record_copies(self, newest: Sequence[Newest]) -> Events:
-        """Record the newest events of these streams and topics as they are; those that left feeds.yaml have
-        no partition any more, and need none."""
+        """Record the newest events of these streams, topics and days of stories as they are; those that left
+        feeds.yaml, and old days, have no partition any more, and need none."""
         keys = {key: set(self.instance.get_dynamic_partitions(name)) for key, name in _KEYS.items()}
         wanted = [each for each in newest if each.partition in keys[each.asset_key]]
         self.purged.heartbeats += len(wanted)

@@ -21,6 +21,7 @@ from rss_pipeline.storage.items import cursor
 from rss_pipeline.storage.items import stored_items as read
 from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline.storage.items.stored_items import FeedInfo, StoredItem, stored_item
+from rss_pipeline.storage.items.stories import StoredStory, stored_stories
 from rss_pipeline.storage.objects import ObjectStore
 
 Since = str | datetime | None
@@ -71,6 +72,11 @@ class FeedReader:
             contents = items_html(self.database, self.objects, rows) if html else [None] * len(rows)
             for row, content in zip(rows, contents, strict=True):
                 yield stored_item(row, html=content)
+
+    def stories(self, *, since: datetime, until: datetime | None = None) -> Iterator[StoredStory]:
+        """The stories in which an item came in at `since` or later, and before `until`: what several feeds
+        write of one event. They are of all feeds; what one user sees of them is the reader's."""
+        return stored_stories(self.database, since=since, until=until)
 
     def frame(self, item: StoredItem) -> str:
         """An `<iframe>` that shows an item of `items(..., html=True)` in a page of yours.

@@ -37,6 +37,11 @@ class Preferences(BaseModel):
     )
     show_read: bool = Field(default=False, strict=True, description="Show entries that were read, too.")
     mark_read_on_open: bool = Field(default=True, strict=True, description="An entry that is opened is read.")
+    stories: bool = Field(
+        default=False,
+        strict=True,
+        description="What several feeds write of one event is one entry in lists of several feeds.",
+    )
     show_failing_feed: bool = Field(
         default=False,
         strict=True,

@@ -16,7 +16,7 @@ NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
 """A user's name."""
 NO_PASSWORD = ""
 """In place of a password's hash: none is the right one, until the operator sets one."""
-_PREFERENCES = '{"order":"published"}'
+_PREFERENCES = '{"order":"published","stories":true}'
 """The preferences of a new user. A user without it, in a backup, is from when there was one order only."""
 _RESTORING = -1
 """As `backed_up_version`: a restore of the user has begun and is not done. Never backed up meanwhile."""

@@ -35,6 +35,7 @@ _MOST_LINES = 50_000
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_STORY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}~?")
 _UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
 _TEXT_CHARACTERS = 10_000
 _PREFERENCES_CHARACTERS = 8_192
@@ -91,7 +92,14 @@ class KeptStars:
     stars: tuple[tuple[str, str], ...]
 
 
-Part = UserHead | KeptSubscription | KeptMarks | KeptStars
+@dataclass(frozen=True, slots=True)
+class KeptStories:
+    """Ids of items with the stories into which the user has put them."""
+
+    choices: tuple[tuple[str, str], ...]
+
+
+Part = UserHead | KeptSubscription | KeptMarks | KeptStars | KeptStories
 
 
 def user_key(user_id: str) -> str:
@@ -184,6 +192,8 @@ def _line(part: Part) -> dict[str, Any]:
             return {"read" if part.is_read else "unread": part.ids}
         case KeptStars():
             return {"stars": part.stars}
+        case KeptStories():
+            return {"stories": part.choices}
 
 
 def _head(key: str, line: dict[str, Any]) -> UserHead:
@@ -229,6 +239,9 @@ def _part(line: dict[str, Any]) -> Part:
         )
     if "stars" in line:
         return KeptStars(tuple((_matching(_ITEM_ID, id), _instant(at)) for id, at in line["stars"]))
+    if "stories" in line:
+        known = [(_matching(_ITEM_ID, id), _matching(_STORY_ID, story)) for id, story in line["stories"]]
+        return KeptStories(tuple(known))
     is_read = "read" in line
     return KeptMarks(is_read, tuple(_matching(_ITEM_ID, id) for id in line["read" if is_read else "unread"]))
 

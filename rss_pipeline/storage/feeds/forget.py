@@ -143,6 +143,8 @@ def _of_items(chosen: str, ids: str) -> list[Statement]:
     return [
         Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
         drop_where(f"items.{chosen}", [ids]),
+        # By its key alone a row would go with its item, and be counted as one.
+        Statement(f"DELETE FROM story_members WHERE {of_items}", [ids], name="forget members of stories"),
         Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
         Statement(f"DELETE FROM items WHERE {chosen}", [ids], name="forget items"),
     ]

@@ -118,6 +118,8 @@ class Filter:
     """The lowest arrival number."""
     until: int | None = None
     """The highest arrival number."""
+    is_folded: bool = False
+    """Show items that belong together once (folding.py), where it is a list of several feeds."""
 
 
 Order = Literal["arrived", "placed", "published"]

@@ -9,7 +9,7 @@ for a page of unread items by date of those of a feed of which some are read.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Literal, NamedTuple
@@ -19,6 +19,7 @@ from rss_pipeline.features import FEATURES
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import NEWEST, Filter, Key, Order, Page
+from rss_pipeline.storage.subscriptions.folding import folding
 
 MAX_PAGE = 20_000
 """The most items of one page of numbers."""
@@ -205,6 +206,21 @@ STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arriv
 
 def _parts(filter: Filter, order: Order) -> list[_Part]:
     """The items of a filter, without the scope and the bounds."""
+    parts = _all_parts(filter, order)
+    folds = folding() if filter.is_folded else None
+    if folds is None or filter.scope.feed_id is not None or filter.is_starred or filter.is_read:
+        return parts
+    condition = folds.shown if filter.is_read is None else folds.shown_unread
+    return [_folded(part, condition) for part in parts]
+
+
+def _folded(part: _Part, condition: str) -> _Part:
+    alias, user = part.number.partition(".")[0], "s" if part.has_scope else "unread"
+    columns = {"user": f"{user}.user_id", "feed": f"{alias}.feed_id", "arrived": part.number}
+    return replace(part, more=f"{part.more} AND {condition.format(**columns, scope='{scope}')}")
+
+
+def _all_parts(filter: Filter, order: Order) -> list[_Part]:
     if filter.is_starred:
         is_read = f"coalesce(t.is_read, {number('t.arrived <= s.read_up_to')})"
         return [_starred(order, "" if filter.is_read is None else f" AND {is_read} = {int(filter.is_read)}")]

@@ -17,6 +17,7 @@ from rss_pipeline.storage.backups.user_states import (
     IDS_OF_A_LINE,
     KeptMarks,
     KeptStars,
+    KeptStories,
     KeptSubscription,
     Part,
     UserHead,
@@ -101,6 +102,10 @@ def _rest(database: Database, user_id: str, counted: Sequence[_Counted]) -> Iter
     while rows := database.batch([_stars(user_id, after)])[0].rows:
         yield KeptStars(tuple((row["item_id"], row["starred_at"]) for row in rows))
         after = int(rows[-1]["arrived"])
+    last = ""
+    while rows := database.batch([_choices(user_id, last)])[0].rows:
+        yield KeptStories(tuple((row["item_id"], row["story_id"]) for row in rows))
+        last = rows[-1]["item_id"]
 
 
 def _groups(counted: Iterable[_Counted]) -> Iterator[list[_Counted]]:
@@ -171,6 +176,15 @@ def _read_late(user_id: str, feeds: list[list[str]]) -> Statement:
           CAST(i.arrived <= s.read_up_to AS INTEGER)) = 1 ORDER BY i.arrived""",
         [compact(feeds), user_id],
         name="read late marks to back up",
+    )
+
+
+def _choices(user_id: str, after: str) -> Statement:
+    return Statement(
+        f"""SELECT item_id, story_id FROM story_choices WHERE user_id = ? AND item_id > ?
+        ORDER BY item_id LIMIT {IDS_OF_A_LINE}""",
+        [user_id, after],
+        name="read choices of stories to back up",
     )
 
 

@@ -130,6 +130,12 @@ def test_every_command_and_every_check_works_in_each_pair_of_stores(
         assert "1 backups read again" in done("replay", "--all", "--repair")
     if "streams" in commands:
         done("streams", "news")
+    if "stories" in commands:
+        ids = [item["id"] for item in lines if item["guid"] in ("news-1", "news-2")]
+        assert "one story" in done("stories", "join", *ids)
+        done("stories", "why", ids[0])
+        assert len(json.loads(done("stories", "--since", "2026-01-01", "--json"))) == 1
+        assert "alone" in done("stories", "split", ids[1])
     if "search-index" in commands:
         assert "is up to date" in done("search-index", "--update")
     done("purge", "--days", "1")

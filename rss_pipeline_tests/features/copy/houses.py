@@ -256,6 +256,11 @@ def fill(side: Side) -> None:
     insert(side.database, "subscriptions", subscription)
     insert(side.database, "folders", {"user_id": "u", "name": CJK})
     insert(side.database, "new_addresses", {"user_id": "u", "address": "f0", "begins_at": AT})
+    member = {"item_id": "i0000", "story_id": "i", "feed_id": "f0", "arrived": 2**52, "article": "i"}
+    insert(side.database, "story_members", {**member, "lead": 2**52, "decided_at": AT, "version": 1})
+    said = {"user_id": "u", "item_id": "i0000", "act": 1}
+    insert(side.database, "story_choices", {**said, "story_id": CJK})
+    insert(side.database, "story_acts", {**said, "said": "apart", "said_at": AT, "before": "[]"})
     state = {"user_id": "u", "feed_id": "f0", "item_id": "i0000", "arrived": 2**52, "starred_at": AT}
     insert(side.database, "item_states", state)
     metadata = {"rss-pipeline": json.dumps({"etag": '"x"', "charset": None})}

@@ -54,7 +54,7 @@ def test_a_read_brings_the_results_of_its_own_statements(database: Database, tim
     caller = signed_in(database, "ada", clock=time)
     first, second = caller.read(READ, users.preferences(caller.user_id))
     assert first.rows == [{"n": 7}]
-    assert second.rows == [{"preferences": '{"order":"published"}', "state_version": 0}]
+    assert second.rows == [{"preferences": '{"order":"published","stories":true}', "state_version": 0}]
     assert caller.read() == []
 
 

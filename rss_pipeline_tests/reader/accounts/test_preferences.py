@@ -24,12 +24,12 @@ from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 
 def test_preferences_are_as_they_were_written_and_each_user_s_own(database: Database, time: Time) -> None:
     ada, ben = (signed_in(database, name, clock=time) for name in ("ada", "ben"))
-    assert ada.ask(own_preferences(ada.user_id)) == Preferences()
+    assert ada.ask(own_preferences(ada.user_id)) == Preferences(stories=True)
     assert not Preferences().show_failing_feed
     wanted = Preferences(theme="dark", entries_per_page=10, show_failing_feed=True)
     write_preferences(ada, wanted)
     assert ada.ask(own_preferences(ada.user_id)) == wanted
-    assert ben.ask(own_preferences(ben.user_id)) == Preferences()
+    assert ben.ask(own_preferences(ben.user_id)) == Preferences(stories=True)
     [row] = ada.read(users.preferences(ada.user_id))[0].rows
     assert int(row["state_version"]) == 1
     log_out(database, ada.key.session_id)

@@ -20,6 +20,7 @@ from rss_pipeline.api.conditional import CACHE_CONTROL
 from rss_pipeline.api.pages.addresses import item_url, local
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import Frame, read_frame
+from rss_pipeline.api.pages.reading.lists import read_together
 from rss_pipeline.api.pages.reading.views import View, view_at
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
@@ -85,13 +86,17 @@ async def item(
     )
     row = _known(found)
     opens = frame.preferences.mark_read_on_open and _is_of_reader(request)
-    is_marked = opens and not row.is_read
+    beside = (await read_together(caller, view, frame.preferences, [row])).get(id, ())
+    is_marked = opens and (not row.is_read or any(each.unread for each in beside))
     # An item that a mark of many made read stays read, once it was opened, when that mark is undone.
     if is_marked or (opens and marks):
         await caller.change_beside(
-            lambda one: mark_items(one, [id], Marks(is_read=True)), what="an opened item was not marked read"
+            lambda one: mark_items(one, [id, *(each.id for each in beside)], Marks(is_read=True)),
+            what="an opened item was not marked read",
         )
-    if is_marked:
+    if is_marked and beside:
+        frame, _ = await read_frame(caller)
+    elif is_marked:
         frame = frame.after_reading(row.feed_id)
     bodies: Bodies = request.app.state.bodies
     key = keys.get(view.item_order(frame.preferences))
@@ -107,6 +112,7 @@ async def item(
         is_read=row.is_read or is_marked,
         before=before,
         behind=behind,
+        beside=[each for each in beside if each.id != id],
         is_versioned=row.is_repaired,
         missing=missing,
         # Kept, unlike a list: to come back to it does not mark it read again.

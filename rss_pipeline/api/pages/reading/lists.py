@@ -4,7 +4,7 @@ the marks and lines of items that the script of a list requests.
 A page of items is two batches: what the frame shows has the preferences that choose the items.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -23,9 +23,10 @@ from rss_pipeline.api.request_values import Folder as FolderName
 from rss_pipeline.api.request_values import PageKey
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
-from rss_pipeline.reader.accounts.preferences import own_preferences, state_version
-from rss_pipeline.reader.feed_queries import FeedRow, star_count, unread_counts
+from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences, state_version
+from rss_pipeline.reader.feed_queries import FeedRow, hidden_unread, star_count, unread_counts
 from rss_pipeline.reader.item_queries import (
+    FoldedItem,
     ItemRow,
     Key,
     Scope,
@@ -34,10 +35,13 @@ from rss_pipeline.reader.item_queries import (
     marks,
     named_items_with_texts,
 )
+from rss_pipeline.reader.item_queries import together as together_with
 from rss_pipeline.reader.mark import undoable
 from rss_pipeline.reader.query import together
 
 router = APIRouter(include_in_schema=False)
+
+Together = Mapping[str, Sequence[FoldedItem]]
 
 After = Annotated[PageKey | None, Query()]
 
@@ -53,6 +57,37 @@ class Entry:
     row: ItemRow
     title: str
     words: str
+    together: Sequence[FoldedItem] = ()
+    """All items that it stands for, where there are others, the leading one first."""
+
+    @property
+    def is_read(self) -> bool:
+        """True if none of its news is unread: of copies, only the first that came in is news."""
+        if not self.together:
+            return self.row.is_read
+        first = dict[str, FoldedItem]()
+        for each in sorted(self.together, key=lambda one: one.arrived):
+            first.setdefault(each.article, each)
+        return not any(each.unread for each in first.values())
+
+    @property
+    def is_updated(self) -> bool:
+        """True if a part of it was read, and something came since then."""
+        return not self.is_read and any(not each.unread for each in self.together)
+
+    @property
+    def others(self) -> Sequence[FoldedItem]:
+        return [each for each in self.together if each.id != self.row.id]
+
+    @property
+    def other_feeds(self) -> Sequence[str]:
+        """The feeds of the others, by name."""
+        return list(dict.fromkeys(each.feed_title or each.feed_url for each in self.others))
+
+    @property
+    def listed(self) -> str:
+        """The ids of all items that are read with it; empty for an item that stands for itself."""
+        return ",".join(each.id for each in self.together)
 
 
 @router.get("/")
@@ -140,10 +175,11 @@ async def _list(request: Request, caller: AsyncCaller, view: View, after: str | 
     items, texts = await caller.ask_long(
         items_with_texts(caller.user_id, view.filter(frame.preferences), wanted)
     )
+    folded = await read_together(caller, view, frame.preferences, items.items)
 
     def shown() -> Response:
         has_words = frame.preferences.density == "comfortable"
-        entries = entries_of(items.items, texts, has_words=has_words)
+        entries = entries_of(items.items, texts, folded, has_words=has_words)
         feed = feeds[0] if view.kind == "feed" else None
         return page(
             request,
@@ -160,13 +196,31 @@ async def _list(request: Request, caller: AsyncCaller, view: View, after: str | 
             undoable=next(iter(marks), None),
             is_first_page=after is None,
             more=None if items.next_key is None else view.address(after=items.next_key),
-            unread=frame.unread if feeds is frame.feeds else sum(each.unread for each in feeds),
+            unread=_unread(frame, view, feeds),
             version=frame.version
             if feeds is frame.feeds
             else max((each.version for each in feeds), default=0),
         )
 
     return await run_in_threadpool(shown)
+
+
+def _unread(frame: Frame, view: View, feeds: Sequence[FeedRow]) -> int:
+    """The unread entries of a view."""
+    if feeds is frame.feeds:
+        return frame.unread
+    hidden = next((each.hidden for each in frame.folders if each.name == view.scope.folder), 0)
+    return sum(each.unread for each in feeds) - (hidden if view.kind == "folder" else 0)
+
+
+async def read_together(
+    caller: AsyncCaller, view: View, preferences: Preferences, rows: Sequence[ItemRow]
+) -> Together:
+    """By item of a view, all items for which it stands."""
+    if not rows or not view.filter(preferences).is_folded or view.kind in ("feed", "starred"):
+        return {}
+    found = await caller.ask_long(together_with(caller.user_id, view.scope, [row.id for row in rows]))
+    return {id: items for id, items in found.items() if len(items) > 1}
 
 
 def _feeds_of(frame: Frame, view: View) -> Sequence[FeedRow]:
@@ -207,7 +261,7 @@ def _title(view: View, feed: FeedRow | None) -> str:
             return one_line(feed.title, limit=_TITLE_CHARACTERS) or feed.url
 
 
-def entries_of(rows: Iterable[ItemRow], texts: Texts, *, has_words: bool) -> list[Entry]:
+def entries_of(rows: Iterable[ItemRow], texts: Texts, folded: Together, *, has_words: bool) -> list[Entry]:
     """The lines of these items; `texts` are the starts of their texts."""
     found = []
     for row in rows:
@@ -215,7 +269,8 @@ def entries_of(rows: Iterable[ItemRow], texts: Texts, *, has_words: bool) -> lis
         title = title_line(row.title, limit=_TITLE_CHARACTERS)
         words = text_of(text, limit=_SHOWN_CHARACTERS) if has_words and title else ""
         title = title or text_of(text, limit=_TITLE_OF_TEXT_CHARACTERS)
-        found.append(Entry(row=row, title=title, words="" if words == title else words))
+        words = "" if words == title else words
+        found.append(Entry(row=row, title=title, words=words, together=folded.get(row.id, ())))
     return found
 
 
@@ -231,10 +286,11 @@ Ids = Annotated[str, Query(pattern=rf"^(?:[0-9a-f]{{32}}(?:,[0-9a-f]{{32}}){{0,{
 @router.get("/state")
 async def state(caller: SignedIn, ids: Ids = "") -> Response:
     """All counts of the user, and the marks of these items."""
-    own, counts, stars, marked = await caller.ask_long(
+    own, counts, hidden, stars, marked = await caller.ask_long(
         together(
             state_version(caller.user_id),
             unread_counts(caller.user_id),
+            hidden_unread(caller.user_id),
             star_count(caller.user_id),
             marks(caller.user_id, _listed(ids)),
         )
@@ -244,6 +300,8 @@ async def state(caller: SignedIn, ids: Ids = "") -> Response:
         "state": own,
         "version": version,
         "unread": {each.feed_id: each.unread for each in counts if each.unread},
+        # Subtracted from the sums of their feeds.
+        "hidden": {"all": hidden.of_all, "folders": hidden.of_folders},
         "starred": stars,
         "all": await items_of_all(caller, sorted(each.feed_id for each in counts), version),
         "items": {each.id: [bool(each.read), bool(each.starred)] for each in marked},
@@ -261,6 +319,8 @@ async def entries_by_id(
         together(own_preferences(caller.user_id), named_items_with_texts(caller.user_id, _listed(ids)))
     )
     rows = {row.id: row for row in found}
+    view = view_at(source)
+    folded = await read_together(caller, view, preferences, found)
 
     def shown() -> Response:
         listed = [rows[id] for id in _listed(ids) if id in rows]
@@ -269,8 +329,8 @@ async def entries_by_id(
             request,
             "entries.html",
             title="",
-            view=view_at(source),
-            entries=entries_of(listed, texts, has_words=has_words),
+            view=view,
+            entries=entries_of(listed, texts, folded, has_words=has_words),
         )
 
     return await run_in_threadpool(shown)

@@ -3,6 +3,7 @@
 Scripts mark by the JSON API. An answer leads back to the page that sent the form.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -29,13 +30,15 @@ _MARKS: Mapping[Mark, Marks] = {
     "unstar": Marks(is_starred=False),
 }
 _HIGHEST = 2**53
+_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @router.post("/items/{id}/{mark}")
 async def mark_item(request: Request, caller: SignedIn, id: str, mark: Mark) -> Response:
-    """Mark one item, and go back to where it is in the list."""
+    """Mark one item, and those that the list has shown with it as read; and go back to its place there."""
     fields = await form_fields(request)
-    if not await caller.change(lambda one: marking.mark_items(one, [id], _MARKS[mark])):
+    ids = [id, *_with(fields)] if mark == "read" else [id]
+    if not await caller.change(lambda one: marking.mark_items(one, ids, _MARKS[mark])):
         raise ApiError("not_found", "Your feeds have no such item.")
     back = local(fields.get("back"))
     is_list = not back.startswith("/items/") and "#" not in back
@@ -77,6 +80,10 @@ async def undo(request: Request, caller: SignedIn) -> Response:
             what_to_do="It has been undone, all of it was read since, or it was too long ago.",
         )
     return see_other(local(fields.get("back")))
+
+
+def _with(fields: Mapping[str, str]) -> list[str]:
+    return [id for id in fields.get("with", "").split(",") if _ID.fullmatch(id)]
 
 
 def _seen(fields: Mapping[str, str]) -> int:

@@ -79,6 +79,7 @@ class View:
             scope=self.scope,
             is_read=False if self.is_unread_only(preferences) else None,
             is_starred=True if self.kind == "starred" else None,
+            is_folded=preferences.stories,
         )
 
     def item_order(self, preferences: Preferences) -> ItemOrder:

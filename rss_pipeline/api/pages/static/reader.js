@@ -174,8 +174,15 @@ async function mark(entry, kind, value, show) {
   lastMarks[kind].set(entry, new Promise((end) => { done = end; }));
   try {
     if (before) await Promise.race([before, left]);
-    await request("/api/items/mark", { ids: [entry.dataset.id], [kind]: value });
+    // A story is read with all that is listed of it, and made unread by its first item.
+    const isStory = kind === "is_read" && value && entry.dataset.with;
+    const ids = isStory ? entry.dataset.with.split(",") : [entry.dataset.id];
+    await request("/api/items/mark", { ids, [kind]: value });
     body.dataset.state = Number(body.dataset.state) + 1;
+    if ("folded" in body.dataset && marking === 1) {
+      marking -= 1;
+      await follow().catch(() => {}).finally(() => { marking += 1; });
+    }
   } catch (error) {
     show(false);
     say(`Not marked: ${error.message}`);
@@ -299,7 +306,8 @@ async function poll() {
     if (isHere(feed) && change > 0) pending += change;
   }
   announce();
-  if (found.state_version !== Number(body.dataset.state)) await follow();
+  const isFolded = "folded" in body.dataset && found.feeds.length;
+  if (isFolded || found.state_version !== Number(body.dataset.state)) await follow();
   return found.feeds.length;
 }
 // What apps, other windows and the page of an item have marked meanwhile.
@@ -323,11 +331,16 @@ async function follow() {
   for (const entry of entries()) {
     const [read, starred] = marks.get(entry.dataset.id) ?? [];
     if (read === undefined) continue;
-    showRead(entry, read, { isCounted: false });
+    // The first item of a story that goes on may be read: what came since is not.
+    if (!read || !entry.classList.contains("updated")) showRead(entry, read, { isCounted: false });
     showStar(entry, starred, { isCounted: false });
   }
   if (item && marks.has(item.dataset.id)) showMarksOfPage(...marks.get(item.dataset.id));
-  setTotal(Object.values(found.unread).reduce((sum, number) => sum + number, 0));
+  for (const folder of all("[data-folder]")) {
+    const sum = all("[data-feed]", folder).reduce((count, line) => count + shown(countOf(line)), 0);
+    setCount(ofFolder(folder), sum - (found.hidden.folders[folder.dataset.folder] ?? 0));
+  }
+  setTotal(Object.values(found.unread).reduce((sum, number) => sum + number, 0) - found.hidden.all);
 }
 function showMarksOfPage(read, starred) {
   showStarIn(item, starred);

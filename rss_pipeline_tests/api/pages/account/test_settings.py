@@ -34,7 +34,7 @@ def test_every_preference_has_a_control_and_a_form_that_is_sent_as_it_came_chang
     saved = client.post("/settings", data=fields)
     assert (saved.status_code, saved.headers["location"]) == (303, "/settings?saved=yes")
     assert "Saved." in client.get("/settings?saved=yes").text
-    assert ada.client.get("/api/user/preferences").json() == Preferences().model_dump()
+    assert ada.client.get("/api/user/preferences").json() == Preferences(stories=True).model_dump()
 
 
 def test_what_is_saved_is_what_the_pages_are_shown_by(reader: Reader) -> None:
@@ -50,7 +50,7 @@ def test_what_is_saved_is_what_the_pages_are_shown_by(reader: Reader) -> None:
     client.post("/settings", data={**form_of(client.get("/settings").text), **changed})
     found = ada.client.get("/api/user/preferences").json()
     assert found == {
-        **Preferences().model_dump(),
+        **Preferences(stories=True).model_dump(),
         "theme": "dark",
         "density": "compact",
         "entries_per_page": 20,
@@ -60,7 +60,7 @@ def test_what_is_saved_is_what_the_pages_are_shown_by(reader: Reader) -> None:
     page = client.get("/settings").text
     assert 'data-theme="dark" data-density="compact"' in page
     assert form_of(page)["mark_read_on_open"] == "no"
-    assert ben.client.get("/api/user/preferences").json() == Preferences().model_dump()
+    assert ben.client.get("/api/user/preferences").json() == Preferences(stories=True).model_dump()
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_a_value_that_cannot_be_is_named_and_nothing_is_saved(
     refused = browser(reader, ada).post("/settings", data={"dates": "absolute", name: value})
     assert refused.status_code == 422
     assert f"Nothing was saved. These values cannot be used: {label}." in refused.text
-    assert ada.client.get("/api/user/preferences").json() == Preferences().model_dump()
+    assert ada.client.get("/api/user/preferences").json() == Preferences(stories=True).model_dump()
 
 
 def test_a_field_that_is_no_preference_of_this_version_is_left_out(reader: Reader) -> None:
     ada = reader.user("ada")
     assert browser(reader, ada).post("/settings", data={"of_later": "1"}).status_code == 303
-    assert ada.client.get("/api/user/preferences").json() == Preferences().model_dump()
+    assert ada.client.get("/api/user/preferences").json() == Preferences(stories=True).model_dump()

@@ -1,0 +1,184 @@
+"""The acts of one user on stories: "not the same", "the same", and undo. Nobody else sees anything of it.
+
+A choice puts an item into another story, for this user and for good. What comes later follows the item that
+it is most like (sql.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.query import Query
+from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.sql import NOW, NUMBER_FIELD, compact
+
+ALONE = "{}~"
+"""The story of an item that a user, or an operator, took out of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """The stories of some items for a user, with all of their members."""
+
+    story_of: dict[str, str]
+    """The stories of the items that are in the user's feeds; its own id for one that stands alone."""
+    chosen: dict[str, tuple[str, int]]
+    """The choices of the user so far, by item, with their acts."""
+    members: dict[str, list[str]]
+    last_act: int
+
+
+def _known(user_id: str, ids: Sequence[str]) -> Query[_Known]:
+    own = """coalesce((SELECT c.story_id FROM story_choices AS c
+      WHERE c.user_id = ? AND c.item_id = {0}.{1}), {0}.story_id)"""
+    asked = compact(list(ids))
+    stories = f"""SELECT coalesce({own.format("m", "item_id")}, i.id) AS story
+      FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+      LEFT JOIN story_members AS m ON m.item_id = i.id"""
+    items = Statement(
+        f"""SELECT i.id, coalesce({own.format("m", "item_id")}, i.id) AS story
+        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+        CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+        LEFT JOIN story_members AS m ON m.item_id = i.id""",
+        [user_id, asked, user_id],
+        name="find the stories of a user's items",
+    )
+    members = Statement(
+        f"""SELECT m.item_id, {own.format("m", "item_id")} AS story FROM story_members AS m
+        WHERE m.story_id IN ({stories}) OR m.item_id IN (SELECT c.item_id FROM story_choices AS c
+          WHERE c.user_id = ? AND c.story_id IN ({stories}))""",
+        [user_id, user_id, asked, user_id, user_id, asked],
+        name="read members of a user's stories",
+    )
+    choices = Statement(
+        """SELECT item_id, story_id, act, (SELECT coalesce(max(a.act), 0) FROM story_acts AS a
+          WHERE a.user_id = u.id) AS last FROM users AS u
+        LEFT JOIN story_choices AS c ON c.user_id = u.id WHERE u.id = ?""",
+        [user_id],
+        name="read choices of stories",
+    )
+
+    def read(found: Sequence[Result]) -> _Known:
+        of_items, of_members, of_choices = found
+        grouped = dict[str, list[str]]()
+        for row in of_members.rows:
+            grouped.setdefault(row["story"], []).append(row["item_id"])
+        return _Known(
+            story_of={row["id"]: row["story"] for row in of_items.rows},
+            chosen={
+                row["item_id"]: (row["story_id"], int(row["act"]))
+                for row in of_choices.rows
+                if row["item_id"] is not None
+            },
+            members=grouped,
+            last_act=max((int(row["last"]) for row in of_choices.rows), default=0),
+        )
+
+    return Query((items, members, choices), read)
+
+
+def apart(caller: Caller, item_id: str) -> bool:
+    """Say "not the same": the item stands alone from now on, if it did not already. False where it is no item
+    of the user's feeds."""
+    known = caller.ask(_known(caller.user_id, [item_id]))
+    story = known.story_of.get(item_id)
+    if story is not None and len(known.members.get(story, ())) > 1:
+        _choose(caller, known, "apart", item_id, [item_id], ALONE.format(item_id))
+    return story is not None
+
+
+def together(caller: Caller, item_id: str, other_id: str) -> bool:
+    """Say "the same": the other item, with its story, belongs to the story of this one. False where one of
+    them is no item of the user's feeds, or they are together."""
+    known = caller.ask(_known(caller.user_id, [item_id, other_id]))
+    story, other = known.story_of.get(item_id), known.story_of.get(other_id)
+    if story is None or other is None or story == other:
+        return False
+    # All members move, seen or not: what comes later and is like one of them follows it.
+    moved = [*known.members.get(other, [other_id]), *known.members.get(story, [item_id])]
+    _choose(caller, known, "together", item_id, moved, story)
+    return True
+
+
+def undo(caller: Caller) -> str | None:
+    """Take back what was said last; its item. None where there is nothing to undo."""
+    user_id = caller.user_id
+    last = Statement(
+        "SELECT act, item_id, before FROM story_acts WHERE user_id = ? ORDER BY act DESC LIMIT 1",
+        [user_id],
+        name="find the last choice of stories",
+    )
+    [found] = caller.read(last)
+    if not found.rows:
+        return None
+    [row] = found.rows
+    act = int(row["act"])
+    caller.write(
+        Statement(
+            "DELETE FROM story_choices WHERE user_id = ? AND act = CAST(? AS INTEGER)",
+            [user_id, act],
+            name="undo a choice of stories",
+        ),
+        Statement(
+            f"""INSERT INTO story_choices (user_id, item_id, story_id, act)
+            SELECT ?, i.id, json_extract(v.value, '$.story'), {NUMBER_FIELD.format("act")}
+            FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = json_extract(v.value, '$.item')
+            WHERE true ON CONFLICT (user_id, item_id) DO NOTHING""",
+            [user_id, row["before"]],
+            name="put earlier choices of stories back",
+        ),
+        Statement(
+            "DELETE FROM story_acts WHERE user_id = ? AND act = CAST(? AS INTEGER)",
+            [user_id, act],
+            name="forget a choice of stories",
+        ),
+    )
+    return str(row["item_id"])
+
+
+def can_undo(user_id: str) -> Query[str | None]:
+    """The item of what was said last; None for nothing."""
+    return Query.of(
+        Statement(
+            "SELECT item_id FROM story_acts WHERE user_id = ? ORDER BY act DESC LIMIT 1",
+            [user_id],
+            name="look for a choice of stories",
+        ),
+        lambda found: str(found.values[0][0]) if found.values else None,
+    )
+
+
+def _choose(caller: Caller, known: _Known, said: str, item_id: str, items: Sequence[str], story: str) -> None:
+    user_id, act, names = caller.user_id, known.last_act + 1, compact(list(dict.fromkeys(items)))
+    before = [
+        {"item": id, "story": known.chosen[id][0], "act": known.chosen[id][1]}
+        for id in dict.fromkeys(items)
+        if id in known.chosen
+    ]
+    caller.write(
+        Statement(
+            """INSERT INTO story_acts (user_id, act, said, item_id, said_at, before)
+            VALUES (?, CAST(? AS INTEGER), ?, ?, ?, ?)""",
+            [user_id, act, said, item_id, instant(caller.clock()), compact(before)],
+            name="note a choice of stories",
+        ),
+        # One that stood alone so far is a story of one, which is none for anybody else.
+        Statement(
+            f"""INSERT INTO story_members
+              (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
+            SELECT i.id, i.id, i.feed_id, i.arrived, i.id, i.arrived, {NOW}, 0
+            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+            WHERE i.arrived IS NOT NULL ON CONFLICT (item_id) DO NOTHING""",
+            [names],
+            name="add stories of one",
+        ),
+        Statement(
+            """INSERT INTO story_choices (user_id, item_id, story_id, act)
+            SELECT ?, i.id, ?, CAST(? AS INTEGER)
+            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value WHERE true
+            ON CONFLICT (user_id, item_id) DO UPDATE SET story_id = excluded.story_id, act = excluded.act""",
+            [user_id, story, act, names],
+            name="choose the story of items",
+        ),
+    )

@@ -1,0 +1,105 @@
+"""Stories in the JSON API: their items in the user's feeds, why these stand together, what the user says."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routers.answered import NOT_CHANGED, no_item
+from rss_pipeline.api.routing import api_router
+from rss_pipeline.features.stories import acts
+from rss_pipeline.features.stories.person import SeenItem, story_of
+
+router = api_router("stories")
+
+_ANSWERS = documented("not_signed_in", "foreign_origin", "not_found")
+_JOINS = _ANSWERS | documented("invalid_request")
+
+ItemId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class Reason(BaseModel):
+    """The reason for which an item stands in a story."""
+
+    kind: str = Field(
+        description="`first`; a copy by `link`, `text` or `retitled`; `event`: the same event; `operator`."
+    )
+    nearest: str | None = Field(description="The item of yours that it is most like.")
+    names: list[str] = Field(description="Names of both texts.")
+    numbers: list[str] = Field(description="Numbers of both texts.")
+    terms: list[str] = Field(description="Rare words of both texts.")
+
+
+class StoryItem(BaseModel):
+    """An item of a story, in a feed of yours."""
+
+    id: str
+    feed_id: str
+    feed_title: str | None
+    title: str | None
+    link: str | None
+    published_at: str
+    is_read: bool
+    reason: Reason
+
+
+class Story(BaseModel):
+    """The items of your feeds on one event, the leading one first; one alone is in none."""
+
+    items: list[StoryItem]
+
+
+class Together(BaseModel):
+    """Two items on one event."""
+
+    items: list[ItemId] = Field(min_length=2, max_length=2, description="Their ids.")
+
+
+@router.get(
+    "/stories/{id}", operation_id="read_story", response_model=Story, responses=NOT_CHANGED | _ANSWERS
+)
+async def read(request: Request, caller: SignedIn, id: str) -> Response:
+    """The story of an item, with reasons."""
+    found = await caller.run(lambda own: story_of(own, id))
+    if not found:
+        raise no_item()
+    return json_answer(request, {"items": [*map(_as_json, found)]})
+
+
+@router.post("/stories/{id}/apart", operation_id="split_story", status_code=204, responses=_ANSWERS)
+async def apart(caller: SignedIn, id: str) -> None:
+    """ "Not the same": the item stands alone from now on, for you."""
+    if not await caller.change(lambda own: acts.apart(own, id)):
+        raise ApiError("not_found", "Your feeds have no such item.")
+
+
+@router.post("/stories/together", operation_id="join_stories", status_code=204, responses=_JOINS)
+async def together(caller: SignedIn, both: Together) -> None:
+    """ "The same": another item, with its story, belongs to the story of this one, for you."""
+    if not await caller.change(lambda own: acts.together(own, *both.items)):
+        raise ApiError("not_found", "Your feeds have no such items, or they are one story already.")
+
+
+@router.post("/stories/undo", operation_id="undo_story", status_code=204, responses=_ANSWERS)
+async def undo(caller: SignedIn) -> None:
+    """Take back what you said last."""
+    if await caller.change(acts.undo) is None:
+        raise ApiError("not_found", "There is nothing to undo.")
+
+
+def _as_json(item: SeenItem) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "feed_id": item.feed_id,
+        "feed_title": item.feed_title,
+        "title": item.title,
+        "link": item.link,
+        "published_at": item.published,
+        "is_read": item.is_read,
+        "reason": asdict(item.reason),
+    }

@@ -1,0 +1,120 @@
+"""Stories as one user reads them: in lists of several feeds a story is one entry, of the user's own feeds.
+
+A story in a list is made of its members in the feeds of that list. Of the copies of one article only the
+first is news. A list of unread items shows a story once, while some of its news is unread.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.sql import compact, number
+from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.folding import Folding, HiddenUnread
+
+
+def own_story(member: str, user: str) -> str:
+    """The story of a member as this user has it."""
+    return f"""coalesce((SELECT c.story_id FROM story_choices AS c
+      WHERE c.user_id = {user} AND c.item_id = {member}.item_id), {member}.story_id)"""
+
+
+def in_own_story(member: str, story: str, user: str) -> str:
+    """The condition that a member belongs to a story of this user, by an index."""
+    return f"""{member}.item_id IN (SELECT x.item_id FROM story_members AS x WHERE x.story_id = {story}
+      UNION ALL SELECT c.item_id FROM story_choices AS c WHERE c.user_id = {user} AND c.story_id = {story})
+    AND {own_story(member, user)} = {story}"""
+
+
+_IS_UNREAD = """coalesce((SELECT t.is_read FROM item_states AS t WHERE t.user_id = s.user_id
+    AND t.feed_id = o.feed_id AND t.arrived = o.arrived), CAST(o.arrived <= s.read_up_to AS INTEGER)) = 0"""
+_BEFORE = f"""NOT EXISTS (SELECT 1 FROM (
+    SELECT x.arrived, x.article, x.lead, {{user}} AS user_id, {own_story("x", "{user}")} AS story
+    FROM story_members AS x WHERE x.feed_id = {{feed}} AND x.arrived = {{arrived}}) AS m
+  CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "m.user_id")}
+  CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id
+  WHERE {{scope}} AND ({{before}}))"""
+_IS_COPY = f"""EXISTS (SELECT 1 FROM story_members AS p CROSS JOIN subscriptions AS s ON s.feed_id = p.feed_id
+    WHERE {{scope}} AND {in_own_story("p", "m.story", "m.user_id")}
+      AND p.article = o.article AND p.arrived < o.arrived)"""
+_OF_ALL = _BEFORE.replace("{before}", "o.lead < m.lead")
+_OF_UNREAD = _BEFORE.replace(
+    "{before}",
+    f"""(o.article = m.article AND o.arrived < m.arrived)
+      OR (o.lead < m.lead AND {_IS_UNREAD} AND NOT {_IS_COPY})""",
+)
+
+
+def _unread(user_id: str) -> Statement:
+    """The items of the stories with an unread one, in the user's feeds; none where the user wants none."""
+    wanted = f"""FROM users AS u CROSS JOIN subscriptions AS s ON s.user_id = u.id {{}}
+      WHERE u.id = ? AND {number("json_extract(u.preferences, '$.stories')")} = 1"""
+    above = """CROSS JOIN story_members AS m INDEXED BY story_members_feed
+      ON m.feed_id = s.feed_id AND m.arrived > s.read_up_to"""
+    below = """CROSS JOIN item_states AS t
+        ON t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.is_read = 0
+      CROSS JOIN story_members AS m ON m.item_id = t.item_id"""
+    return Statement(
+        f"""WITH fresh AS MATERIALIZED (
+          SELECT {own_story("m", "s.user_id")} AS story {wanted.format(above)}
+            AND NOT EXISTS (SELECT 1 FROM item_states AS t WHERE t.user_id = s.user_id
+              AND t.feed_id = m.feed_id AND t.arrived = m.arrived AND t.is_read = 1)
+          UNION SELECT {own_story("m", "s.user_id")} {wanted.format(below)})
+        SELECT fresh.story, s.folder, o.article, o.arrived, {number(_IS_UNREAD)} AS unread FROM fresh
+        CROSS JOIN story_members AS o ON {in_own_story("o", "fresh.story", "?")}
+        CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = o.feed_id""",
+        [user_id, user_id, user_id, user_id, user_id],
+        name="read unread stories of a user",
+        is_kept=True,
+    )
+
+
+def _hidden_unread(result: Result) -> HiddenUnread:
+    """The unread items that lists of several feeds do not count, by folder and of all feeds."""
+    members = list(map(_Member._make, result.columns(*_Member._fields)))
+    folders = {each.folder for each in members if each.folder is not None}
+    return HiddenUnread(
+        of_all=_hidden(members),
+        of_folders={name: _hidden([each for each in members if each.folder == name]) for name in folders},
+    )
+
+
+class _Member(NamedTuple):
+    story: str
+    folder: str | None
+    article: str
+    arrived: int
+    unread: int
+
+
+def _hidden(members: Sequence[_Member]) -> int:
+    first = dict[tuple[str, str], int]()
+    for each in members:
+        key = each.story, each.article
+        first[key] = min(each.arrived, first.get(key, each.arrived))
+    unread = [each for each in members if each.unread]
+    entries = {each.story for each in unread if first[each.story, each.article] == each.arrived}
+    return len(unread) - len(entries)
+
+
+def _read(user_id: str, scope: Scope, shown: Sequence[str]) -> Statement:
+    """All members, in the feeds of a list, of the stories that it shows by these items."""
+    condition, params = scope.of(user_id)
+    return Statement(
+        f"""WITH m AS MATERIALIZED (
+          SELECT x.item_id, {own_story("x", "?")} AS story FROM json_each(?) AS j
+          CROSS JOIN story_members AS x ON x.item_id = j.value)
+        SELECT m.item_id AS shown_id, o.item_id AS id, o.arrived, o.feed_id,
+          coalesce(s.title, f.title) AS feed_title, f.url AS feed_url, i.title, i.pub_date AS published,
+          o.article, {number(_IS_UNREAD)} AS unread
+        FROM m CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "?")}
+        CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id
+        CROSS JOIN feeds AS f ON f.id = o.feed_id CROSS JOIN items AS i ON i.id = o.item_id
+        WHERE {condition} ORDER BY m.item_id, o.lead""",
+        [user_id, compact(list(shown)), user_id, user_id, *params],
+        name="read stories of a list",
+        is_kept=True,
+    )
+
+
+FOLDING = Folding(shown=_OF_ALL, shown_unread=_OF_UNREAD, count=_unread, counted=_hidden_unread, read=_read)

@@ -1,0 +1,274 @@
+"""The writer of stories: new items are decided once each, in the order of arrival, by one process at a time.
+
+How far it is, is one row of the database, changed in the batch that stores the members: a writer with a lease
+that ran out stores nothing. The window is a file beside the database; where it is lost, it is filled from the
+items of the last days, which keep the stories that are stored.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.features.stories import sql
+from rss_pipeline.features.stories.model import WINDOW, Decision
+from rss_pipeline.features.stories.sql import Ends, Item, Member, Place, Writer
+from rss_pipeline.features.stories.window import VERSION, Window
+from rss_pipeline.features.stories.window_file import load, save
+from rss_pipeline.storage.accounts.user_rows import note_change_of_items
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.items.stories import LATER
+from rss_pipeline.storage.sql import compact, new_token
+
+LEASE = timedelta(seconds=180)
+MOST_MEMBERS = 200
+"""Members of a story: it is closed then, and what still comes begins another one."""
+LEAST_CHARACTERS = 50
+"""Characters of a title and a text with which an item may be on an event: copies have any."""
+FULL_TEXT = 500
+"""Characters of a text with which an item may lead a story."""
+_NAMES = 12
+
+
+class StoriesBusy(RssPipelineError):
+    """Another process is writing stories."""
+
+
+class NewerMethod(RssPipelineError):
+    """A newer version of the method has decided items of this database."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Done:
+    """The work of one call."""
+
+    decided: int = 0
+    joined: int = 0
+    days: dict[date, int] = field(default_factory=dict)
+    """Members that were added, by the day on which they came in (UTC)."""
+    is_complete: bool = True
+    """False where the time was over: the next call goes on."""
+
+
+def is_behind(ends: Ends) -> bool:
+    """True if there are items to decide."""
+    return ends.arrived > ends.writer.arrived
+
+
+def catch_up(
+    database: Database, path: Path, *, is_over: Callable[[], bool] = lambda: False, ends: Ends | None = None
+) -> Done:
+    """Decide the items that came in since the last call; `path` is the window's file. `is_over` ends
+    it early.
+
+    Raises:
+        StoriesBusy: another process is at it.
+        NewerMethod: a newer version decides here; this one would undo its order.
+    """
+    ends = ends or sql.ends(database)
+    done = Done()
+    if not is_behind(ends):
+        return done
+    if ends.writer.version > VERSION:
+        raise NewerMethod("a newer rss_pipeline writes the stories of this database: update this one")
+    with _lease(database, ends) as lease:
+        since = datetime.fromisoformat(ends.now) - timedelta(seconds=WINDOW)
+        window = load(path, database=ends.identity)
+        # A window that is ahead is of a database that was put back from an older copy.
+        if window is None or window.arrived > ends.writer.arrived:
+            window = Window()
+        window.forget(since.timestamp())
+        at = max(window.arrived, int(since.timestamp()) * 1_000_000 - 1)
+        while True:
+            items = sql.behind(database, at, up_to=ends.arrived, since=since)
+            if not items or is_over():
+                break
+            at = items[-1].arrived
+            decided = _decided(window, items, up_to=ends.writer.arrived)
+            lease.commit(_members(database, decided, done, window), arrived=max(at, lease.writer.arrived))
+            done.decided += len(decided)
+        done.is_complete = not items
+        if done.is_complete and lease.writer.arrived < ends.arrived:
+            lease.commit([], arrived=ends.arrived)
+        save(window, path, database=ends.identity)
+    return done
+
+
+def _decided(window: Window, items: list[Item], *, up_to: int) -> list[tuple[Item, Decision]]:
+    """Take these items into the window, and return the decisions on those that had none."""
+    found = []
+    for item in items:
+        if item.arrived <= up_to or item.story is not None:
+            window.restore(item.entry, item.story)
+        else:
+            found.append((item, window.decide(item.entry)))
+    return found
+
+
+def _members(
+    database: Database, decided: list[tuple[Item, Decision]], done: Done, window: Window
+) -> list[Member]:
+    """The rows of those that join another item; an item joins the story that this one has in the database,
+    whatever the window calls it: an operator may have moved it."""
+    joins = [(item, decision) for item, decision in decided if decision.evidence is not None]
+    nearest = {decision.evidence.nearest for _, decision in joins if decision.evidence is not None}
+    known = sql.places(database, sorted(nearest))
+    texts = {item.entry.id: len(item.entry.text) for item, _ in decided}
+    others = sql.entries(database, [id for id in known if id not in texts and not known[id].members])
+    texts |= {id: len(entry.text) for id, entry in others.items()}
+    members = list[Member]()
+    for item, decision in joins:
+        evidence = decision.evidence
+        assert evidence is not None
+        place = known.get(evidence.nearest)
+        is_bare = len(item.entry.title) + len(item.entry.text) < LEAST_CHARACTERS
+        if place is None or place.members >= MOST_MEMBERS or (is_bare and decision.kind == "event"):
+            # The other item went meanwhile, the story never ends, or so few words could be of anything.
+            window.move(item.entry.id, None)
+            continue
+        if place.members == 0:
+            members.append(_member(evidence.nearest, place.story, place.article, texts[evidence.nearest]))
+            place = replace(place, members=1)
+        article = place.article if decision.kind == "copy" else item.entry.id
+        shown = {**asdict(evidence), "score": round(decision.score, 3), "cosine": round(evidence.cosine, 3)}
+        for name in ("names", "numbers", "terms"):
+            shown[name] = list(shown.get(name, ()))[:_NAMES]
+        members.append(
+            _member(
+                item.entry.id,
+                place.story,
+                article,
+                len(item.entry.text),
+                evidence=compact(shown),
+                nearest=evidence.nearest,
+            )
+        )
+        counted = Place(story=place.story, article=place.article, members=place.members + 1)
+        for id, each in known.items():
+            if each.story == place.story:
+                known[id] = replace(each, members=counted.members)
+        known[evidence.nearest] = counted
+        known[item.entry.id] = replace(counted, article=article)
+        day = datetime.fromtimestamp(item.entry.seen, UTC).date()
+        done.days[day] = done.days.get(day, 0) + 1
+        done.joined += 1
+    return members
+
+
+def _member(
+    id: str,
+    story: str,
+    article: str,
+    characters: int,
+    *,
+    evidence: str | None = None,
+    nearest: str | None = None,
+) -> Member:
+    return Member(
+        item_id=id,
+        story_id=story,
+        article=article,
+        later=0 if characters >= FULL_TEXT else LATER,
+        evidence=evidence,
+        nearest=nearest,
+    )
+
+
+@dataclass(slots=True)
+class _Lease:
+    """The right to decide, as long as nobody else has taken it."""
+
+    database: Database
+    stored: str
+    writer: Writer
+
+    def commit(self, members: Sequence[Member], *, arrived: int) -> None:
+        """Store members, and how far the writer is.
+
+        Raises:
+            StoriesBusy: another process has taken over; nothing was stored.
+        """
+        now = datetime.fromisoformat(sql.ends(self.database).now)
+        after = replace(self.writer, arrived=arrived, until=instant(now + LEASE), version=VERSION)
+        notes = [note_change_of_items()] if members else []
+        first, *_ = self.database.batch(
+            [*sql.add_members(after, self.stored, members, version=VERSION), *notes]
+        )
+        if first.changes == 0 and str(after) != self.stored:
+            raise StoriesBusy("another process writes the stories now")
+        self.stored, self.writer = str(after), after
+
+
+@contextmanager
+def _lease(database: Database, ends: Ends) -> Iterator[_Lease]:
+    """Take the lease, and release it.
+
+    Raises:
+        StoriesBusy: another process has it.
+    """
+    before = ends.writer
+    if before.token and before.until > ends.now:
+        raise StoriesBusy("another process writes the stories now")
+    until = instant(datetime.fromisoformat(ends.now) + LEASE)
+    writer = replace(before, token=new_token(), until=until)
+    [taken] = database.batch([sql.take(ends.stored, writer)])
+    if taken.changes == 0:
+        raise StoriesBusy("another process began to write the stories at this moment")
+    lease = _Lease(database, str(writer), writer)
+    try:
+        yield lease
+    finally:
+        # Of a lease that another process has taken meanwhile nothing is released.
+        database.batch([sql.take(lease.stored, sql.released(lease.writer))])
+
+
+# What an operator says for all.
+
+
+def split(database: Database, path: Path, item_id: str) -> bool:
+    """Take an item out of its story, for good and for everybody; False if it is in none."""
+    place = sql.places(database, [item_id]).get(item_id)
+    if place is None or place.members < 2:
+        return False
+    _moved(database, path, [item_id], f"{item_id}~")
+    return True
+
+
+def join(database: Database, path: Path, item_id: str, other_id: str) -> bool:
+    """Put the story of another item, or the item, into the story of this one; False if one is not there, or
+    they are together."""
+    known = sql.places(database, [item_id, other_id])
+    if len(known) < 2 or known[item_id].story == known[other_id].story:
+        return False
+    missing = [id for id in (item_id, other_id) if not known[id].members]
+    texts = sql.entries(database, missing)
+    members = [_member(id, id, id, len(texts[id].text)) for id in missing]
+    moved = sql.members_of(database, known[other_id].story) or [other_id]
+    _moved(database, path, moved, known[item_id].story, members, evidence=_BY_OPERATOR)
+    return True
+
+
+_BY_OPERATOR = '{"kind":"operator"}'
+
+
+def _moved(
+    database: Database,
+    path: Path,
+    item_ids: list[str],
+    story: str,
+    members: Sequence[Member] = (),
+    *,
+    evidence: str | None = None,
+) -> None:
+    ends = sql.ends(database)
+    with _lease(database, ends) as lease:
+        lease.commit(members, arrived=lease.writer.arrived)
+        database.batch([sql.move(item_ids, story, evidence), note_change_of_items()])
+        window = load(path, database=ends.identity)
+        if window is not None:
+            for id in item_ids:
+                window.move(id, story)
+            save(window, path, database=ends.identity)

@@ -1,0 +1,284 @@
+"""Statements of the writer of stories: its lease, the items that come next, and the members it adds.
+
+How stories are read is in storage/items/stories.py.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Self
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.stories.model import Entry, moment
+from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.items.body_parts import body_text
+from rss_pipeline.storage.items.cursor import highest_number
+from rss_pipeline.storage.sql import FIELD, NOW, NUMBER_FIELD, chunked, compact
+
+ITEMS_AT_ONCE = 200
+HTML_CHARACTERS = 8_000
+"""The start of an item's HTML: enough for the text that is compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """The one that decides, as the row `stories` of the table `installation` has it."""
+
+    arrived: int = 0
+    """All items up to this arrival number are decided."""
+    version: int = 0
+    """The version of the method that decided last."""
+    token: str = ""
+    until: str = ""
+    """The end of its lease."""
+
+    @classmethod
+    def read(cls, text: str | None) -> Self:
+        return cls() if text is None else cls(**json.loads(text))
+
+    def __str__(self) -> str:
+        return compact(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """The state of the database, all of one moment."""
+
+    stored: str | None
+    """The writer's row."""
+    arrived: int
+    """The highest arrival number."""
+    now: str
+    """By the database's clock."""
+    identity: str
+    """A mark of this database alone: when it was made."""
+
+    @property
+    def writer(self) -> Writer:
+        return Writer.read(self.stored)
+
+
+def ends(database: Database) -> Ends:
+    """Four rows are read."""
+    writer, number, clock = database.batch(
+        [
+            Statement(
+                "SELECT value FROM installation WHERE name = 'stories'", name="read the writer of stories"
+            ),
+            highest_number(),
+            Statement(
+                f"SELECT {NOW} AS now, applied_at FROM schema_migrations ORDER BY version LIMIT 1",
+                name="read clock and birth of the database",
+            ),
+        ]
+    )
+    return Ends(
+        stored=writer.rows[0]["value"] if writer.rows else None,
+        arrived=int(number.rows[0]["number"]),
+        now=str(clock.rows[0]["now"]),
+        identity=str(clock.rows[0]["applied_at"]),
+    )
+
+
+def take(before: str | None, after: Writer) -> Statement:
+    """Replace the writer's row, unless another process has done that meanwhile: then no row is changed."""
+    if before is None:
+        return Statement(
+            "INSERT INTO installation (name, value) VALUES ('stories', ?) ON CONFLICT (name) DO NOTHING",
+            [str(after)],
+            name="begin to write stories",
+        )
+    return Statement(
+        "UPDATE installation SET value = ? WHERE name = 'stories' AND value = ?",
+        [str(after), before],
+        name="go on writing stories",
+    )
+
+
+_IS_WRITER = "EXISTS (SELECT 1 FROM installation WHERE name = 'stories' AND value = ?)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """An item as it is decided, and the story that it is in already."""
+
+    entry: Entry
+    arrived: int
+    story: str | None
+
+
+def behind(database: Database, arrived: int, *, up_to: int, since: datetime) -> list[Item]:
+    """The next items behind an arrival number that were fetched since then, oldest first."""
+    rows = database.query(
+        f"""WITH next AS (
+          SELECT i.rowid AS place, i.arrived FROM items AS i INDEXED BY items_arrived
+          WHERE i.arrived > ? AND i.arrived <= ? AND i.created_at >= ?
+          ORDER BY i.arrived LIMIT {ITEMS_AT_ONCE})
+        SELECT i.id, i.arrived, i.feed_id, i.title, i.link, i.pub_date, i.pub_date_source, f.language,
+          substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html, m.story_id
+        FROM next CROSS JOIN items AS i ON i.rowid = next.place CROSS JOIN feeds AS f ON f.id = i.feed_id
+        LEFT JOIN story_members AS m ON m.item_id = i.id ORDER BY next.arrived""",
+        [arrived, up_to, instant(since)],
+        name="read items for stories",
+    ).rows
+    return [Item(entry=entry_of(row), arrived=int(row["arrived"]), story=row["story_id"]) for row in rows]
+
+
+def entries(database: Database, ids: Sequence[str]) -> dict[str, Entry]:
+    """These items as they are compared, by id."""
+    rows = database.query(
+        f"""SELECT i.id, i.arrived, i.feed_id, i.title, i.link, i.pub_date, i.pub_date_source, f.language,
+          substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html
+        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+        CROSS JOIN feeds AS f ON f.id = i.feed_id""",
+        [compact(list(ids))],
+        name="read items to compare",
+    ).rows
+    return {row["id"]: entry_of(row) for row in rows}
+
+
+def entry_of(row: Row) -> Entry:
+    """An item as the method takes it."""
+    from rss_pipeline.collector.sanitize.html import plain_text
+
+    seen = int(row["arrived"] or 0) / 1_000_000
+    is_dated = row["pub_date_source"] == "feed"
+    published = datetime.fromisoformat(row["pub_date"]).timestamp() if is_dated else None
+    return Entry(
+        id=row["id"],
+        feed=row["feed_id"],
+        title=row["title"] or "",
+        text=plain_text(row["html"] or "")[:TEXT_CHARACTERS],
+        link=row["link"],
+        language=row["language"],
+        time=moment(published, seen),
+        published=published,
+        arrived=int(row["arrived"] or 0),
+        seen=seen,
+    )
+
+
+TEXT_CHARACTERS = 1_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The place of an item that another one is most like."""
+
+    story: str
+    article: str
+    members: int
+    """The size of the story; 0 for an item that is in none."""
+
+
+def places(database: Database, ids: Sequence[str]) -> dict[str, Place]:
+    """The places of those of these items that are still there."""
+    if not ids:
+        return {}
+    rows = database.query(
+        """SELECT i.id, m.story_id, m.article,
+          (SELECT count(*) FROM story_members AS o WHERE o.story_id = m.story_id) AS n
+        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+        LEFT JOIN story_members AS m ON m.item_id = i.id""",
+        [compact(sorted(ids))],
+        name="find the stories of items",
+    ).rows
+    return {
+        row["id"]: Place(
+            story=row["story_id"] or row["id"], article=row["article"] or row["id"], members=int(row["n"])
+        )
+        for row in rows
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member to be stored. What else its row has is the item's."""
+
+    item_id: str
+    story_id: str
+    article: str
+    later: int
+    """LATER for an item without a full text, else 0."""
+    evidence: str | None
+    nearest: str | None
+
+
+def add_members(
+    writer: Writer, before: str | None, members: Sequence[Member], *, version: int
+) -> list[Statement]:
+    """Store these members, and that the writer is so far; nothing where another process was first, which the
+    first statement shows: it changes no row. An item follows the one it is most like into the stories that
+    users have made."""
+    statements = [take(before, writer)]
+    for chunk in chunked(compact(asdict(each)) for each in members):
+        statements += [
+            Statement(
+                f"""INSERT INTO story_members
+                  (item_id, story_id, feed_id, arrived, article, lead, evidence, decided_at, version)
+                SELECT i.id, {FIELD.format("story_id")}, i.feed_id, i.arrived, {FIELD.format("article")},
+                  i.arrived + {NUMBER_FIELD.format("later")}, {FIELD.format("evidence")}, {NOW},
+                  CAST(? AS INTEGER)
+                FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = {FIELD.format("item_id")}
+                WHERE {_IS_WRITER} ON CONFLICT (item_id) DO NOTHING""",
+                [version, chunk, str(writer)],
+                name="add members of stories",
+            ),
+            Statement(
+                f"""INSERT INTO story_choices (user_id, item_id, story_id, act)
+                SELECT c.user_id, i.id, c.story_id, c.act
+                FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = {FIELD.format("item_id")}
+                CROSS JOIN story_choices AS c ON c.item_id = {FIELD.format("nearest")}
+                WHERE {_IS_WRITER} ON CONFLICT (user_id, item_id) DO NOTHING""",
+                [chunk, str(writer)],
+                name="follow the choices of users",
+            ),
+        ]
+    return statements
+
+
+def move(item_ids: Sequence[str], story_id: str, evidence: str | None) -> Statement:
+    """Put these items, of which each has a story, into another one, with this reason."""
+    return Statement(
+        """UPDATE story_members SET story_id = ?, evidence = ?
+        WHERE item_id IN (SELECT value FROM json_each(?))""",
+        [story_id, evidence, compact(list(item_ids))],
+        name="move members of stories",
+    )
+
+
+def released(writer: Writer) -> Writer:
+    """The writer without its lease."""
+    return replace(writer, token="", until="")
+
+
+def members_of(database: Database, story_id: str) -> list[str]:
+    """The ids of the items of a story."""
+    rows = database.query(
+        "SELECT item_id FROM story_members WHERE story_id = ? ORDER BY lead",
+        [story_id],
+        name="read members of a story",
+    ).rows
+    return [row["item_id"] for row in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """The stories of a time."""
+
+    stories: int
+    items: int
+    newest: int
+    """The highest arrival number of an item of them; 0 for none."""
+
+
+def count(database: Database, *, since: datetime, until: datetime) -> Counted:
+    """Count the stories in which an item came in between, and their items of that time."""
+    [row] = database.query(
+        """SELECT count(DISTINCT story_id) AS stories, count(*) AS items, coalesce(max(arrived), 0) AS newest
+        FROM story_members WHERE arrived >= ? AND arrived < ?""",
+        [int(since.timestamp()) * 1_000_000, int(until.timestamp()) * 1_000_000],
+        name="count stories",
+    ).rows
+    return Counted(**{name: int(value) for name, value in row.items()})

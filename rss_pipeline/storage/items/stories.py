@@ -1,0 +1,122 @@
+"""Stored stories: the items of several feeds on one event, and why they stand together.
+
+Which items do is decided by features/stories; nobody else writes them.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.sql import compact
+
+_STORIES_AT_ONCE = 200
+LATER = 2**52
+"""Added to the arrival number of an item without a full text: it leads no story that has another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMember:
+    """An item of a story."""
+
+    item_id: str
+    feed_id: str
+    title: str | None
+    link: str | None
+    arrived_at: datetime
+    kind: str
+    """`first`, `event`, or for a copy `link`, `text` or `retitled`; `operator`: a command put it here."""
+    nearest: str | None
+    """The item with which it was compared and that is most like it."""
+    score: float | None
+    names: tuple[str, ...]
+    """Names of both texts."""
+    numbers: tuple[str, ...]
+    """Numbers of both texts."""
+    version: int
+    """The version of the method that decided it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredStory:
+    """A story of two items and more."""
+
+    id: str
+    """Stable: the item that began it, mostly."""
+    members: tuple[StoredMember, ...]
+    """The one that leads it first."""
+    updated_at: datetime
+    """The arrival of its newest member."""
+
+
+def stored_stories(
+    database: Database, *, since: datetime, until: datetime | None = None
+) -> Iterator[StoredStory]:
+    """The stories with a member that came in from `since` on, and before `until`, by id."""
+    lowest = int(since.timestamp() * 1_000_000)
+    highest = 2**53 if until is None else int(until.timestamp() * 1_000_000)
+    after = ""
+    while True:
+        ids = [
+            row["story_id"]
+            for row in database.query(
+                f"""SELECT DISTINCT story_id FROM story_members
+                WHERE story_id > ? AND arrived >= ? AND arrived < ?
+                ORDER BY story_id LIMIT {_STORIES_AT_ONCE}""",
+                [after, lowest, highest],
+                name="find stories",
+            ).rows
+        ]
+        yield from stories_by_id(database, ids)
+        if len(ids) < _STORIES_AT_ONCE:
+            return
+        after = ids[-1]
+
+
+def stories_by_id(database: Database, ids: Sequence[str]) -> list[StoredStory]:
+    """The stories with these ids, by id; one that has a single member left is none."""
+    if not ids:
+        return []
+    rows = database.query(
+        """SELECT m.story_id, m.item_id, m.feed_id, m.arrived, m.evidence, m.version, i.title, i.link
+        FROM json_each(?) AS j CROSS JOIN story_members AS m ON m.story_id = j.value
+        CROSS JOIN items AS i ON i.id = m.item_id ORDER BY m.story_id, m.lead""",
+        [compact(list(ids))],
+        name="read stories",
+    ).rows
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(row["story_id"], []).append(row)
+    return [_story(id, members) for id, members in grouped.items() if len(members) > 1]
+
+
+def story_of(database: Database, item_id: str) -> StoredStory | None:
+    """The story of an item; None where it stands alone."""
+    rows = database.query(
+        "SELECT story_id FROM story_members WHERE item_id = ?", [item_id], name="find the story of an item"
+    ).rows
+    return next(iter(stories_by_id(database, [rows[0]["story_id"]])), None) if rows else None
+
+
+def _story(id: str, rows: Sequence[Row]) -> StoredStory:
+    members = tuple(map(_member, rows))
+    return StoredStory(id=id, members=members, updated_at=max(each.arrived_at for each in members))
+
+
+def _member(row: Row) -> StoredMember:
+    evidence: dict[str, Any] = json.loads(row["evidence"] or "{}")
+    return StoredMember(
+        item_id=row["item_id"],
+        feed_id=row["feed_id"],
+        title=row["title"],
+        link=row["link"],
+        arrived_at=datetime.fromtimestamp(int(row["arrived"]) / 1_000_000, UTC),
+        kind=evidence.get("kind", "first"),
+        nearest=evidence.get("nearest"),
+        score=evidence.get("score"),
+        names=tuple(evidence.get("names", ())),
+        numbers=tuple(evidence.get("numbers", ())),
+        version=int(row["version"]),
+    )

@@ -1,0 +1,75 @@
+"""Folding: the items that lists of several feeds show as one entry, for a user who wants that.
+
+Which items these are is a feature's (`Feature.folding`); item_query.py applies it where a filter is folded.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import NamedTuple
+
+from rss_pipeline.features import FEATURES
+from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.subscriptions.chosen import Scope
+
+
+class FoldedItem(NamedTuple):
+    """An item of an entry, in a feed of the user's."""
+
+    shown_id: str
+    """The item that the list shows in place of all."""
+    id: str
+    arrived: int
+    feed_id: str
+    feed_title: str | None
+    """The user's own, or else the feed's."""
+    feed_url: str
+    title: str | None
+    published: str
+    article: str
+    """Equal for the copies of one article."""
+    unread: int
+
+    @property
+    def published_at(self) -> datetime:
+        return datetime.fromisoformat(self.published)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenUnread:
+    """The unread items that are counted in their feeds, and not in lists of several feeds."""
+
+    of_all: int = 0
+    of_folders: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """Statements of a feature, and what their results are."""
+
+    shown: str
+    """The condition that no other item stands for an item in a list of all: SQL in terms of `{user}`,
+    `{feed}`, `{arrived}` and `{scope}`, the condition on `subscriptions AS s`."""
+    shown_unread: str
+    """The same in a list of unread items."""
+    count: Callable[[str], Statement]
+    """A query for `counted`, by a user's id."""
+    counted: Callable[[Result], HiddenUnread]
+    read: Callable[[str, Scope, Sequence[str]], Statement]
+    """A query for all items of the entries that show these items in a list of this part of the user's feeds:
+    rows with the fields of FoldedItem."""
+
+
+@cache
+def folding() -> Folding | None:
+    """The one of the features; None where none folds anything."""
+    return next((each.folding.load() for each in FEATURES if each.folding is not None), None)
+
+
+def folded_items(result: Result) -> dict[str, list[FoldedItem]]:
+    """By the shown item, the rows of `Folding.read`, the leading item first."""
+    found = dict[str, list[FoldedItem]]()
+    for item in map(FoldedItem._make, result.columns(*FoldedItem._fields)):
+        found.setdefault(item.shown_id, []).append(item)
+    return found

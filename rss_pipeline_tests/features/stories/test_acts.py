@@ -1,0 +1,86 @@
+"""The choices of a user hold for them alone, for what comes later, and for a lost database."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from rss_pipeline.features.replay.restore_sql import restore_stories
+from rss_pipeline.features.stories import acts, service
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.feed_queries import hidden_unread
+from rss_pipeline.reader.item_queries import Filter, Order, Page, Scope, items, together
+from rss_pipeline.reader.user_backups import back_up_user
+from rss_pipeline.storage.backends.folder.backend import FolderStore
+from rss_pipeline.storage.backups.user_states import KeptStories, list_states, load_state, parts_of
+from rss_pipeline.storage.database import Database
+from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE, arrive, three, window
+from rss_pipeline_tests.reader.accounts.signed_in import signed_in
+from rss_pipeline_tests.support.pipeline import Clock
+
+__all__ = ["three", "window"]
+
+
+@pytest.fixture
+def ada(database: Database, three: tuple[str, str, str], window: Path) -> Caller:
+    """Ada, who reads a, b and c, of which the first two have a story."""
+    service.catch_up(database, window)
+    caller = signed_in(database, "ada", clock=Clock())
+    database.query(
+        "INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)"
+        " SELECT ?, id, 0, created_at FROM feeds",
+        [caller.user_id],
+    )
+    return caller
+
+
+def story(caller: Caller, id: str) -> set[str]:
+    found = caller.ask(together(caller.user_id, Scope(), [id]))
+    return {each.id for each in found.get(id, ())}
+
+
+def test_lists_and_counts_are_alike_on_every_database(three: tuple[str, str, str], ada: Caller) -> None:
+    first, _, third = three
+    assert ada.ask(hidden_unread(ada.user_id)).of_all == 1
+    for is_read in (False, None):
+        for order in get_args(Order):
+            page = Page(limit=10, order=order)
+            found = ada.ask(items(ada.user_id, Filter(is_read=is_read, is_folded=True), page))
+            assert {each.id for each in found.items} == {first, third}
+
+
+def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_back(
+    database: Database, three: tuple[str, str, str], window: Path, ada: Caller
+) -> None:
+    first, second, third = three
+    assert story(ada, first) == {first, second}
+    assert acts.apart(ada, second)
+    assert story(ada, first) == {first}
+    later = arrive(database, "c", "later", AGAIN, minutes=-2)
+    copy = arrive(database, "c", "copy", LANDSLIDE, minutes=-1)
+    service.catch_up(database, window)
+    assert story(ada, later) == {second, later}
+    assert story(ada, first) == {first, copy}
+    assert acts.together(ada, first, third)
+    assert story(ada, third) == {first, copy, third}
+    assert acts.undo(ada) == first
+    assert acts.undo(ada) == second
+    assert acts.undo(ada) is None
+    assert story(ada, first) == {first, second, later, copy}
+
+
+def test_choices_are_in_the_backup_of_a_user_and_come_back(
+    database: Database, three: tuple[str, str, str], ada: Caller, tmp_path: Path
+) -> None:
+    first, second, third = three
+    acts.apart(ada, second)
+    acts.together(ada, second, third)
+    objects = FolderStore(tmp_path / "objects")
+    assert back_up_user(database, objects, ada.user_id, now=ada.clock())
+    [info] = list_states(objects)
+    [kept] = [each for each in parts_of(info.key, load_state(objects, info)) if isinstance(each, KeptStories)]
+    database.query("DELETE FROM story_choices")
+    database.query("DELETE FROM story_members")
+    database.batch(restore_stories(ada.user_id, kept))
+    assert story(ada, second) == {second, third}
+    assert story(ada, first) == set()

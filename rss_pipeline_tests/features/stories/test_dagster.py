@@ -1,0 +1,36 @@
+"""A poll finds the stories of what it brought, and a day with new ones has an event."""
+
+from datetime import UTC, datetime
+
+from rss_pipeline.orchestration.reporting.asset_keys import STORIES
+from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+
+def document(text: tuple[str, str]) -> bytes:
+    body = rss("1").replace(b"Title of 1", text[0].encode()).replace(b"<p>Text of 1</p>", text[1].encode())
+    return body.replace(b"Mon, 02 Mar 2026 08:00:00 GMT", b"")
+
+
+def test_a_poll_finds_stories_and_records_the_day(
+    dagster_pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    pipeline = dagster_pipeline
+    pipeline.clock.now = datetime.now(UTC).replace(microsecond=0)
+    for number, text in enumerate((LANDSLIDE, AGAIN), start=2):
+        url = server.route(f"127.0.0.{number}", "/feed", Answer(body=document(text)))
+        pipeline.register(url, f"feed{number}")
+    pipeline.sync()
+    job = pipeline.definitions().resolve_job_def("poll_feeds")
+    assert job.execute_in_process(instance=pipeline.instance).success
+    [member] = pipeline.rows("SELECT * FROM story_members WHERE evidence IS NOT NULL")
+    assert member["feed_id"] in ("feed2", "feed3")
+    [day] = pipeline.instance.get_dynamic_partitions("stories")
+    event = pipeline.instance.get_latest_materialization_event(STORIES)
+    assert event is not None
+    found = event.asset_materialization
+    assert found is not None
+    assert found.partition == day
+    assert found.metadata["stories"].value == 1

@@ -1,0 +1,175 @@
+"""Stories on the reader's page and in its API: one entry, read as a whole, with reasons, and no."""
+
+import json
+import re
+
+from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.api.reading import ann, subscribed
+from rss_pipeline_tests.storage.subscriptions.readers import arrive, unread
+from rss_pipeline_tests.support.reader import Reader, User
+
+
+def ids(reader: Reader, *places: str) -> list[str]:
+    """The ids of items, each by its feed and guid: `a1`."""
+    rows = reader.database.query("SELECT id, feed_id, guid FROM items").rows
+    known = {f"{row['feed_id']}{row['guid']}": row["id"] for row in rows}
+    return [known[place] for place in places]
+
+
+def one_story(reader: Reader, *places: str) -> list[str]:
+    """Make these items one story, each compared with the first; their ids."""
+    members = ids(reader, *places)
+    why = json.dumps({"kind": "event", "nearest": members[0], "names": ["ravensdale"], "numbers": ["40"]})
+    for id in members:
+        reader.database.query(
+            """INSERT INTO story_members
+              (item_id, story_id, feed_id, arrived, article, lead, evidence, decided_at, version)
+            SELECT id, ?, feed_id, arrived, id, arrived, ?, '2026-03-02T12:00:00Z', 1
+            FROM items WHERE id = ?""",
+            [members[0], None if id == members[0] else why, id],
+        )
+    return members
+
+
+def lines(text: str) -> list[str]:
+    return re.findall(r'<li class="entry [^"]*" id="i-(\w+)"', text)
+
+
+def total(text: str) -> int:
+    found = re.search(r'<body[^>]* data-unread="(\d+)"', text)
+    assert found is not None
+    return int(found[1])
+
+
+def folder_of(user: User, feed: str, folder: str) -> None:
+    assert user.client.patch(f"/api/feeds/{feed}", json={"folder": folder}).status_code == 200
+
+
+def test_a_story_is_one_entry_that_names_the_others_and_is_read_as_a_whole(reader: Reader) -> None:
+    user = ann(reader, a=2, b=2, c=1)
+    members = one_story(reader, "a1", "b1", "c1")
+    client = browser(reader, user)
+    page = client.get("/unread")
+    assert len(lines(page.text)) == 3
+    assert total(page.text) == 3
+    assert members[0] in lines(page.text)
+    assert "and 2 more" in page.text
+    [listed] = re.findall(r'data-with="([^"]*)"', page.text)
+    assert set(listed.split(",")) == set(members)
+    # In a list of its feed alone each is there, and counted.
+    assert len(lines(client.get("/feeds/b").text)) == 2
+    assert unread(reader.database, user.id) == {"a": 2, "b": 2, "c": 1}
+    # What comes while somebody reads was in no list: it is not marked, and the story is updated.
+    arrive(reader.database, "c", "late")
+    late = ids(reader, "clate")
+    reader.database.query(
+        """INSERT INTO story_members (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
+        SELECT id, ?, feed_id, arrived, id, arrived, '2026-03-02T12:00:00Z', 1 FROM items WHERE id = ?""",
+        [members[0], late[0]],
+    )
+    client.post(f"/items/{members[0]}/read", data={"with": listed, "back": "/unread"})
+    assert unread(reader.database, user.id) == {"a": 1, "b": 1, "c": 1}
+    page = client.get("/unread")
+    assert late[0] in lines(page.text)
+    assert total(page.text) == 3
+    assert '<span class="updated">' in page.text
+
+
+def test_a_copy_that_comes_after_its_story_was_read_is_counted_in_its_feed_alone(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1)
+    members = one_story(reader, "a1", "b1")
+    reader.database.query("UPDATE story_members SET article = story_id")
+    client = browser(reader, user)
+    client.post(f"/items/{members[0]}/read", data={"back": "/unread"})
+    page = client.get("/unread")
+    assert lines(page.text) == []
+    assert total(page.text) == 0
+    assert unread(reader.database, user.id) == {"a": 0, "b": 1}
+    assert lines(client.get("/feeds/b").text) == [members[1]]
+
+
+def test_a_folder_shows_a_story_by_its_own_feeds(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1, c=1)
+    folder_of(user, "b", "News")
+    folder_of(user, "c", "News")
+    members = one_story(reader, "a1", "b1", "c1")
+    page = browser(reader, user).get("/folders/News")
+    assert lines(page.text) == [members[1]]
+    assert "and 1 more" in page.text
+    state = browser(reader, user).get("/state").json()
+    assert state["hidden"] == {"all": 2, "folders": {"News": 1}}
+
+
+def test_nobody_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1, c=1)
+    members = one_story(reader, "a1", "b1", "c1")
+    other = subscribed(reader, reader.user("bob"))
+    reader.database.query(
+        "INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)"
+        " VALUES (?, 'b', 0, '2026-03-02T12:00:00Z'), (?, 'c', 0, '2026-03-02T12:00:00Z')",
+        [other.id, other.id],
+    )
+    page = browser(reader, other).get("/unread")
+    assert lines(page.text) == [members[1]]
+    for address in (f"/stories/{members[1]}", f"/api/stories/{members[1]}"):
+        found = browser(reader, other).get(address)
+        assert found.status_code == 200
+        assert members[0] not in found.text
+    # The one that decided is in a feed of others: what both have is not what it has.
+    assert "ravensdale" not in browser(reader, other).get(f"/stories/{members[2]}").text
+    assert browser(reader, other).get(f"/stories/{members[0]}").status_code == 404
+    assert "ravensdale" in browser(reader, user).get(f"/stories/{members[1]}").text
+
+
+def test_a_user_says_no_and_takes_it_back_for_themselves_alone(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1, c=1)
+    members = one_story(reader, "a1", "b1")
+    other = subscribed(reader, reader.user("bob"))
+    reader.database.query(
+        "INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)"
+        " SELECT ?, id, 0, created_at FROM feeds",
+        [other.id],
+    )
+    client = browser(reader, user)
+    done = client.post("/stories/apart", data={"item": members[1]})
+    assert done.headers["location"].endswith(f"/stories/{members[1]}?said=apart")
+    assert len(lines(client.get("/unread").text)) == 3
+    assert len(lines(browser(reader, other).get("/unread").text)) == 2
+    third = ids(reader, "c1")[0]
+    client.post(
+        "/stories/together", data={"item": members[1], "other": f"http://reader.example/items/{third}"}
+    )
+    assert len(lines(client.get("/unread").text)) == 2
+    assert client.post("/api/stories/undo").status_code == 204
+    assert client.post("/stories/undo").status_code == 303
+    assert len(lines(client.get("/unread").text)) == 2
+    assert client.post("/stories/undo").status_code == 404
+    said = user.client.post(f"/api/stories/{members[0]}/apart")
+    assert said.status_code == 204
+    assert len(user.client.get(f"/api/stories/{members[0]}").json()["items"]) == 1
+
+
+def test_who_has_it_off_sees_each_item_and_is_offered_it_once(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1)
+    one_story(reader, "a1", "b1")
+    reader.database.query("UPDATE users SET preferences = '{}' WHERE id = ?", [user.id])
+    client = browser(reader, user)
+    page = client.get("/unread")
+    assert len(lines(page.text)) == total(page.text) == 2
+    assert "Show it once" in page.text
+    client.post("/stories/switch", data={"on": "no", "back": "/unread"})
+    page = client.get("/unread")
+    assert "Show it once" not in page.text
+    assert len(lines(page.text)) == 2
+    client.post("/stories/switch", data={"on": "yes", "back": "/unread"})
+    assert len(lines(client.get("/unread").text)) == 1
+
+
+def test_an_opened_story_is_read_with_what_its_page_lists(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1, c=1)
+    members = one_story(reader, "a1", "b1")
+    client = browser(reader, user)
+    page = client.get(f"/items/{members[0]}")
+    assert "Others on it" in page.text
+    assert unread(reader.database, user.id) == {"a": 0, "b": 0, "c": 1}
+    assert total(page.text) == 1

@@ -1,0 +1,164 @@
+"""New items are decided once, by one writer, and stories of two and more are stored with their reasons."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.stories import service, sql
+from rss_pipeline.features.stories.window import VERSION
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_of
+from rss_pipeline_tests.support.stored import add_feeds, add_items, item
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+LANDSLIDE = (
+    "Landslide blocks road into Ravensdale",
+    "<p>A landslide has blocked the only road into Ravensdale on Tuesday. Mayor Orla Brandt said that forty"
+    " residents of Ravensdale are cut off, and that engineers from Tarnwick will begin to clear the debris"
+    " tomorrow morning.</p>",
+)
+AGAIN = (
+    "Ravensdale cut off as landslide closes road",
+    "<p>Forty residents of Ravensdale were cut off on Tuesday after a landslide closed the only road."
+    " Engineers from Tarnwick are to clear the debris, said the mayor, Orla Brandt.</p>",
+)
+OTHER = ("A recipe for pears", "<p>Peel six pears, add sugar and cinnamon, and bake them for an hour.</p>")
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Path:
+    return tmp_path / "stories.window"
+
+
+def arrive(database: Database, feed: str, guid: str, text: tuple[str, str], *, minutes: float) -> str:
+    """An item of a feed that comes in so many minutes from now."""
+    at = NOW + timedelta(minutes=minutes)
+    row = item(feed, guid, instant(at), title=text[0], content_html=text[1])
+    number = int(at.timestamp() * 1_000_000)
+    add_items(database, [{**row, "arrived": number}])
+    database.query(
+        "INSERT INTO sequences (name, value) VALUES ('items', CAST(? AS INTEGER))"
+        " ON CONFLICT (name) DO UPDATE SET value = max(sequences.value, excluded.value)",
+        [number],
+    )
+    return str(row["id"])
+
+
+@pytest.fixture
+def three(database: Database) -> tuple[str, str, str]:
+    """Two items of two feeds on one event, and another one."""
+    add_feeds(database, "a", "b", "c")
+    return (
+        arrive(database, "a", "1", LANDSLIDE, minutes=-30),
+        arrive(database, "b", "1", AGAIN, minutes=-20),
+        arrive(database, "c", "1", OTHER, minutes=-10),
+    )
+
+
+def test_two_feeds_that_write_of_one_event_make_a_story_that_says_why(
+    database: Database, window: Path, three: tuple[str, str, str]
+) -> None:
+    first, second, third = three
+    done = service.catch_up(database, window)
+    assert (done.decided, done.joined, done.is_complete) == (3, 1, True)
+    [story] = stored_stories(database, since=NOW - timedelta(days=1))
+    assert story.id == first
+    assert [each.item_id for each in story.members] == [first, second]
+    assert [each.kind for each in story.members] == ["first", "event"]
+    why = story.members[1]
+    assert (why.nearest, why.version) == (first, VERSION)
+    assert "brandt" in why.names
+    assert why.score is not None
+    assert why.score > 0
+    assert story_of(database, third) is None
+    assert service.catch_up(database, window).decided == 0
+
+
+def test_an_item_that_comes_later_joins_the_stored_story_also_without_the_file(
+    database: Database, window: Path, three: tuple[str, str, str]
+) -> None:
+    first, second, _ = three
+    service.catch_up(database, window)
+    window.unlink()
+    late = arrive(database, "c", "2", LANDSLIDE, minutes=-1)
+    assert service.catch_up(database, window).decided == 1
+    [story] = stories_by_id(database, [first])
+    assert {each.item_id for each in story.members} == {first, second, late}
+    copy = next(each for each in story.members if each.item_id == late)
+    assert copy.kind == "text"
+
+
+def test_the_same_items_give_the_same_stories_whatever_a_call_takes(
+    database: Database, window: Path, three: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "ITEMS_AT_ONCE", 1)
+    looks = iter([False, True, False, True, False, False, False])
+    while not service.catch_up(database, window, is_over=lambda: next(looks)).is_complete:
+        pass
+    [story] = stored_stories(database, since=NOW - timedelta(days=1))
+    assert [each.item_id for each in story.members] == [three[0], three[1]]
+
+
+def test_while_one_writes_another_waits_and_one_that_lost_its_lease_stores_nothing(
+    database: Database, window: Path, three: tuple[str, str, str]
+) -> None:
+    ends = sql.ends(database)
+    with service._lease(database, ends) as slow:
+        with pytest.raises(service.StoriesBusy):
+            service.catch_up(database, window)
+        # Its lease ran out while it was thinking, and another one has taken over.
+        expired = replace(slow.writer, until="2000-01-01T00:00:00Z")
+        database.batch([sql.take(slow.stored, expired)])
+        assert service.catch_up(database, window).joined == 1
+        member = sql.Member(
+            item_id=three[2], story_id=three[0], article=three[2], later=0, evidence=None, nearest=three[0]
+        )
+        with pytest.raises(service.StoriesBusy):
+            slow.commit([member], arrived=2**52)
+    assert story_of(database, three[2]) is None
+    assert sql.ends(database).writer.arrived < 2**52
+
+
+def test_a_newer_method_is_not_undone_by_an_older_one(
+    database: Database, window: Path, three: tuple[str, str, str]
+) -> None:
+    database.batch([sql.take(None, sql.Writer(version=VERSION + 1))])
+    with pytest.raises(service.NewerMethod):
+        service.catch_up(database, window)
+    assert list(stored_stories(database, since=NOW - timedelta(days=1))) == []
+
+
+def test_an_operator_splits_and_joins_for_all_and_later_items_follow(
+    database: Database, window: Path, three: tuple[str, str, str]
+) -> None:
+    first, second, third = three
+    service.catch_up(database, window)
+    assert service.split(database, window, second)
+    assert story_of(database, first) is None
+    assert not service.split(database, window, third)
+    assert service.join(database, window, first, third)
+    assert not service.join(database, window, third, first)
+    story = story_of(database, third)
+    assert story is not None
+    assert {each.item_id for each in story.members} == {first, third}
+    again = arrive(database, "c", "3", AGAIN, minutes=-1)
+    service.catch_up(database, window)
+    follows = story_of(database, again)
+    assert follows is not None
+    assert {each.item_id for each in follows.members} == {second, again}
+
+
+def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_its_name(
+    database: Database, window: Path, three: tuple[str, str, str]
+) -> None:
+    first, second, _ = three
+    third = arrive(database, "c", "2", AGAIN, minutes=-5)
+    service.catch_up(database, window)
+    database.query("DELETE FROM items WHERE id = ?", [first])
+    [story] = stories_by_id(database, [first])
+    assert {each.item_id for each in story.members} == {second, third}
+    database.query("DELETE FROM items WHERE id = ?", [second])
+    assert stories_by_id(database, [first]) == []
