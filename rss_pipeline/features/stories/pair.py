@@ -33,7 +33,7 @@ class Likeness:
     title_words: float
     """The share of each title's words that occur in the other text, mean of both."""
     names: tuple[str, ...]
-    """Those of both, as they are written."""
+    """Names of both, as they are written."""
     names_share: float
     """The common part of the names of both, by their rarity: a cosine."""
     numbers: float
