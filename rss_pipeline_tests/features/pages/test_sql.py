@@ -14,7 +14,7 @@ from rss_pipeline.features.pages.sql import (
 from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.storage.backups.expiry import thinned_backups
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.feeds.feed_row import feeds_by_id
 from rss_pipeline.storage.feeds.subscribed import set_key
 from rss_pipeline_tests.storage.values import NOW, change, claim, feed_row, register, spec
 
