@@ -5,6 +5,7 @@ The main machine is `up --fleet`; both are in the fleet by `in_fleet`.
 
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -272,6 +273,10 @@ def check_broker(fleet: FleetSettings, *, ca_file: Path | None = None) -> None:
             what = (
                 "its certificate is not trusted: name its authority in RSS_CA_FILE, and its name in the URL"
             )
+        elif isinstance(cause := error.__cause__ or error.__context__, ConnectionRefusedError):
+            what = "no server listens there: start it, or check host and port in RSS_BROKER_URL"
+        elif isinstance(cause, socket.gaierror):
+            what = "its name does not resolve: check the host in RSS_BROKER_URL"
         elif isinstance(error, problems.TimeoutError) and is_tls:
             what += "; rediss:// is for one with TLS"
         elif "DB index" in text:

@@ -1,7 +1,8 @@
 """The decisions whether a poll starts now: of what is due, of all feeds once a day.
 
 Pure functions that return their reason; the sensor `poll_feeds_when_due` and the schedule `poll_all_daily`
-call them. The claim of the poll decides which feeds it visits (storage/feeds/claims.py).
+call them. The claim of the poll decides which feeds it visits (storage/feeds/claims.py). For the command
+`poll`, the question is whether a poll has any work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,14 @@ from datetime import datetime, time, timedelta
 from typing import Any
 
 from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.features import FEATURES
+from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.triggers.daily import latest
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, reason_to_wait
-from rss_pipeline.storage.feeds.due import DueSummary
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.claimable import Due
+from rss_pipeline.storage.feeds.due import DueSummary, is_claimable
+from rss_pipeline.storage.feeds.feed_changes import has_unreported
 
 PATIENCE = timedelta(minutes=4)
 """A due feed waits so long for others to share a run; a small registry then costs at most 300 runs a day."""
@@ -74,3 +80,25 @@ def _all_since(since: datetime) -> dict[str, Any]:
 def claim_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """The run config of a poll with this config of its claim."""
     return {"ops": {"claim": {"config": dict(config)}}}
+
+
+def has_registry_news(synced: RegistrySync) -> bool:
+    """Return True if Dagster does not know yet what this sync of the registry changed."""
+    return bool(synced.forgotten) or not synced.is_without_changes
+
+
+def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime) -> bool:
+    """Return True if a poll would change something: partition keys, a visit, an event, or the last step of a
+    feature.
+
+    Small queries only, so that a poll by cron with nothing due costs neither Dagster's import nor a run.
+    """
+    return (
+        has_registry_news(synced)
+        or is_claimable(database, Due(now=now))
+        or has_unreported(database)
+        or any(
+            feature.after_poll is not None and feature.after_poll.is_due.load()(database, now)
+            for feature in FEATURES
+        )
+    )

@@ -26,9 +26,10 @@ def test_a_broker_that_answers_and_takes_messages_is_fine(running_redis: RedisSe
         ("redis://127.0.0.1:{port}/900", "check user and password in RSS_BROKER_URL"),
         ("redis://ada:wrong@127.0.0.1:{port}/900", "check user and password in RSS_BROKER_URL"),
         ("redis://:{password}@127.0.0.1:{port}/999999", "correct the number at the end of RSS_BROKER_URL"),
-        ("redis://:{password}@127.0.0.1:{free}/0", "check RSS_BROKER_URL, and start it"),
+        ("redis://:{password}@127.0.0.1:{free}/0", "no server listens there: start it"),
+        ("redis://:{password}@redis.invalid/0", "its name does not resolve"),
     ],
-    ids=["wrong password", "none", "a user", "no such database", "nothing there"],
+    ids=["wrong password", "none", "a user", "no such database", "nothing there", "no such host"],
 )
 def test_a_broker_that_cannot_be_used_is_told_with_what_to_do(
     running_redis: RedisServer, url: str, said: str
