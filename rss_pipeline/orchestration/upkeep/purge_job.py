@@ -98,7 +98,7 @@ def purge_history() -> None:
 
 # The purge of old run history: which runs are removed, and which events are recorded again before that.
 #
-# The rule: no green partition turns grey. So before the run with a feed's newest
+# The rule: a partition keeps its status. So before the run with a feed's newest
 # materialization is removed, the feed is materialized once more, as a heartbeat in the purge's own run; where
 # that is impossible (a downstream asset; a partition that is red) the run is kept.
 
