@@ -40,10 +40,10 @@ SECONDS_IN_A_POLL = 20.0
 def poll_events(
     context: dg.OpExecutionContext, session: Session, _: Collection[str]
 ) -> Iterator[list[dg.AssetMaterialization]]:
-    """Decide what came in, and yield an event for each day with new members. An error there is a warning: the
-    next run tries again."""
+    """Decide what came in, if a user reads stories, and yield an event for each day with new members. An
+    error there is a warning: the next run tries again."""
     try:
-        days = _decided(session)
+        days = _decided(session, by_hand=False)
         if days:
             _register(context.instance, [*map(str, days)])
             yield [_event(session.run.database, day) for day in days]
@@ -59,9 +59,9 @@ def _register(instance: dg.DagsterInstance, days: Sequence[str]) -> None:
         remove_others(instance, STORIES, known[-MOST_DAYS:])
 
 
-def _decided(session: Session) -> list[date]:
+def _decided(session: Session, *, by_hand: bool) -> list[date]:
     ends = sql.ends(session.run.database)
-    if ends.arrived <= ends.writer.arrived:
+    if ends.arrived <= ends.writer.arrived or not (by_hand or ends.is_wanted):
         return []
     # Most polls bring something, but not each run of the other jobs that end like one.
     from rss_pipeline.features.stories.service import StoriesBusy, catch_up
@@ -95,7 +95,7 @@ def _event(database: Database, day: date) -> dg.AssetMaterialization:
 def record_days(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
     """Decide what waits, and record these days as they are."""
     with run_step(context, session):
-        _decided(session)
+        _decided(session, by_hand=True)
         record_events(context, _events(session.run.database, context.partition_keys))
     yield from ()
 
@@ -112,9 +112,10 @@ def _events(database: Database, keys: Iterable[str]) -> list[dg.AssetMaterializa
     kinds={"rss"},
     ins={"feed_items": AFTER_FEED_ITEMS},
     description=(
-        "Each poll updates this asset: items of several feeds on one event are one story, found without a"
-        " model and without a request. Each partition is a day (UTC), with the stories in which an item came"
-        " in on it; an event means that one did. Materialize a day to decide what waits, and to record it."
+        "Items of several feeds on one event are one story, found without a model and without a request. Each"
+        " poll updates this asset where a user of the reader has stories on. Each partition is a day (UTC),"
+        " with the stories in which an item came in on it; an event means that one did. Materialize a day to"
+        " decide what waits, and to record it."
     ),
 )
 def stories(feed_items: Any) -> Any:

@@ -53,6 +53,8 @@ class Ends:
     """By the database's clock."""
     identity: str
     """A mark of this database alone: when it was made."""
+    is_wanted: bool
+    """True if a user reads stories."""
 
     @property
     def writer(self) -> Writer:
@@ -60,8 +62,8 @@ class Ends:
 
 
 def ends(database: Database) -> Ends:
-    """Four rows are read."""
-    writer, number, clock = database.batch(
+    """Four rows are read, and those of users up to the first one who reads stories."""
+    writer, number, clock, wanted = database.batch(
         [
             Statement(
                 "SELECT value FROM installation WHERE name = 'stories'", name="read the writer of stories"
@@ -71,6 +73,12 @@ def ends(database: Database) -> Ends:
                 f"SELECT {NOW} AS now, applied_at FROM schema_migrations ORDER BY version LIMIT 1",
                 name="read clock and birth of the database",
             ),
+            # SQLite writes JSON without blanks, Postgres with one.
+            Statement(
+                """SELECT 1 FROM users
+                WHERE replace(preferences, ': ', ':') LIKE '%"stories":true%' LIMIT 1""",
+                name="look for a reader of stories",
+            ),
         ]
     )
     return Ends(
@@ -78,6 +86,7 @@ def ends(database: Database) -> Ends:
         arrived=int(number.rows[0]["number"]),
         now=str(clock.rows[0]["now"]),
         identity=str(clock.rows[0]["applied_at"]),
+        is_wanted=bool(wanted.values),
     )
 
 

@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 
 from rss_pipeline.orchestration.reporting.asset_keys import STORIES
+from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE
+from rss_pipeline_tests.storage.subscriptions.readers import add_user
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -24,6 +26,11 @@ def test_a_poll_finds_stories_and_records_the_day(
         pipeline.register(url, f"feed{number}")
     pipeline.sync()
     job = pipeline.definitions().resolve_job_def("poll_feeds")
+    assert job.execute_in_process(instance=pipeline.instance).success
+    # Nobody reads stories so far: the poll spends nothing on them.
+    assert pipeline.rows("SELECT * FROM story_members") == []
+    add_user(pipeline.database, "reader")
+    pipeline.database.batch([change_preferences("reader", '{"stories": true}')])
     assert job.execute_in_process(instance=pipeline.instance).success
     [member] = pipeline.rows("SELECT * FROM story_members WHERE evidence IS NOT NULL")
     assert member["feed_id"] in ("feed2", "feed3")

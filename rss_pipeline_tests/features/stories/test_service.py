@@ -9,8 +9,10 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import service, sql
 from rss_pipeline.features.stories.window import VERSION
+from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_of
+from rss_pipeline_tests.storage.subscriptions.readers import add_user
 from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -70,7 +72,7 @@ def test_two_feeds_that_write_of_one_event_make_a_story_that_says_why(
     assert [each.kind for each in story.members] == ["first", "event"]
     why = story.members[1]
     assert (why.nearest, why.version) == (first, VERSION)
-    assert "brandt" in why.names
+    assert "Brandt" in why.names
     assert why.score is not None
     assert why.score > 0
     assert story_of(database, third) is None
@@ -162,3 +164,15 @@ def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_it
     assert {each.item_id for each in story.members} == {second, third}
     database.query("DELETE FROM items WHERE id = ?", [second])
     assert stories_by_id(database, [first]) == []
+
+
+def test_polls_decide_for_those_who_read_stories(database: Database) -> None:
+    add_user(database, "other")
+    assert not sql.ends(database).is_wanted
+    add_user(database, "reader")
+    database.batch([change_preferences("reader", '{"theme":"dark"}')])
+    assert not sql.ends(database).is_wanted
+    database.batch([change_preferences("reader", '{"stories":true}')])
+    assert sql.ends(database).is_wanted
+    database.batch([change_preferences("reader", '{"stories":false}')])
+    assert not sql.ends(database).is_wanted
