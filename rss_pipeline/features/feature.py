@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rss_pipeline.pipeline.session.session import Session
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Row, Statement, Value
+    from rss_pipeline.storage.objects import ObjectStore
     from rss_pipeline.storage.subscriptions.folding import Folding
     from rss_pipeline.storage.subscriptions.item_query import ItemCondition
 
@@ -211,6 +212,9 @@ class Feature:
     checks: "tuple[Part[Sequence[Check]], ...]" = ()
     """Health checks. Only the feature health loads them: such a module may import its model.py, without a
     need for it."""
+    clean: "Part[Callable[[Database, ObjectStore, Settings, datetime], Mapping[str, str]]] | None" = None
+    """The removal of what is past its time, in each clean that may remove something; keys that the store did
+    not delete, with the reason."""
     commands: Mapping[str, "Part[click.Command]"] = field(default_factory=dict)
     """Commands of `rss-pipeline`, by name."""
     dagster: "Part[Callable[[Building], DagsterParts]] | None" = None

@@ -1,15 +1,16 @@
 """Full text: the article of the page behind an item whose feed has a teaser only.
 
 ```
-model.py    what is read of a page: an article, or the reason why there is none
-extract.py  the article of a page, by trafilatura: a pure function
-walls.py    pages in place of an article: walls, lists, stubs, pages made by scripts
-auto.py     whether a feed is truncated, by five of its items: a pure function
-entry.py    the key `full_text` of a feed in feeds.yaml
-sql.py      which items get their article, what was fetched, what is shown
-service.py  articles fetched: one guarded and paced request for each item, ever
-cli.py      the command `full-text`
-dagster.py  the job that fetches what is due, and its sensor
+model.py       what is read of a page: an article, or the reason why there is none
+extract.py     the article of a page, by trafilatura: a pure function
+walls.py       pages in place of an article: walls, lists, stubs, pages made by scripts
+auto.py        whether a feed is truncated, by five of its items: a pure function
+entry.py       the key `full_text` of a feed in feeds.yaml
+sql.py         which items get their article, what was fetched, what is shown
+service.py     articles fetched: one guarded and paced request for each item, ever
+kept_pages.py  the pages in the object store: what expires
+cli.py         the command `full-text`
+dagster.py     the job that fetches what is due, and its sensor
 ```
 """
 
@@ -19,6 +20,7 @@ FEATURE = Feature(
     name="full_text",
     needs=("pages",),
     automations=lambda _: ["fetch_articles_when_due"],
+    clean=Part("full_text.kept_pages:clean_pages"),
     commands={"full-text": Part("full_text.cli:full_text")},
     dagster=Part("full_text.dagster:parts"),
     feed_keys={

@@ -21,6 +21,7 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
 from rss_pipeline.errors import RssPipelineError, StorageRejected
 from rss_pipeline.features.full_text import auto, sql
+from rss_pipeline.features.full_text.kept_pages import page_key
 from rss_pipeline.features.full_text.model import Extracted
 from rss_pipeline.features.pages.model import AUTO
 from rss_pipeline.pipeline.adding.find_feed import feed_at
@@ -43,8 +44,6 @@ _AGAIN = timedelta(hours=1)
 _BUSY = timedelta(minutes=5)
 _MOST_BYTES = 10_000_000
 _ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
-PAGES = "pages/"
-"""The prefix of pages in the object store, as they were served."""
 _MISSING = (
     "full text needs trafilatura, which is not installed: run `pip install -c constraints.txt -e"
     " '.[full-text]'` where rss_pipeline is installed; nothing was requested"
@@ -317,7 +316,7 @@ class _Round:
             self._record(row, fetched, result.images if isinstance(result, ReadArticle) else ())
 
     def _back_up(self, row: Row, document: Document) -> str | None:
-        key = f"{PAGES}{row['feed_id']}/{row['item_id']}.html"
+        key = page_key(row["feed_id"], row["item_id"])
         about = {
             "content_type": document.response.content_type,
             "url": document.response.url[:1_500],

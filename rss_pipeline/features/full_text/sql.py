@@ -1,6 +1,6 @@
 """The statements of full text: which items get their article, what was fetched, and what is shown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -229,3 +229,24 @@ def compared(database: Database, feed_id: str, *, most: int) -> list[Row]:
 def day_before(now: datetime) -> datetime:
     """The beginning of the span in which a host's requests for articles are counted."""
     return now - timedelta(days=1)
+
+
+def pages_of(item_ids: Sequence[str]) -> Statement:
+    """A query for those of these items that have an article, and whether somebody has starred them."""
+    return Statement(
+        """SELECT a.item_id, EXISTS (SELECT 1 FROM item_states AS t
+            WHERE t.item_id = a.item_id AND t.starred_at IS NOT NULL) AS starred
+        FROM json_each(?) AS j CROSS JOIN articles AS a ON a.item_id = j.value""",
+        [compact(list(item_ids))],
+        name="find items of pages",
+    )
+
+
+def forget_pages(keys: Sequence[str], item_ids: Sequence[str]) -> Statement:
+    """A statement after which these articles have no page in the object store."""
+    return Statement(
+        """UPDATE articles SET backup_key = NULL WHERE item_id IN (SELECT value FROM json_each(?))
+        AND backup_key IN (SELECT value FROM json_each(?))""",
+        [compact(list(item_ids)), compact(list(keys))],
+        name="forget pages of articles",
+    )

@@ -23,6 +23,7 @@ from rss_pipeline.errors import (
     StorageRejected,
     disk_is_full,
 )
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.retention import sql as removals
 from rss_pipeline.features.retention import sql as retention
 from rss_pipeline.features.retention.model import CleanResult
@@ -105,6 +106,7 @@ def clean(
     cleaning.items()
     cleaning.unused_feeds()
     cleaning.note_removed()
+    cleaning.of_features()
     if not dry_run:
         # A feed may have become a private one.
         with _left_where_full("images of feeds that became private are moved by the next clean"):
@@ -194,6 +196,15 @@ class _Cleaning:
             for some in batched(due, _AT_ONCE):
                 self._renew([one.info for one in some if isinstance(one, expiry.Renew)], pool)
                 self._expire([one.info for one in some if isinstance(one, expiry.Expire)])
+
+    def of_features(self) -> None:
+        """Let features remove what is past its time, where something may be removed."""
+        if self.cleaned.dry_run or self.is_after_jump or self.refusal is not None:
+            return
+        for feature in FEATURES:
+            if feature.clean is not None:
+                clean_of = feature.clean.load()
+                self.cleaned.refuse(clean_of(self.database, self.objects, self.settings, self.now))
 
     def users(self) -> None:
         """Back up what users have; also where nothing may be removed."""

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 
 import pytest
 
+from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.features.full_text import service
+from rss_pipeline.features.full_text.kept_pages import clean_pages
 from rss_pipeline.features.full_text.service import Articles, fetch_articles
 from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.storage.items import body_parts as bodies
@@ -209,3 +212,44 @@ def test_auto_compares_five_items_and_goes_on_only_where_the_feed_is_truncated(
     server.route(HOST, "/feed", Answer(body=document(server, {"8": "/8"})))
     pipeline.poll("feed")
     assert fetched(pipeline).shown == 1
+
+
+def test_pages_expire_as_backups_do_and_with_their_items_but_a_starred_item_keeps_its_page(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    for n in range(3):
+        server.route(HOST, f"/{n}", Answer(body=article(n + 1).encode()))
+    collect(pipeline, server, {str(n): f"/{n}" for n in range(3)})
+    fetched(pipeline)
+    items = {row["guid"]: row for row in pipeline.items("feed")}
+
+    def cleaned(days: int) -> list[str]:
+        now = utc_now() + timedelta(days=days)
+        assert clean_pages(pipeline.database, pipeline.objects, pipeline.settings, now) == {}
+        return [info.key.rpartition("/")[2].removesuffix(".html") for info in pipeline.objects.list("pages/")]
+
+    assert sorted(cleaned(0)) == sorted(items[guid]["id"] for guid in "012")
+    pipeline.rows("DELETE FROM item_versions")
+    pipeline.rows("DELETE FROM items WHERE guid = '0'")
+    star(pipeline, items["1"])
+    assert sorted(cleaned(0)) == sorted(items[guid]["id"] for guid in "12")
+    assert cleaned(pipeline.settings.backup_days + 1) == [items["1"]["id"]]
+    kept = pipeline.rows("SELECT item_id FROM articles WHERE backup_key IS NOT NULL")
+    assert [row["item_id"] for row in kept] == [items["1"]["id"]]
+
+
+def star(pipeline: Pipeline, item: Mapping[str, object]) -> None:
+    """A star of some user."""
+    pipeline.rows(
+        """INSERT INTO users (id, name, password_hash, created_at)
+        VALUES ('u', 'u', 'x', '2026-01-01T00:00:00Z')"""
+    )
+    pipeline.rows(
+        """INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)
+        VALUES ('u', 'feed', 0, '2026-01-01T00:00:00Z')"""
+    )
+    pipeline.rows(
+        """INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read, starred_at)
+        SELECT 'u', feed_id, arrived, id, 1, '2026-01-01T00:00:00Z' FROM items WHERE id = ?""",
+        str(item["id"]),
+    )

@@ -1,0 +1,44 @@
+"""The pages of articles in the object store, as they were served, and what of them expires."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from rss_pipeline.batched import batched
+from rss_pipeline.features.full_text import sql
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+
+PAGES = "pages/"
+_AT_ONCE = 500
+
+
+def page_key(feed_id: str, item_id: str) -> str:
+    """The key of the page behind an item."""
+    return f"{PAGES}{feed_id}/{item_id}.html"
+
+
+def clean_pages(
+    database: Database, objects: ObjectStore, settings: Settings, now: datetime
+) -> Mapping[str, str]:
+    """Remove the pages of items that are gone, and those as old as backups may be, but for starred items."""
+    before = now - timedelta(days=settings.backup_days)
+    refused: dict[str, str] = {}
+    for some in batched(objects.list(PAGES), _AT_ONCE):
+        ids = {info.key: info.key.rpartition("/")[2].removesuffix(".html") for info in some}
+        [found] = database.batch([sql.pages_of(list(ids.values()))])
+        is_starred = {row["item_id"]: bool(row["starred"]) for row in found.rows}
+        gone = [
+            info.key
+            for info in some
+            # False for an item that is gone.
+            if not is_starred.get(ids[info.key], False)
+            and (info.modified < before or ids[info.key] not in is_starred)
+        ]
+        if not gone:
+            continue
+        left = objects.delete_many(gone)
+        refused |= left
+        keys = [key for key in gone if key not in left]
+        database.batch([sql.forget_pages(keys, [ids[key] for key in keys])])
+    return refused
