@@ -3,14 +3,17 @@
 import sys
 from dataclasses import asdict
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from rss_pipeline.cli.arguments import Instant, as_json, one_feed
 from rss_pipeline.cli.output import terminal
-from rss_pipeline.features.full_text.service import HOST_A_DAY, Articles
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
+
+if TYPE_CHECKING:
+    from rss_pipeline.features.full_text.service import Articles
 
 
 @click.command("full-text")
@@ -55,15 +58,15 @@ def full_text(settings: Settings, feed: str | None, since: datetime | None, as_j
     sys.exit(0)
 
 
-def _show(done: Articles) -> None:
+def _show(done: "Articles") -> None:
     terminal.say(
         f"{done.shown} articles are shown now, {done.none} pages have none, {done.waiting} wait;"
         f" {done.wanted} items were new here."
     )
     for feed_id, decision in done.decisions.items():
         terminal.say(f"{feed_id}: {decision.sentence}")
-    for host in done.full_hosts:
-        terminal.say(f"{host} had its {HOST_A_DAY} requests for articles of 24 hours; the rest waits.")
+    for host, number in done.full_hosts.items():
+        terminal.say(f"{host} had its {number} requests for articles of 24 hours; the rest waits.")
     for feed_id, link, reason in done.reasons[:20]:
         terminal.say(f"{feed_id}  {link}\n    {reason}")
     if len(done.reasons) > 20:

@@ -28,7 +28,7 @@ _LEAST_SHARE = 0.95
 _BEFORE_LINK = 3
 """Words beside a link to another page of the site: "Read more:"."""
 _HTML_TYPES = ("html", "xml", "text/plain")
-_SNIFFED = re.compile(rb"\s{0,500}(?:<|\xef\xbb\xbf|\xff\xfe|\xfe\xff)|\s{0,500}[\x00]<")
+_STARTS = (b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00<")
 _WORD = re.compile(r"\w+")
 _TAG = re.compile(r"<[a-zA-Z]")
 _SCRIPTS = Sections(
@@ -105,7 +105,7 @@ def _may_be_html(body: bytes, content_type: str | None) -> bool:
     kind = (content_type or "").partition(";")[0].strip().lower()
     if kind and not any(each in kind for each in _HTML_TYPES):
         return False
-    return _SNIFFED.match(body[:1_000]) is not None or (b"<" in body and kind != "text/plain")
+    return body[:1_000].lstrip().startswith(_STARTS) or (b"<" in body and kind != "text/plain")
 
 
 def _is_garbled(text: str) -> bool:

@@ -37,7 +37,7 @@ _PATIENCE = 5
 _MOST_ENTRIES = 5_000
 _LONGEST = 8_000
 _SPACES = re.compile(r"\s+")
-_ATTRIBUTE = re.compile(r"(?s)(.*?)@([A-Za-z_][\w.:-]*)\s*\Z")
+_ATTRIBUTE = re.compile(r"[A-Za-z_][\w.:-]*")
 _FUNCTION = re.compile(r"[a-z][a-z-]{0,30}\(")
 _XPATH_STARTS = ("/", "./", "(", "..", "@")
 _DEFAULT_ATTRIBUTES = {"link": ("href",), "image": ("src", "data-src"), "date": ("datetime",)}
@@ -58,9 +58,10 @@ def to_xpath(selector: str) -> str:
         return text
     from cssselect import HTMLTranslator, SelectorError
 
-    css, attribute = text, ""
-    if (found := _ATTRIBUTE.match(text)) is not None and "[" not in found[2]:
-        css, attribute = found[1].strip(), found[2]
+    css, at, attribute = text.rpartition("@")
+    if not (at and _ATTRIBUTE.fullmatch(attribute.rstrip())):
+        css, attribute = text, ""
+    css, attribute = css.strip(), attribute.rstrip()
     if not css:
         return f"./@{attribute}"
     try:

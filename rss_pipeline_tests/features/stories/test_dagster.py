@@ -27,7 +27,7 @@ def test_a_poll_finds_stories_and_records_the_day(
     pipeline.sync()
     job = pipeline.definitions().resolve_job_def("poll_feeds")
     assert job.execute_in_process(instance=pipeline.instance).success
-    # Nobody reads stories so far: the poll spends nothing on them.
+    # No user reads stories so far: the poll spends nothing on them.
     assert pipeline.rows("SELECT * FROM story_members") == []
     add_user(pipeline.database, "reader")
     pipeline.database.batch([change_preferences("reader", '{"stories": true}')])

@@ -1,4 +1,4 @@
-"""Facts that tell two events apart are read as what they are, in the languages of news."""
+"""Facts by which two events differ are read as what they are, in the languages of news."""
 
 import pytest
 

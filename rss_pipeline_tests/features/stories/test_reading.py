@@ -109,7 +109,7 @@ class World:
         return person.chosen.get(kept.id) or kept.story or kept.id
 
     def entries(self, person: Person, scope: Scope, *, unread: bool) -> dict[int, list[Kept]]:
-        """By the arrival number of the item that a list shows, the items that stand together."""
+        """By the arrival number of the item that a list shows, the items of its story."""
         stories: dict[str, list[Kept]] = {}
         for each in self.mine(person, scope):
             stories.setdefault(self.story(person, each), []).append(each)

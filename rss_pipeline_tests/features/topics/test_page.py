@@ -22,14 +22,6 @@ def test_the_blocks_at_its_beginning_are_a_feeds_yaml() -> None:
     assert [topic.id for topic in registry.of_features["topics"]] == ["no3b", "sounds"]
 
 
-def test_the_blocks_of_feeds_yaml_md_are_one_as_well() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "feeds-yaml.md").read_text("utf-8")
-    feeds, topics = re.findall(r"```yaml\n((?:feeds:\n[^`]*streams:|topics:).*?)```", page, flags=re.DOTALL)
-    natalie = "  - url: https://natalie.example/\n    id: natalie\n"
-    registry = parse_registry(f"{feeds}{natalie}{topics}", path=Path("feeds.yaml"), environ={})
-    assert len(registry.of_features["topics"]) == 1
-
-
 @pytest.mark.parametrize(
     "row", [row for row in ROWS if len(row) == 3 and ": " in row[0]], ids=lambda row: row[0]
 )
