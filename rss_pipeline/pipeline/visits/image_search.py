@@ -66,6 +66,8 @@ class ItemImageSearch:
         self._pool = pool
         self._found: list[ItemImages] = []
         self._feeds: list[tuple[str, str | None]] = []
+        self._put_off: set[str] = set()
+        """Feeds with items that wait for the next visit, by id."""
         self._bytes = self._html_bytes = 0
 
     def search(self, jobs: Sequence[tuple[Job, ImageSearch]]) -> Iterator[Job]:
@@ -102,8 +104,10 @@ class ItemImageSearch:
                 pass
 
     def finish(self, feed: Feed, *, content_hash: str | None = None) -> None:
-        """All images of the feed were added. `content_hash` is that of the document stored just now."""
-        self._feeds.append((feed.id, content_hash or feed.http.content_hash))
+        """All images of the feed were added, but for what the next visit searches. `content_hash` is that of
+        the document stored just now."""
+        if feed.id not in self._put_off:
+            self._feeds.append((feed.id, content_hash or feed.http.content_hash))
 
     def write(self) -> None:
         """Write all that was added."""
@@ -133,18 +137,26 @@ class ItemImageSearch:
         return self._one_by_one(bare) if isinstance(result, WorkerFailure) else result
 
     def _one_by_one(self, task: ImageSearch) -> list[ItemImages]:
-        """The images of a feed with hostile items: each item alone; hostile ones have none."""
+        """The images of a feed with hostile items: each item alone. Hostile ones have none; where the machine
+        may have ended the parser, the item waits for the next visit."""
         images: list[ItemImages] = []
-        hostile = 0
+        hostile = killed = 0
         for row in task.found():
             id = row["id"]
             is_searched = task.path is None or id in task.ids
             alone = replace(task, path=None, ids=frozenset(), rows=(row,))
             result: list[ItemImages] | WorkerFailure = WorkerFailure(
-                "crashed", "too many hostile items before it"
+                "crashed", "too many such items before it", may_pass=killed >= _HOSTILE_ITEMS
             )
-            if hostile < _HOSTILE_ITEMS:
+            if max(hostile, killed) < _HOSTILE_ITEMS:
                 [(_, result)] = self._pool.map(find_item_images, [alone], timeout=_ALONE_SECONDS)
+            if isinstance(result, WorkerFailure) and result.may_pass:
+                killed += 1
+                self._put_off.add(task.feed.id)
+                logger.warning(
+                    "%s, item %s: searched at the next visit: %s", task.feed.url, id, result.message
+                )
+                continue
             if isinstance(result, WorkerFailure):
                 hostile += 1
                 logger.warning("%s, item %s: no search for images: %s", task.feed.url, id, result.message)

@@ -3,6 +3,7 @@
 import logging
 import signal
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from multiprocessing import forkserver
@@ -15,6 +16,7 @@ import pytest
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
+from rss_pipeline.pipeline.session.parser_tasks import find_item_images
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.reports.overview import overview
@@ -306,6 +308,35 @@ def test_a_document_with_parsers_that_were_killed_is_read_again_at_the_next_visi
     assert pipeline.guids(id) == ["a"]
     assert len(pipeline.backups(id)) == 1
     assert pipeline.feed(id)["failed_hash"] is None
+
+
+def test_items_with_parsers_that_were_killed_are_searched_for_images_at_the_next_visit(
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = rss("a").replace(b"<p>Text of a</p>", b'<p>Text</p><img src="https://pictures.example/a.jpg">')
+    id = pipeline.register(serve(server, body, '"1"'), "feed")
+    killed = WorkerFailure("crashed", "the parser process was killed", may_pass=True)
+    maps = KeptParsers.map
+
+    def only_documents(
+        pool: KeptParsers, function: Any, tasks: Iterable[Any], **limits: Any
+    ) -> Iterator[Any]:
+        if function is find_item_images:
+            return ((task, killed) for task in tasks)
+        return maps(pool, function, tasks, **limits)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptParsers, "map", only_documents)
+        patched.setattr(KeptParsers, "attempt", lambda *_: None)
+        # As for a document that is too large to be searched while it is read.
+        patched.setattr("rss_pipeline.pipeline.visits.parse.LARGE_BYTES", 1)
+        pipeline.poll()
+    assert pipeline.guids(id) == ["a"]
+    assert pipeline.rows("SELECT original_url FROM image_tasks") == []
+    pipeline.poll(all_feeds=True)
+    assert pipeline.rows("SELECT original_url FROM image_tasks") == [
+        {"original_url": "https://pictures.example/a.jpg"}
+    ]
 
 
 def condemned(pipeline: Pipeline, id: str) -> None:
