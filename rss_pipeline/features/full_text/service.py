@@ -314,6 +314,9 @@ class _Round:
                 is_same=is_same,
             )
             self._record(row, fetched, result.images if isinstance(result, ReadArticle) else ())
+        # Thousands of pages would fill the spool before the session ends.
+        for _, document in documents:
+            document.path.unlink(missing_ok=True)
 
     def _back_up(self, row: Row, document: Document) -> str | None:
         key = page_key(row["feed_id"], row["item_id"])

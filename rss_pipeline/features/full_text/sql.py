@@ -133,15 +133,12 @@ def requested_since(database: Database, since: datetime) -> dict[str, int]:
     return {row["host"]: int(row["n"]) for row in rows}
 
 
-def put_off(
-    item_ids: Iterable[str], until: datetime, reason: str, *, counts: bool, host: str | None = None
-) -> Statement:
+def put_off(item_ids: Iterable[str], until: datetime, reason: str, *, counts: bool) -> Statement:
     """A statement that lets articles wait; `counts`: it was an attempt."""
     return Statement(
-        """UPDATE articles SET next_attempt_at = ?, reason = ?, host = coalesce(?, host),
-          attempts = attempts + CAST(? AS INTEGER)
+        """UPDATE articles SET next_attempt_at = ?, reason = ?, attempts = attempts + CAST(? AS INTEGER)
         WHERE item_id IN (SELECT value FROM json_each(?)) AND status = 'pending'""",
-        [instant(until), reason, host, int(counts), compact(list(item_ids))],
+        [instant(until), reason, int(counts), compact(list(item_ids))],
         name="put off articles",
     )
 
