@@ -121,6 +121,7 @@ def test_a_list_that_is_not_certain_is_stored_once_it_is_confirmed(
         LOGIN.encode(),
         listed(),
         listed(3, 4),
+        listed(3, 4, 5, date=DATE),
         page(entries(kind="other")).replace("/news/", "/shop/x/").encode(),
     ],
 )

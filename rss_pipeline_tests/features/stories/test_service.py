@@ -166,6 +166,20 @@ def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_it
     assert stories_by_id(database, [first]) == []
 
 
+def test_a_story_with_the_most_members_takes_no_more(
+    database: Database, three: tuple[str, str, str], window: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MOST_MEMBERS", 2)
+    first, second, other = three
+    later = arrive(database, "c", "2", AGAIN, minutes=-5)
+    service.catch_up(database, window)
+    assert story_of(database, later) is None
+    found = story_of(database, first)
+    assert found is not None
+    assert {each.item_id for each in found.members} == {first, second}
+    assert story_of(database, other) is None
+
+
 def test_polls_decide_for_those_who_read_stories(database: Database) -> None:
     add_user(database, "other")
     assert not sql.ends(database).is_wanted
