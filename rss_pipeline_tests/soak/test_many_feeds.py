@@ -55,7 +55,8 @@ def test_five_thousand_feeds_leave_pages_ticks_and_status_quick(tmp_path: Path, 
             ("status", STATUS_SECONDS, lambda: status(up)),
         ):
             slow += report(name, [timed(once) for _ in range(ROUNDS)], allowed)
-        soon(lambda: min(map(len, ticks(up, quiet_since).values())) >= ROUNDS, seconds=300)
+        # A sensor that is not woken ticks each five minutes.
+        soon(lambda: min(map(len, ticks(up, quiet_since).values())) >= 1, seconds=900)
         for name, took in sorted(ticks(up, quiet_since).items()):
             slow += report(f"tick of {name}", took, TICK_SECONDS)
     assert slow == []
