@@ -51,46 +51,51 @@ def feed_bases(link: str | None, url: str | None) -> str:
 
 
 def keep_statements(kept: Iterable[KeptHtml], *, rules: str) -> Iterator[Statement]:
-    """Write the HTML of these items, made by this version of the rules, each statement with some 1 MB of it.
+    """Write the HTML of these items, made by this version of the rules, each statement with some 1 MB of it
+    and of its rows, which a hostile feed makes long: they have its link and the items' titles.
 
     An item that is gone, or was repaired since its text was read, has none.
     """
-    rows: list[list[object]] = []
+    rows: list[str] = []
     pieces: list[bytes] = []
-    size = 0
+    size = rows_size = 0
     for each in kept:
-        if pieces and size + len(each.html) > MAX_PARAMETER_BYTES:
+        row = [
+            each.item_id,
+            rules,
+            each.feed_bases,
+            each.title,
+            each.files,
+            each.size,
+            len(each.html),
+            each.repaired_at,
+        ]
+        text = compact(row)
+        length = len(text.encode())
+        if length > MAX_PARAMETER_BYTES:
+            # Its HTML is made when somebody reads it.
+            continue
+        if pieces and max(size + len(each.html), rows_size + length) > MAX_PARAMETER_BYTES:
             yield _keep(rows, pieces)
-            rows, pieces, size = [], [], 0
+            rows, pieces, size, rows_size = [], [], 0, 0
         # `substr` counts from 1.
-        rows.append(
-            [
-                each.item_id,
-                rules,
-                each.feed_bases,
-                each.title,
-                each.files,
-                each.size,
-                size + 1,
-                len(each.html),
-                each.repaired_at,
-            ]
-        )
+        rows.append(f"[{size + 1},{text[1:]}")
         pieces.append(each.html)
         size += len(each.html)
+        rows_size += length + 10
     if pieces:
         yield _keep(rows, pieces)
 
 
-def _keep(rows: Sequence[Sequence[object]], pieces: Sequence[bytes]) -> Statement:
-    return Statement(_INSERT, [b"".join(pieces), compact(rows)], name="keep HTML of items")
+def _keep(rows: Sequence[str], pieces: Sequence[bytes]) -> Statement:
+    return Statement(_INSERT, [b"".join(pieces), f"[{','.join(rows)}]"], name="keep HTML of items")
 
 
 _FIELDS = [f"json_extract(j.value, '$[{n}]')" for n in range(9)]
 _INSERT = f"""INSERT INTO item_html (arrived, rules, feed_bases, title, files, size, html)
-  SELECT i.arrived, {_FIELDS[1]}, {_FIELDS[2]}, {_FIELDS[3]}, {_FIELDS[4]}, {number(_FIELDS[5])},
-    substr(?, {number(_FIELDS[6])}, {number(_FIELDS[7])})
-  FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = {_FIELDS[0]}
+  SELECT i.arrived, {_FIELDS[2]}, {_FIELDS[3]}, {_FIELDS[4]}, {_FIELDS[5]}, {number(_FIELDS[6])},
+    substr(?, {number(_FIELDS[0])}, {number(_FIELDS[7])})
+  FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = {_FIELDS[1]}
   WHERE i.arrived IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM item_versions AS v
       WHERE v.item_id = i.id AND v.replaced_at > coalesce({_FIELDS[8]}, ''))

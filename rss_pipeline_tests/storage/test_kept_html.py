@@ -87,6 +87,18 @@ def test_a_megabyte_of_html_is_written_at_a_time(database: Database) -> None:
     assert kept(database) == 3
 
 
+def test_rows_with_a_long_link_of_the_feed_are_written_a_megabyte_at_a_time(database: Database) -> None:
+    large = [made(guid)._replace(feed_bases="x" * 700_000) for guid in "123"]
+    assert len(list(kept_html.keep_statements(large, rules="now"))) == 3
+    keep(database, *large)
+    assert kept(database) == 3
+
+
+def test_an_item_with_more_enclosures_than_a_statement_takes_is_left_out(database: Database) -> None:
+    keep(database, made("1"), made("2")._replace(files="x" * 2_000_001), made("3"))
+    assert read(database, "1", "2", "3").keys() == {"1", "3"}
+
+
 def test_html_goes_with_its_item(database: Database) -> None:
     keep(database, *map(made, "123"))
     retire(database, item_id("a", "2"))
