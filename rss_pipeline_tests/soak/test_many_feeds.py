@@ -25,6 +25,8 @@ ROUNDS = 3
 PAGE_SECONDS = 2.0
 TICK_SECONDS = 1.0
 STATUS_SECONDS = 1.0
+PATIENCE = 120_000
+"""Milliseconds that a page may take before the test ends; how long it took is judged afterwards."""
 TICKS = """query($selector: RepositorySelector!) { sensorsOrError(repositorySelector: $selector) {
     ... on Sensors { results { name sensorState { status ticks(limit: 20) {
     status timestamp endTimestamp } } } } } }"""
@@ -78,20 +80,20 @@ def report(name: str, took: Sequence[float], allowed: float) -> list[str]:
 
 def the_partitions_page(ui: Desk) -> None:
     page = ui.open(f"/assets/feed_items?view=partitions&partition={FEEDS[2_500]}")
-    expect(page.get_by_text("View all historical events")).to_be_visible()
-    expect(page.get_by_text(re.compile("^5,?000 Partitions Selected"))).to_be_visible()
-    expect(page.get_by_text("items_seen", exact=True).first).to_be_visible()
+    expect(page.get_by_text("View all historical events")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text(re.compile("^5,?000 Partitions Selected"))).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("items_seen", exact=True).first).to_be_visible(timeout=PATIENCE)
 
 
 def the_assets_page(ui: Desk) -> None:
     page = ui.open("/assets/feed_items?view=overview")
-    expect(page.get_by_text("Latest materialization")).to_be_visible()
-    expect(page.get_by_text("items_seen", exact=True).first).to_be_visible()
+    expect(page.get_by_text("Latest materialization")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("items_seen", exact=True).first).to_be_visible(timeout=PATIENCE)
 
 
 def the_graph(ui: Desk) -> None:
     page = ui.open("/asset-groups")
-    expect(page.get_by_text(re.compile("^5,?000 partitions")).first).to_be_visible()
+    expect(page.get_by_text(re.compile("^5,?000 partitions")).first).to_be_visible(timeout=PATIENCE)
 
 
 def status(up: Up) -> None:
