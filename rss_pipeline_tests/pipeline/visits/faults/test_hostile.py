@@ -28,8 +28,9 @@ from rss_pipeline_tests.support.waiting import PROMPT
 
 DEADLINE, PARSE_SECONDS = 8.0, 6.0
 GOOD = 20
-ABOVE_IDLE = 140_000_000
-"""Memory of requests and of storing meanwhile: 117 MB where one came after the other, 124 at once."""
+ABOVE_IDLE, WITH_LARGE = 140_000_000, 185_000_000
+"""Memory of requests and of storing meanwhile. With the large documents 150 to 167 MB in nine runs: texts of
+8 MB are stored beside each other, and thousands of image URLs of 8,000 characters after them."""
 ELSEWHERE = "127.0.3.1"
 URL = "http://a.example/feed"
 FEED = make_feed("feed", URL, "a.example")
@@ -98,7 +99,9 @@ def test_in_one_poll_every_attack_ends_alone_and_twenty_feeds_are_stored_as_usua
     for id in expected:
         assert ends[id]["fetch_ms"] < (DEADLINE + PROMPT) * 1000
         assert len(ends[id]["message"]) <= 2_000
-    assert told["taken"] < ABOVE_IDLE, f"{told['taken']:,} bytes above {told['idle']:,}"
+    assert told["taken"] < (ABOVE_IDLE if left_out else WITH_LARGE), (
+        f"{told['taken']:,} bytes above {told['idle']:,}"
+    )
     assert server.asked(ELSEWHERE) == []
     for id in good:
         assert pipeline.guids(id) == ["b", id]
