@@ -258,6 +258,8 @@ PLACES = {
     "group": "<media:group>{}</media:group>",
     "content": '<media:content url="/v.mp4">{}</media:content>',
     "content of a group": '<media:group><media:content url="/v.mp4">{}</media:content></media:group>',
+    "group of a group": "<media:group><media:group>{}</media:group></media:group>",
+    "group of a content": '<media:content url="/v.mp4"><media:group>{}</media:group></media:content>',
 }
 
 
