@@ -58,8 +58,8 @@ def page_html(
     `placed` gives the archived image of a `src` or poster. Any other image is a link to it, or, with
     `shows_publishers_images`, an `<img>` that requests it from its publisher. Every `<img>` says its size, or
     has the class `unsized`. Audio and video are requested once somebody plays them: also a player of another
-    site, whose link says in `data-frame` what the page's script loads then. A table, or a text whose lines
-    are kept, scrolls in itself, and can be reached by the keyboard.
+    site, whose link says in `data-frame` what the page's script loads then. A table, a formula with a
+    line of its own, or a text whose lines are kept, scrolls in itself, and can be reached by the keyboard.
     """
     if "<" not in html:
         return html
@@ -106,6 +106,9 @@ class _Writer:
         if is_end:
             return f"</{name}>"
         scrolling = _scrolling("Preformatted text") if name == "pre" else ""
+        if name == "math" and ' display="block"' in found["attributes"]:
+            # It is a formula for who hears it, and no group.
+            scrolling = ' tabindex="0"'
         return f"<{name}{_kept(found['attributes'])}{scrolling}>"
 
     def left(self) -> str:

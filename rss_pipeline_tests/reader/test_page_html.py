@@ -183,9 +183,7 @@ def test_links_to_footnotes_stay_on_the_page() -> None:
 
 
 def test_formulas_and_drawings_are_as_they_are() -> None:
-    html = (
-        '<svg viewBox="0 0 2 1" width="2"><path d="M0 0"></path></svg><math display="block"><mi>x</mi></math>'
-    )
+    html = '<svg viewBox="0 0 2 1" width="2"><path d="M0 0"></path></svg><math alttext="x"><mi>x</mi></math>'
     assert shown(html) == html
 
 
@@ -301,12 +299,14 @@ def test_no_id_of_a_publisher_is_one_on_our_page() -> None:
     assert " name=" not in noted(html, bases=())
 
 
-def test_a_table_and_preformatted_text_scroll_in_themselves_and_are_reached_by_keyboard() -> None:
+def test_what_scrolls_in_itself_is_reached_by_keyboard() -> None:
     group = 'tabindex="0" role="group" aria-label='
     assert shown("<table><tr><td>a</td></tr></table>") == (
         f'<div class="scrolls" {group}"Table"><table><tbody><tr><td>a</td></tr></tbody></table></div>'
     )
     assert shown('<pre lang="en">a</pre>') == f'<pre lang="en" {group}"Preformatted text">a</pre>'
+    formula = '<math display="block"><mi>x</mi></math>'
+    assert shown(formula) == formula.replace('block"', 'block" tabindex="0"')
     # A table in a table scrolls with it.
     nested = shown("<table><tr><td><table><tr><td>a</td></tr></table></td></tr></table><table></table>")
     assert nested.count('class="scrolls"') == nested.count("</table></div>") == 2

@@ -113,7 +113,7 @@ def atom_title(element: Element) -> str | None:
 
 
 def html_title(markup: str | None) -> str | None:
-    """The text of a piece of HTML, without tags, in one line."""
+    """The text of a piece of HTML, without tags, in one line; an image is its `alt`, as emoji often are."""
     if markup is None:
         return None
     if "<" not in markup:
@@ -125,4 +125,9 @@ def html_title(markup: str | None) -> str | None:
     if root is None:
         return None
     etree.strip_elements(root, "script", "style", with_tail=False)
+    for each in root.iter("br", "div", "h1", "h2", "h3", "h4", "h5", "h6", "img", "p"):
+        if each.tag == "img":
+            each.text = each.get("alt")
+        else:
+            each.tail = f" {each.tail or ''}"
     return trimmed_around(_SPACES.sub(" ", str(root.xpath("string()")))) or None

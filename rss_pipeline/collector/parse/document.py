@@ -22,6 +22,7 @@ from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparse
 from rss_pipeline.collector.parse.item_identity import (
     FormerItem,
     Identity,
+    former_about,
     former_guids,
     former_items,
     identities,
@@ -236,6 +237,7 @@ def _identified(
         pairs = (
             *(pair for each in then for pair in former_guids(raw.link, identity, each)),
             *(long_guid(as_published, guid) if raw is not as_published else ()),
+            *former_about(as_published, identity),
         )
         known = _alternatives(raw, identity, item, then)
         if known is not None and (before := _first_readable(raw.dates, now) or updated) != published:

@@ -32,10 +32,18 @@ def identities(items: Collection[RawItem], key: ItemKey) -> Iterator[tuple[RawIt
 
     They share it if they differ in title: else all but one of a site that links each item to the same page
     would be lost. Where an item of another link has the same title and date, the hash is of the link too. An
-    rdf:about that equals the link is none but the link.
+    rdf:about that equals the link is none but the link, and one that is not this item's alone is none.
     """
     if key == "guid":
-        items = [replace(item, guid=None) if _is_link_alone(item) else item for item in items]
+        common = _common_abouts(items)
+        items = [
+            replace(item, guid=None, is_about=False)
+            if item.is_about and item.guid in common
+            else replace(item, guid=None)
+            if _is_link_alone(item)
+            else item
+            for item in items
+        ]
     identified = [
         (item, Identity(guid=guid, source=source)) for item in items for guid, source in (guid_of(item, key),)
     ]
@@ -82,6 +90,12 @@ def long_guid(item: RawItem, guid: str) -> Iterator[tuple[str, str]]:
         if value and value != guid and len(value) <= _MOST_STORED_BYTES and _short(value) == guid:
             yield guid, value
             return
+
+
+def former_about(item: RawItem, identity: Identity) -> Iterator[tuple[str, str]]:
+    """The link of an item whose rdf:about several have, with that: earlier versions stored one of them so."""
+    if item.is_about and identity.source == "link" and item.guid and item.guid != identity.guid:
+        yield identity.guid, item.guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +148,17 @@ def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
 
 def _is_link_alone(item: RawItem) -> bool:
     return item.is_about and item.guid == item.link
+
+
+def _common_abouts(items: Iterable[RawItem]) -> frozenset[str]:
+    """Each rdf:about of several items that differ in link and title."""
+    links: dict[str, set[str | None]] = {}
+    titles: dict[str, set[str | None]] = {}
+    for item in items:
+        if item.is_about and item.guid:
+            links.setdefault(item.guid, set()).add(item.link)
+            titles.setdefault(item.guid, set()).add(item.title)
+    return frozenset(about for about, some in links.items() if len(some) > 1 and len(titles[about]) > 1)
 
 
 def _shared_links(items: Iterable[RawItem]) -> frozenset[str]:

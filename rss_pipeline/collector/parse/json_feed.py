@@ -135,8 +135,16 @@ def _escaped(plain: str) -> EscapedText:
 
 
 def _authors(owner: dict[str, Any]) -> tuple[str, ...]:
-    """The names of an item's or a feed's authors: of 1.1, then the one of 1.0; objects or plain strings."""
-    return tuple(name for key in ("authors", "author") for name in _texts(owner, key, "name"))
+    """The names of an item's or a feed's authors: of 1.1, then the one of 1.0; objects or plain strings.
+
+    A number is that of an account of the publisher's software."""
+    return tuple(
+        name
+        for key in ("authors", "author")
+        for each in _values(owner, key)
+        if not isinstance(each, _Number)
+        for name in _texts({key: [each]}, key, "name")
+    )
 
 
 def _tags(item: dict[str, Any]) -> tuple[str, ...]:

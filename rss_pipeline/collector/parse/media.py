@@ -37,6 +37,8 @@ FURTHER_TEXTS = ("media:description", "itunes:summary", "dc:description", "xhtml
 """Elements that are an item's text where it has no other; the first counts."""
 TEXTS_OF_ATOM = ("atom:content", "atom:summary", "content")
 """Texts of an RSS item without any other, written as in Atom."""
+_HOLDERS = ("media:group", "media:content", "link", "atom:link")
+"""Elements with Media RSS within: some publishers have it in an Atom link."""
 PLAIN_TEXTS = frozenset({"media:description", "itunes:summary"})
 """The elements of FURTHER_TEXTS that are plain text by their specifications."""
 _LOOKS_LIKE_HTML = re.compile(r"</[a-z]|<(?:br|p|img|hr)\b|&(?:#[0-9]+|#x[0-9a-f]+|[a-z]+);", re.IGNORECASE)
@@ -57,10 +59,10 @@ def further_text(
     """The HTML of the first text of FURTHER_TEXTS; then of Atom's elements, unless the item is of Atom.
 
     `place` are the bases of the item's HTML; other ones are put into the references."""
-    groups = list(_nested(fields, vocabulary))
+    places = _places(fields, vocabulary)
     for name in FURTHER_TEXTS:
-        for group in groups:
-            for element in group.get(name, ()):
+        for each in places:
+            for element in each.get(name, ()):
                 if text := _html_of(name, element, place).strip():
                     return text
     for element in () if atom else (each for name in TEXTS_OF_ATOM for each in fields.get(name, ())):
@@ -74,14 +76,14 @@ def further_text(
 
 def further_title(fields: Fields, vocabulary: Vocabulary) -> str | None:
     """The first title of Media RSS and iTunes of an item or feed without one."""
-    places = list(_nested(fields, vocabulary))
+    places = _places(fields, vocabulary)
     titles = (first_text(place, name) for name in FURTHER_TITLES for place in places)
     return next(filter(None, titles), None)
 
 
 def further_categories(fields: Fields, vocabulary: Vocabulary) -> tuple[str, ...]:
     """The Media RSS and iTunes categories and keywords of an item; keywords are between commas."""
-    places = list(_nested(fields, vocabulary))
+    places = _places(fields, vocabulary)
     categories = [text_of(each) for place in places for each in place.get("media:category", ())]
     categories += [attribute(each, "text") or "" for each in fields.get("itunes:category", ())]
     for name in ("media:keywords", "itunes:keywords"):
@@ -105,7 +107,7 @@ def enclosures_and_pictures(
     content: str | None,
 ) -> tuple[tuple[Enclosure, ...], tuple[Enclosure, ...]]:
     """The `named` enclosures, else those of media:content; and the pictures beside (`pictures_beside`)."""
-    places = [*_with_groups(fields, vocabulary), *_within_links(fields, vocabulary)]
+    places = _places(fields, vocabulary)
     contents = [each for found in places for each in found.get("media:content", ())]
     files = tuple(
         Enclosure(
@@ -125,7 +127,6 @@ def enclosures_and_pictures(
         for each in contents
         if (url := place.within(each).resolve(attribute(each, "url")))
     ]
-    places += [vocabulary.fields(each) for each in contents if len(each)]
     images = (
         place.within(each).resolve(reference) for reference, each in _images(places, fields, vocabulary)
     )
@@ -134,14 +135,6 @@ def enclosures_and_pictures(
 
 def _length(element: Element) -> int | None:
     return byte_count(attribute(element, "length") or attribute(element, "fileSize"))
-
-
-def _within_links(fields: Fields, vocabulary: Vocabulary) -> Iterator[Fields]:
-    """The elements within links of an item: some publishers have the media of an Atom link there."""
-    for name in ("link", "atom:link"):
-        for each in fields.get(name, ()):
-            if len(each):
-                yield vocabulary.fields(each)
 
 
 def _images(
@@ -175,15 +168,10 @@ def _html_of(name: str, element: Element, place: LinkBases) -> str:
     return html_of_plain(text) if plain else text
 
 
-def _with_groups(fields: Fields, vocabulary: Vocabulary) -> Iterator[Fields]:
-    yield fields
-    for group in fields.get("media:group", ()):
-        yield vocabulary.fields(group)
-
-
-def _nested(fields: Fields, vocabulary: Vocabulary) -> Iterator[Fields]:
-    """The elements of an item, of its groups, then of their media:content: the outer ones come first."""
-    groups = list(_with_groups(fields, vocabulary))
-    yield from groups
-    for group in groups:
-        yield from (vocabulary.fields(each) for each in group.get("media:content", ()) if len(each))
+def _places(fields: Fields, vocabulary: Vocabulary) -> list[Fields]:
+    """The elements of an item, then those of its groups, media:content and links, and of what is in these:
+    the outer ones come first."""
+    places = [fields]
+    for place in places:
+        places += [vocabulary.fields(each) for name in _HOLDERS for each in place.get(name, ()) if len(each)]
+    return places

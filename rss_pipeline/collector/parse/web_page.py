@@ -21,12 +21,19 @@ _START = re.compile(
     r"\A\s*+(?:<!--.*?-->\s*+)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
+_WIDER_TYPES = ("application/xml", "text/xml", "application/json")
+"""Types of feeds by old templates, and of much else."""
+_FEED_NAME = re.compile("feed|(?<![a-z])(?:rss|atom|rdf)", re.IGNORECASE)
+_FEED_SCHEME = re.compile(r"\Afeed:(?://)?(?:(https?):)?(?://)?", re.IGNORECASE)
+"""As in feed://host/ and feed:https://host/."""
 _OF_A_PART = re.compile(
-    "comment|kommentar|kommentti|comentari|comentário|commento|commenti|komentar|komentarz|коммента|комента"
-    "|yorum|reacties|répons|respuesta|resposta|replies|responses|trackback|评论|評論|コメント|댓글",
+    "comment|kommenta|komentar|komentá|komentā|commento|commenti|comentari|comentário|komento|коммента|комента"
+    "|σχόλι|yorum|reacties|opmerking|ohlasy|hozzászól|athugasemd|iruzkin|bình luận|répons|respuesta|resposta"
+    "|replies|responses|discussion|trackback|תגוב|تعليق|دیدگاه|ความคิดเห็น|टिप्पणि|评论|評論|留言|迴響|コメント|댓글"
+    "|(?<![a-z])(?:category|tag|author|search)/",
     re.IGNORECASE,
 )
-"""Words in the title or the address of a feed with what readers of a page wrote."""
+"""Words in the title or the address of a feed with what readers of a page wrote, or a part of the site."""
 
 
 def is_web_page(text: str, content_type: str | None) -> bool:
@@ -75,21 +82,28 @@ def of_alternates(
     links: Iterable[Mapping[str, str]], bases: Sequence[str | None], url: str | None
 ) -> list[str]:
     """The absolute URLs of the feeds among `<link>` elements, by their attributes, at most five: those of the
-    site first, in the order of the page, and RSS and Atom before other types; then those of comments.
+    site first, in the order of the page, and RSS and Atom before other types; then those of comments, of
+    which the site's own name may speak, too.
 
     Without userinfo: the message is stored and logged.
     """
-    found: dict[str, tuple[bool, bool]] = {}
+    found: dict[str, tuple[int, bool]] = {}
     for link in links:
         kind = link["type"].split(";")[0].strip().lower()
-        if "alternate" not in link["rel"].lower().split() or kind not in _FEED_TYPES:
+        named = f"{link['title']} {link['href']}"
+        is_wide = kind in _WIDER_TYPES and _FEED_NAME.search(named) is not None
+        if "alternate" not in link["rel"].lower().split() or not (kind in _FEED_TYPES or is_wide):
             continue
-        target = web_base(absolute(link["href"], bases))
+        target = web_base(absolute(_FEED_SCHEME.sub(_in_web, link["href"]), bases))
         # The requested URL itself does not help; no one copies a URL of a kilobyte.
         if target and target != url and len(target) <= _LONGEST:
-            named = f"{link['title']} {target}"
-            found.setdefault(target, (_OF_A_PART.search(named) is not None, kind not in _FEED_TYPES[:2]))
+            words = len(_OF_A_PART.findall(f"{link['title']} {target.removeprefix(url or '')}"))
+            found.setdefault(target, (words, kind not in _FEED_TYPES[:2]))
     return sorted(found, key=lambda url: found[url])[:_MOST_NAMED]
+
+
+def _in_web(scheme: re.Match[str]) -> str:
+    return f"{scheme[1] or 'https'}://"
 
 
 def _value(tag: "Tag", name: str) -> str:

@@ -11,11 +11,15 @@ _LINE_ENDS = re.compile("\r\n?")
 _JOINED = frozenset("\u200d\ufe0e\ufe0f")
 ELLIPSIS = "…"
 _MARKUP = re.compile(
-    r"<(?P<end>/?)(?P<name>a|abbr|b|bdi|bdo|big|br|center|cite|code|del|dfn|div|em|font|h[1-6]|i|ins|kbd|mark"
-    r"|nobr|p|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr)(?P<more>(?:[\s/][^<>]*)?)>",
+    r"<(?P<end>/?)(?P<name>a|abbr|b|bdi|bdo|big|br|center|cite|code|data|del|dfn|div|em|font|h[1-6]|i|img|ins"
+    r"|kbd|mark|nobr|p|q|rp|rt|ruby|s|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr)"
+    r"(?P<more>(?:[\s/][^<>]*)?)>",
     re.IGNORECASE,
 )
 """Tags that a title may be written with."""
+_COMMENT = re.compile("<!--[^<>]*-->")
+_ALT = re.compile(r"""(?<=\s)alt=(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+"""The text of an image: emoji are often images."""
 _BREAKS = frozenset({"br", "center", "div", "h1", "h2", "h3", "h4", "h5", "h6", "p"})
 """Tags of these at which a word ends."""
 _WITHOUT_END = frozenset({"br", "wbr"})
@@ -46,10 +50,12 @@ def without_markup(text: str) -> str:
     """A title without its tags.
 
     One of RSS says nowhere if it is HTML. A tag with an end tag, or with attributes, formats it. A bare one
-    without (`How <b> differs from <strong>`) is a word of it, and so is any other (`<script>`).
+    without (`How <b> differs from <strong>`) is a word of it, and so is any other (`<script>`). An image is
+    its text.
     """
     if "<" not in text:
         return text
+    text = _COMMENT.sub("", text)
     opened: dict[str, list[int]] = {}
     tags = list(_MARKUP.finditer(text))
     formats: set[int] = set()
@@ -66,7 +72,9 @@ def without_markup(text: str) -> str:
     parts, done = [], 0
     for place in sorted(formats):
         tag = tags[place]
-        parts += [text[done : tag.start()], " " if tag["name"].lower() in _BREAKS else ""]
+        alt = _ALT.search(tag["more"])
+        between = (alt[1] or alt[2] or "") if alt else " " if tag["name"].lower() in _BREAKS else ""
+        parts += [text[done : tag.start()], between]
         done = tag.end()
     return "".join([*parts, text[done:]])
 

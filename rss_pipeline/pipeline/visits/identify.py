@@ -215,7 +215,10 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     known = {guid: planned[guid] for guid in wanted if guid in planned} if planned else {}
     known |= known_identities(database, feed.id, wanted)
     listed = others.keys() | set(chain(*(item.guids for item in items)))
-    found = {old: new for new, old in reversed(former) if old in known.keys() - listed and new not in known}
+    urls = {item.link: item.url for item in items}
+    found = {
+        old: new for new, old in _as_stored(former, known, urls) if old not in listed and new not in known
+    }
     known |= {new: replace(known[old], alias_of=known[old].alias_of or old) for old, new in found.items()}
     guids = settled(
         items,
@@ -250,6 +253,22 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
         ids = _rewrite(feed, parsed, changed, stored, links, item_bytes=item_bytes(database))
         parsed = replace(parsed, parts={name: part.renamed(ids) for name, part in parsed.parts.items()})
     return _warned(feed, parsed, held) if held else parsed
+
+
+def _as_stored(
+    former: Iterable[tuple[str, str]], known: Mapping[str, Known], urls: Mapping[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """The guids that are not stored, each with the former one that is.
+
+    What several items may be stored under is that of the one with the stored link, by `urls`.
+    """
+    takers: dict[str, list[str]] = {}
+    for new, old in dict.fromkeys(former):
+        takers.setdefault(old, []).append(new)
+    for old, some in takers.items():
+        if old in known:
+            stored = known[old].link
+            yield from ((new, old) for new in some if len(some) == 1 or urls.get(new) == stored)
 
 
 def _brought(own: Iterable[str], known: Mapping[str, Known], *, at: datetime) -> Brought:

@@ -128,6 +128,7 @@ def test_rdf_has_the_authors_of_dublin_core(namespace: str) -> None:
         ({"authors": ["Ann", "Bob"], "author": {"name": "Cy"}}, ("Ann", ("Ann", "Bob", "Cy"))),
         ({"authors": None, "author": ["Ann", {"name": "Bob"}]}, ("Ann", ("Ann", "Bob"))),
         ({"authors": [None, True, ["x"], " "], "author": False}, (None, ("F", "G"))),
+        ({"authors": [5, "Ann"], "author": 7}, ("Ann", ("Ann",))),
         ({"author": {"name": "A"}}, ("A", ("A",))),
         ({}, (None, ("F", "G"))),
         ({"authors": []}, (None, ("F", "G"))),

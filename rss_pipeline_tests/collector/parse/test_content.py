@@ -258,6 +258,8 @@ PLACES = {
     "group": "<media:group>{}</media:group>",
     "content": '<media:content url="/v.mp4">{}</media:content>',
     "content of a group": '<media:group><media:content url="/v.mp4">{}</media:content></media:group>',
+    "group of a group": "<media:group><media:group>{}</media:group></media:group>",
+    "group of a content": '<media:content url="/v.mp4"><media:group>{}</media:group></media:content>',
 }
 
 
@@ -354,6 +356,10 @@ def test_an_rss_title_that_was_escaped_twice_is_plain_text(element: str, title: 
     [
         ('<title type="html">&lt;b&gt;Tom&lt;/b&gt; &amp;amp;\n Jerry&lt;br&gt;</title>', "Tom & Jerry"),
         ('<title type="html">1 &amp;lt; 2</title>', "1 < 2"),
+        (
+            '<title type="html"><![CDATA[<p>One</p>two<br/>three <img src="x" alt="\U0001f600">]]></title>',
+            "One two three \U0001f600",
+        ),
         ('<title type="html"><![CDATA[<script>x</script>a<!-- b -->&#8217;c]]></title>', "a’c"),
         (
             '<title type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">a <em>b</em>&amp;</div></title>',

@@ -114,6 +114,18 @@ def test_an_rdf_about_that_is_the_link_of_one_item_identifies_it_as_ever() -> No
     assert (item.guid, item.guid_source) == (page, "link")
 
 
+@pytest.mark.parametrize("end", ["", "</b>"], ids=["well-formed", "loose"])
+def test_an_rdf_about_of_items_with_links_and_titles_of_their_own_is_no_identity(end: str) -> None:
+    site = "https://e.example/"
+    feed = parsed(rdf(*((site, f"{site}{n}", f"title {n}") for n in range(4)), ("urn:1", site, "x"), end=end))
+    assert [(item.guid, item.guid_source) for item in feed.items] == [
+        *((f"{site}{n}", "link") for n in range(4)),
+        ("urn:1", "guid"),
+    ]
+    twice = parsed(rdf(("urn:1", f"{site}a", "a"), ("urn:1", f"{site}a?from=feed", "a"), end=end))
+    assert [item.guid for item in twice.items] == ["urn:1"]
+
+
 @pytest.mark.parametrize(
     ("written", "guid"),
     [

@@ -33,6 +33,13 @@ def named(*tags: str, url: str = URL) -> list[str]:
         (f'<link {RSS} href=" ?feed=rss2&amp;x=1 ">', "https://blog.example/feed?feed=rss2&x=1"),
         (f'<base href="https://www.example/b/"><link {RSS} href="rss">', "https://www.example/b/rss"),
         (f'<base href="/b/"><link {RSS} href="rss">', "https://blog.example/b/rss"),
+        (f'<link {RSS} href="feed://blog.example/rss">', "https://blog.example/rss"),
+        (f'<link {RSS} href="feed:http://blog.example/rss">', "http://blog.example/rss"),
+        ('<link rel="alternate" type="text/xml" title="RSS .92" href="/x">', "https://blog.example/x"),
+        (
+            '<link rel="alternate" type="application/json" href="/feed.json">',
+            "https://blog.example/feed.json",
+        ),
     ],
 )
 def test_a_feed_is_named_by_its_whole_address(tag: str, feed: str) -> None:
@@ -46,12 +53,25 @@ def test_a_feed_is_named_by_its_whole_address(tag: str, feed: str) -> None:
         '<link rel="stylesheet" type="application/rss+xml" href="/style">',
         f"<link {RSS}>",
         f'<link {RSS} href="javascript:alert(1)">',
-        f'<link {RSS} href="feed:https://blog.example/rss">',
+        f'<link {RSS} href="itpc://blog.example/rss">',
+        '<link rel="alternate" type="application/json" title="JSON" href="/wp-json/wp/v2/pages/1">',
+        '<link rel="alternate" type="text/xml" href="/anatomy.xml">',
         f'<link {RSS} href="http://[/rss">',
         f'<link {RSS} href="/{"x" * 600}">',
         f'<link {RSS} href="/feed">',
     ],
-    ids=["language", "no alternate", "empty", "script", "scheme", "no URL", "endless", "what was asked for"],
+    ids=[
+        "language",
+        "no alternate",
+        "empty",
+        "script",
+        "scheme",
+        "JSON",
+        "XML",
+        "no URL",
+        "endless",
+        "what was asked for",
+    ],
 )
 def test_what_is_no_other_feed_is_not_named(tag: str) -> None:
     assert named(tag) == []
@@ -76,6 +96,9 @@ COMMENTS = [
     f'<link {RSS} title="Les commentaires" href="/c.xml">',
     f'<link {RSS} title="コメント" href="/co.xml">',
     f'<link {RSS} title="Replies" href="/r.xml">',
+    f'<link {RSS} title="Komentáře" href="/cs.xml">',
+    f'<link {RSS} title="تعليقات" href="/ar.xml">',
+    f'<link {RSS} title="Blog &raquo; News" href="/category/news/feed/">',
 ]
 
 
@@ -85,6 +108,20 @@ def test_a_feed_of_comments_comes_after_that_of_the_site(comments: str) -> None:
     for tags in ((comments, own), (own, comments), (comments, *[comments] * 9, own)):
         assert named(*tags)[0] == "https://blog.example/blog.xml"
     assert len(named(comments)) == 1
+
+
+def test_a_site_whose_name_speaks_of_comments_has_a_feed_of_its_own() -> None:
+    tags = [
+        f'<link {RSS} title="No Comment &raquo; {name}Feed" href="https://comments.example/{path}">'
+        for name, path in (("Comments ", "comments/feed/"), ("", "feed/"))
+    ]
+    assert named(*tags)[0] == "https://comments.example/feed/"
+
+
+def test_the_feed_of_a_part_comes_first_where_that_part_is_the_page() -> None:
+    tags = (f'<link {RSS} href="/tag/a/feed/">', f'<link {RSS} href="/feed/">')
+    for url, first in (("https://e.example/", "feed/"), ("https://e.example/tag/a/", "tag/a/feed/")):
+        assert named(*tags, url=url)[0] == f"https://e.example/{first}"
 
 
 def test_rss_and_atom_come_before_other_types_and_else_the_order_is_the_page_s() -> None:

@@ -17,6 +17,9 @@ from rss_pipeline_tests.support.cost import costs_less_than
         ("<p>One</p><p>two</p>", "One two"),
         ("One<br>two<br/>three<wbr>s", "One two threes"),
         ("<b><i>both</b></i> crossed", "both crossed"),
+        ('<img class="emoji" src="x" alt="\U0001f600" /> News <img src=y>', "\U0001f600 News"),
+        ("<!-- kicker -->It rains", "It rains"),
+        ("<ruby>\u6f22<rt>kan</rt></ruby>, <time>May</time>", "\u6f22kan, May"),
         # Words of a title, not markup of it.
         ("How <b> differs from <strong>", "How <b> differs from <strong>"),
         ("The <dialog> element", "The <dialog> element"),
@@ -35,6 +38,12 @@ def test_a_title_is_shown_without_the_markup_in_it(title: str | None, shown: str
 
 
 def test_a_title_of_tags_costs_no_time() -> None:
-    for text in ("<b>" * 300_000, "<a " * 300_000, "</b>" * 300_000, "<b x=" + "y" * 1_000_000):
+    for text in (
+        "<b>" * 300_000,
+        "<a " * 300_000,
+        "</b>" * 300_000,
+        "<b x=" + "y" * 1_000_000,
+        "<!--" * 300_000,
+    ):
         with costs_less_than(1):
             title_line(text, limit=100_000)

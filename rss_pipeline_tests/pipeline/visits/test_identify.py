@@ -156,6 +156,26 @@ def of_rdf(*items: tuple[str, str | None], link: str = PAGE) -> bytes:
     return body.replace("pubDate", "dc:date").encode()
 
 
+def test_an_item_that_was_stored_under_an_rdf_about_of_several_is_found_by_its_link(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    def body(*names: str) -> bytes:
+        rows = "".join(
+            f"<item rdf:about='{PAGE}'><title>{name}</title><link>https://e.example/{name}</link></item>"
+            for name in names
+        )
+        return f"<rdf:RDF {RDF}><channel><title>T</title></channel>{rows}</rdf:RDF>".encode()
+
+    feed = Serves(pipeline, server, body("a", "z"))
+    pipeline.database.query(
+        "UPDATE items SET id = ?, guid = ? WHERE title = 'a'", [item_id("feed", PAGE), PAGE]
+    )
+    pipeline.database.query("DELETE FROM items WHERE title = 'z'")
+    before = {"a": PAGE, "b": "https://e.example/b"}
+    assert feed.then_body(body("b", "a")) == before
+    assert feed.then_body(body("c", "b")) == before | {"c": "https://e.example/c"}
+
+
 def test_a_title_that_was_stored_as_published_is_recognized_as_plain_text(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
