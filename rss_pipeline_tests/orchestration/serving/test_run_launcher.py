@@ -123,6 +123,7 @@ def test_a_run_that_is_terminated_is_canceled_and_releases_its_feeds(
     launcher: ForkedRunLauncher,
     running: PreparedProcess,
     asked: threading.Event,
+    tmp_path: Path,
 ) -> None:
     run = queued(pipeline)
     launch(launcher, run)
@@ -140,6 +141,7 @@ def test_a_run_that_is_terminated_is_canceled_and_releases_its_feeds(
     soon(lambda: launcher.check_run_worker_health(tagged).status is WorkerStatus.FAILED)
     assert not launcher.terminate(run.run_id)
     assert pipeline.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL OR unclosed_claims > 0") == []
+    assert (tmp_path / "runner.said").read_text("utf-8") == "", "its events are in the history"
 
 
 @pytest.mark.slow
