@@ -99,6 +99,7 @@ class Runner:
                     except InfrastructureError:
                         moment.end(FAILED, now)
                 self._reap()
+                self.listen_again()
                 if select.select([self.listener], [], [], LOOK_SECONDS)[0]:
                     self.answer()
         finally:
@@ -111,6 +112,20 @@ class Runner:
             return work()
 
         return Forked(name, alone)
+
+    def listen_again(self) -> None:
+        """Make the socket anew if it is gone: systems remove what was not changed below /tmp for days."""
+        address = Path(self.listener.getsockname())
+        if address.exists():
+            return
+        listener = socket.socket(socket.AF_UNIX)
+        # Another look, if there is no folder now.
+        with suppress(OSError):
+            address.parent.mkdir(mode=0o700, exist_ok=True)
+            listener.bind(str(address))
+            listener.listen(_WAITING_CONNECTIONS)
+            self.listener, listener = listener, self.listener
+        listener.close()
 
     def answer(self) -> None:
         """Answer one request. One that is broken, or whose sender has gone, harms no other."""

@@ -265,6 +265,32 @@ def test_a_broken_request_harms_no_other(pipeline: DagsterPipeline, tmp_path: Pa
     assert found == [{"is_there": False}]
 
 
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_a_socket_that_the_system_removes_is_made_anew(
+    pipeline: DagsterPipeline, tmp_path: Path, with_folder: bool
+) -> None:
+    address = tmp_path / "folder" / "runner"
+    address.parent.mkdir()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(address))
+    listener.listen()
+    idle = Runner(pipeline.settings, listener)
+    idle.listen_again()
+    assert idle.listener is listener, "it is there"
+    address.unlink()
+    if with_folder:
+        address.parent.rmdir()
+    idle.listen_again()
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(ask(str(address), look="r")))
+    thread.start()
+    idle.answer()
+    thread.join()
+    idle.listener.close()
+    assert found == [{"is_there": False}]
+    assert address.parent.stat().st_mode & 0o077 == 0 or not with_folder
+
+
 def test_a_path_that_is_too_long_for_a_socket_is_an_error_with_the_remedy(
     pipeline: DagsterPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
