@@ -220,7 +220,7 @@ def disk_is_full(error: BaseException, *, at: Path | None = None) -> bool:
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             return True
-        if code == sqlite3.SQLITE_IOERR and at is not None and _free_bytes(at) < _LITTLE_BYTES:
+        if code == sqlite3.SQLITE_IOERR and at is not None and free_bytes(at) < _LITTLE_BYTES:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
@@ -235,19 +235,20 @@ def not_started(error: OSError) -> str:
 
 def disk_full(path: Path) -> str:
     """The first words about a full disk: where to make room, and how much is free there."""
-    free = _free_bytes(path)
+    free = free_bytes(path)
     quota = "" if free < ROOM_OF_A_RUN else "; a quota may be used up"
     return f"the disk is full: make room below {path.absolute()} ({free:,} bytes are free{quota})"
 
 
-def ensure_room(path: Path) -> None:
+def ensure_room(*paths: Path) -> None:
     """Check that a run can begin: without room for its history it would end with other words.
 
     Raises:
-        InfrastructureError: the disk of `path` is full, or nearly.
+        InfrastructureError: the disk of one of them is full, or nearly.
     """
-    if _free_bytes(path) < ROOM_OF_A_RUN:
-        raise InfrastructureError(disk_full(path))
+    for path in paths:
+        if free_bytes(path) < ROOM_OF_A_RUN:
+            raise InfrastructureError(disk_full(path))
 
 
 def file_error(what: str, error: OSError, path: Path) -> str:
@@ -268,6 +269,7 @@ def spooling(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _free_bytes(path: Path) -> int:
+def free_bytes(path: Path) -> int:
+    """The free bytes of the disk of a file or folder, which may not be there yet."""
     there = next((each for each in (path, *path.parents) if each.exists()), Path("/"))
     return shutil.disk_usage(there).free

@@ -68,7 +68,7 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
     for name, flag in _FLAGS.items():
         flag.check.load()(settings, flags[name.replace("-", "_")])
     ui = f"http://127.0.0.1:{settings.port}"
-    ensure_room(settings.home)
+    ensure_room(settings.home, settings.dagster_home)
     keep_reserve(settings.home)
     _shorten_tmpdir()
     # Before the port: a second one in this home may have another one.
@@ -144,7 +144,7 @@ def poll(
 
     is_requested = bool(feed) or all_feeds
     patience = settings.lease_seconds + 60.0 if wait is None else wait
-    ensure_room(settings.home)
+    ensure_room(settings.home, settings.dagster_home)
     keep_reserve(settings.home)
     with open_database(settings) as database:
         synced, refused = _sync(settings, database, yes=yes)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.clock import Clock, rough
@@ -279,8 +279,18 @@ def _without_secrets(check: Finding, environ: Mapping[str, str]) -> Finding:
     of_stores = [name for kind in (*DATABASES, *OBJECTS) for _, name in kind.secrets]
     of_features = [name for names in _SERVERS.values() for name in names]
     names = (*of_stores, *of_features, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "RSS_READER_SECRET")
-    secrets = Secrets.named(environ.get(name, "").strip() for name in names)
+    secrets = Secrets.named(text for name in names for text in _secrets_of(name, environ.get(name, "")))
     return replace(check, found=secrets.removed(check.found), fix=secrets.removed(check.fix))
+
+
+def _secrets_of(name: str, value: str) -> Iterator[str]:
+    """The value of this variable, and the password of a URL. The URL of a server without one is no secret,
+    and says which server it is."""
+    user, at, _ = value.partition("://")[2].rpartition("@")
+    is_place = "://" in value and name != "RSS_ALERT_WEBHOOK"
+    if not is_place or at or "password=" in value.lower():
+        yield value.strip()
+        yield unquote(user.partition(":")[2])
 
 
 # The network as `doctor` checks it: names of feeds' own hosts are resolved, and nothing is sent to them.

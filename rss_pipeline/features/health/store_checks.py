@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.errors import ROOM_OF_A_RUN, RssPipelineError, disk_full, free_bytes
 from rss_pipeline.features.health.model import (
     SKEW_FAILURE,
     SKEW_WARNING,
@@ -187,6 +187,8 @@ def check_dagster_home(settings: Settings) -> Finding:
             else replace(check, found=f"{home} does not exist yet; `up` makes it")
         )
     check = _check_writable("dagster", home)
+    if check.state == "ok" and free_bytes(home) < ROOM_OF_A_RUN:
+        return Finding("dagster", "failure", disk_full(home), "No run can begin until there is room.")
     if check.state == "ok" and not (home / "dagster.yaml").is_file():
         fix = "Run `rss-pipeline up` or `poll`: they write it. Without it Dagster keeps its history for ever."
         return Finding("dagster", "warning", f"{home} has no dagster.yaml", fix)

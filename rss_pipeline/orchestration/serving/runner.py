@@ -11,10 +11,11 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,6 +99,7 @@ class Runner:
                     except InfrastructureError:
                         moment.end(FAILED, now)
                 self._reap()
+                self.listen_again()
                 if select.select([self.listener], [], [], LOOK_SECONDS)[0]:
                     self.answer()
         finally:
@@ -110,6 +112,20 @@ class Runner:
             return work()
 
         return Forked(name, alone)
+
+    def listen_again(self) -> None:
+        """Make the socket anew if it is gone: systems remove what was not changed below /tmp for days."""
+        address = Path(self.listener.getsockname())
+        if address.exists():
+            return
+        listener = socket.socket(socket.AF_UNIX)
+        # Another look, if there is no folder now.
+        with suppress(OSError):
+            address.parent.mkdir(mode=0o700, exist_ok=True)
+            listener.bind(str(address))
+            listener.listen(_WAITING_CONNECTIONS)
+            self.listener, listener = listener, self.listener
+        listener.close()
 
     def answer(self) -> None:
         """Answer one request. One that is broken, or whose sender has gone, harms no other."""
@@ -195,12 +211,18 @@ def execute(run_id: str) -> int:
         if run is not None and run.status is dg.DagsterRunStatus.CANCELING:
             instance.report_run_canceled(run)
         elif run is not None and not run.is_finished:
-            execute_run_command_body(
-                run_id=run_id,
-                instance=instance,
-                write_stream_fn=lambda _: None,
-                set_exit_code_on_failure=False,
-            )
+            # Dagster prints each event of a run that a person starts: its config names no logger.
+            # What its steps print is in the UI all the same.
+            with (
+                open(os.devnull, "w", encoding="utf-8") as nowhere,
+                redirect_stderr(sys.stderr if "loggers" in run.run_config else nowhere),
+            ):
+                execute_run_command_body(
+                    run_id=run_id,
+                    instance=instance,
+                    write_stream_fn=lambda _: None,
+                    set_exit_code_on_failure=False,
+                )
         run = instance.get_run_by_id(run_id)
         return DONE if run is None or run.is_finished else FAILED
 

@@ -68,6 +68,33 @@ def test_no_run_is_started_on_a_full_disk(
     )
 
 
+def test_a_full_disk_with_the_history_alone_is_one_sentence_of_each_command(
+    collected: Pipeline, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = collected.settings.home
+    history = home / "dagster"
+    history.symlink_to(small_disk)
+    monkeypatch.chdir(home)
+
+    def said(*command: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [PROGRAM, *command], env=environment(home), cwd=home, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout if command == ("doctor",) else done.stderr.strip()
+
+    assert said("purge") == (0, "")
+    fill(small_disk)
+    full = f"the disk is full: make room below {history} (0 bytes are free)"
+    assert said("poll", "--all") == (1, full)
+    code, sentence = said("purge")
+    assert (code, sentence.startswith(f"{full}. Cause: OperationalError: "), "\n" in sentence) == (
+        1,
+        True,
+        False,
+    )
+    assert f"failure dagster           {full}" in said("doctor")[1]
+
+
 def test_an_export_to_a_full_disk_says_so_first(collected: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = collected.settings.home
     monkeypatch.chdir(folder)

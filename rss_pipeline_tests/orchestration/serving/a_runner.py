@@ -1,4 +1,5 @@
-"""The process of `up` that forks runs, below one that is no `up`. It writes its socket's path to a file.
+"""The process of `up` that forks runs, below one that is no `up`. It writes its socket's path to a file,
+and its errors and those of its runs to one beside it.
 
 Started by test_run_launcher.py, with the file as its argument.
 """
@@ -14,9 +15,10 @@ from rss_pipeline.settings import Settings
 
 
 def main() -> None:
+    path = Path(sys.argv[1])
+    os.dup2(os.open(path.with_suffix(".said"), os.O_WRONLY | os.O_CREAT), 2)
     setup_interrupt_handlers()
     runner = start(Settings.from_environ(os.environ, cwd=Path.cwd()))
-    path = Path(sys.argv[1])
     path.with_suffix(".new").write_text(os.environ[RUNNER], "utf-8")
     path.with_suffix(".new").rename(path)
     sys.exit(runner.wait())

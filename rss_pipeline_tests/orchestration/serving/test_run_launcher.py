@@ -123,6 +123,7 @@ def test_a_run_that_is_terminated_is_canceled_and_releases_its_feeds(
     launcher: ForkedRunLauncher,
     running: PreparedProcess,
     asked: threading.Event,
+    tmp_path: Path,
 ) -> None:
     run = queued(pipeline)
     launch(launcher, run)
@@ -140,6 +141,7 @@ def test_a_run_that_is_terminated_is_canceled_and_releases_its_feeds(
     soon(lambda: launcher.check_run_worker_health(tagged).status is WorkerStatus.FAILED)
     assert not launcher.terminate(run.run_id)
     assert pipeline.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL OR unclosed_claims > 0") == []
+    assert (tmp_path / "runner.said").read_text("utf-8") == "", "its events are in the history"
 
 
 @pytest.mark.slow
@@ -261,6 +263,32 @@ def test_a_broken_request_harms_no_other(pipeline: DagsterPipeline, tmp_path: Pa
         idle.answer()
         thread.join()
     assert found == [{"is_there": False}]
+
+
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_a_socket_that_the_system_removes_is_made_anew(
+    pipeline: DagsterPipeline, tmp_path: Path, with_folder: bool
+) -> None:
+    address = tmp_path / "folder" / "runner"
+    address.parent.mkdir()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(address))
+    listener.listen()
+    idle = Runner(pipeline.settings, listener)
+    idle.listen_again()
+    assert idle.listener is listener, "it is there"
+    address.unlink()
+    if with_folder:
+        address.parent.rmdir()
+    idle.listen_again()
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(ask(str(address), look="r")))
+    thread.start()
+    idle.answer()
+    thread.join()
+    idle.listener.close()
+    assert found == [{"is_there": False}]
+    assert address.parent.stat().st_mode & 0o077 == 0 or not with_folder
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_an_error_with_the_remedy(
