@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
     from rss_pipeline.pipeline.session.parser_tasks import ParseTask
     from rss_pipeline.pipeline.session.session import Session
+    from rss_pipeline.reader.query import Query
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Row, Statement, Value
     from rss_pipeline.storage.objects import ObjectStore
@@ -229,6 +230,8 @@ class Feature:
     """Items that lists of several feeds show as one entry (subscriptions/folding.py); one feature has it."""
     item_condition: "Part[ItemCondition] | None" = None
     """A condition on the items that lists, counts, marks and search show (subscriptions/item_query.py)."""
+    item_note: "Part[Callable[[str, str], Query[str | None]]] | None" = None
+    """A sentence below an item's text on its page, of the user and the item by their ids."""
     item_text: str | None = None
     """An SQL expression for the HTML that is shown, searched and published in place of an item's own, by
     `{item}`, its id; NULL for none. Where it changes, the item gets a row in item_versions."""
@@ -249,8 +252,9 @@ class Feature:
     processes start just now."""
     reader_page_parts: str | None = None
     """A template with parts of the reader's own pages, each a macro named by its place: `header()`,
-    `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_edit(feed)`,
-    `entry(entry, source)` of several items, `item(item)` among others, `offer(preferences)` above a list."""
+    `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_form(feed)` in its
+    settings, `feed_edit(feed)` below them, `entry(entry, source)` of several items, `item(item)` among
+    others, `offer(preferences)` above a list."""
     reader_pages: tuple["Part[APIRouter]", ...] = ()
     """Pages; api/pages/render.py says how one is made."""
     reader_problems: Mapping[str, tuple[int, str, str]] = field(default_factory=dict)

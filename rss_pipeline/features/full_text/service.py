@@ -21,6 +21,7 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
 from rss_pipeline.errors import RssPipelineError, StorageRejected
 from rss_pipeline.features.full_text import auto, sql
+from rss_pipeline.features.full_text.about import HOST_A_DAY
 from rss_pipeline.features.full_text.kept_pages import page_key
 from rss_pipeline.features.full_text.model import Extracted
 from rss_pipeline.features.pages.model import AUTO
@@ -33,8 +34,6 @@ from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
 from rss_pipeline.storage.images import image_tasks
 from rss_pipeline.storage.images.image_tasks import ItemImages
 
-HOST_A_DAY = 200
-"""Requests for articles to one host within 24 hours."""
 FEED_AT_ONCE = 100
 """New items of a feed that get an article at a time: the newest."""
 ASKED_AT_ONCE = 1_000
@@ -120,18 +119,33 @@ def require_trafilatura() -> None:
 
 def want(session: Session, *, feed_id: str | None = None) -> int:
     """Let new items of the feeds with full text have their article; return their number."""
-    now, wanted = session.run.clock(), 0
-    for row in sql.feeds_with_articles(session.run.database):
-        if feed_id not in (None, row["id"]):
+    now, wanted, database = session.run.clock(), 0, session.run.database
+    rows = sql.feeds_with_articles(database, now=now)
+    if unwanted := [row["id"] for row in rows if row["full_text"] is None and row["user_id"] is None]:
+        database.batch(sql.end_articles(unwanted, now=now))
+    for row in rows:
+        if row["id"] in unwanted or feed_id not in (None, row["id"]):
             continue
-        most = FEED_AT_ONCE
-        if row["full_text"] == "auto":
-            decision = auto.read_decision(row["full_text_decision"])
-            most = auto.COMPARED if decision is None else FEED_AT_ONCE if decision.is_truncated else 0
+        most = _most_by_registry(row)
+        # What feeds.yaml wants counts for no user.
+        user_id = row["user_id"] if most < FEED_AT_ONCE else None
         wanted += sql.want_new(
-            session.run.database, row["id"], after=int(row["full_text_after"]), most=most, now=now
+            database,
+            row["id"],
+            after=int(row["full_text_after"]),
+            most=most if user_id is None else FEED_AT_ONCE,
+            user_id=user_id,
+            now=now,
         )
     return wanted
+
+
+def _most_by_registry(row: Row) -> int:
+    """The new items of a feed that get an article because feeds.yaml says so."""
+    if row["full_text"] != "auto":
+        return 0 if row["full_text"] is None else FEED_AT_ONCE
+    decision = auto.read_decision(row["full_text_decision"])
+    return auto.COMPARED if decision is None else FEED_AT_ONCE if decision.is_truncated else 0
 
 
 def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 2_000) -> Articles:
@@ -159,7 +173,7 @@ def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 
 
 
 def _decide(session: Session, done: Articles) -> None:
-    for row in sql.feeds_with_articles(session.run.database):
+    for row in sql.feeds_with_articles(session.run.database, now=session.run.clock()):
         if row["full_text"] != "auto" or row["full_text_decision"] is not None:
             continue
         found = sql.compared(session.run.database, row["id"], most=auto.COMPARED)
@@ -266,9 +280,10 @@ class _Round:
                     attempts < _ATTEMPTS
                 ):
                     pause = max(_AGAIN * 4 ** (attempts - 1), timedelta(seconds=failure.retry_after or 0))
-                    self._put_off(rows, pause, failure.message, counts=True)
+                    self._put_off(rows, pause, failure.message, after=sql.Attempt(host=host, at=self._now))
                 else:
-                    self._none(rows, host, failure.kind, failure.message, requested=failure.answered)
+                    was_requested = failure.answered or failure.kind not in UNREQUESTED_KINDS
+                    self._none(rows, host, failure.kind, failure.message, requested=was_requested)
             case NotBegun(not_before=not_before):
                 self._put_off(
                     rows, max(_BUSY, (not_before or self._now) - self._now), "its turn did not come"
@@ -361,10 +376,12 @@ class _Round:
         if len(self._done.reasons) < 200:
             self._done.reasons.append((row["feed_id"], row["link"], reason))
 
-    def _put_off(self, rows: Sequence[Row], pause: timedelta, reason: str, *, counts: bool = False) -> None:
+    def _put_off(
+        self, rows: Sequence[Row], pause: timedelta, reason: str, *, after: sql.Attempt | None = None
+    ) -> None:
         ids = [row["item_id"] for row in rows]
         until: datetime = self._now + max(pause, _BUSY)
-        self._database.batch([sql.put_off(ids, until, reason, counts=counts)])
+        self._database.batch([sql.put_off(ids, until, reason, after=after)])
         self._done.waiting += len(ids)
 
 
