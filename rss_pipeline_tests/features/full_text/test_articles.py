@@ -190,6 +190,23 @@ def test_a_host_has_its_most_requests_of_a_day_and_the_rest_waits(
     assert fetched(pipeline).shown == 1
 
 
+def test_requests_that_give_no_page_count_among_the_host_s_of_a_day(
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "HOST_A_DAY", 2)
+    server.route(HOST, "/0", Answer(status=503, headers={"Retry-After": "300"}))
+    server.route(HOST, "/1", Answer(raw=b""))
+    collect(pipeline, server, {"0": "/0"})
+    assert fetched(pipeline).waiting == 1
+    server.route(HOST, "/feed", Answer(body=document(server, {"1": "/1"})))
+    pipeline.clock.turn(seconds=310)
+    pipeline.poll("feed")
+    assert (fetched(pipeline).waiting, asked(server)) == (1, ["/0", "/1"])
+    pipeline.clock.turn(hours=2)
+    assert fetched(pipeline).full_hosts == {HOST: 2}
+    assert asked(server) == ["/0", "/1"]
+
+
 def test_pages_with_one_text_for_several_items_are_none(pipeline: Pipeline, server: FeedServer) -> None:
     for n in range(2):
         server.route(HOST, f"/{n}", Answer(body=article().encode()))
