@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.pipeline.adding.offer import Offer
     from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
+    from rss_pipeline.pipeline.session.parser_pool import ParserPool
     from rss_pipeline.pipeline.session.parser_tasks import ParseTask
+    from rss_pipeline.pipeline.session.run_context import RunContext, Spool
     from rss_pipeline.pipeline.session.session import Session
     from rss_pipeline.reader.query import Query
     from rss_pipeline.settings import Settings
@@ -115,6 +117,34 @@ class Replaying:
     """The work in the replay of this feed."""
     events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]] | None" = None
     """Events after the replay of these feeds, by their ids."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReadAgain:
+    """What was read again of a feature's objects."""
+
+    read: int = 0
+    changed: int = 0
+    shown: int = 0
+    """Those of the changed ones whose items have a text of them now."""
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    """Keys, and why they could not be read."""
+
+
+class ReadsAgain(Protocol):
+    """The work of a feature in `replay --pages`."""
+
+    def __call__(
+        self,
+        run: "RunContext",
+        *,
+        pool: "ParserPool",
+        spool: "Spool",
+        feed_ids: Collection[str],
+        dry_run: bool = False,
+        is_restore: bool = False,
+    ) -> ReadAgain:
+        """Read the objects of these feeds' items again. `is_restore`: the database was lost."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +256,8 @@ class Feature:
     """An end for runs on other machines that have lost their process; the ids of these."""
     feed_keys: Mapping[str, FeedKey] = field(default_factory=dict)
     """Keys of a feed in feeds.yaml, by name."""
+    forget: "Part[Callable[[ObjectStore, str], Mapping[str, str]]] | None" = None
+    """The removal of a forgotten feed's objects; keys that the store did not delete, with the reason."""
     folding: "Part[Folding] | None" = None
     """Items that lists of several feeds show as one entry (subscriptions/folding.py); one feature has it."""
     item_condition: "Part[ItemCondition] | None" = None
@@ -241,6 +273,8 @@ class Feature:
     """Partition keys of its own, brought up to date after each sync of feeds.yaml."""
     poll_events: "Part[PollEvents] | None" = None
     """Events in a poll's report after those of these feeds, which changed (in a backfill: were read)."""
+    read_again: "Part[ReadsAgain] | None" = None
+    """Reads again what it keeps of items in the object store, without a request."""
     reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
     """Calls of the Google Reader API, by name: `subscription/export`."""
     reader_larger_bodies: Mapping[str, int] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from rss_pipeline.collector.models.failure import UNREACHED_KINDS, UNREQUESTED_K
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
-from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.errors import ExtraMissing, StorageRejected
 from rss_pipeline.features.full_text import auto, sql
 from rss_pipeline.features.full_text.about import HOST_A_DAY
 from rss_pipeline.features.full_text.kept_pages import page_key
@@ -27,6 +27,7 @@ from rss_pipeline.features.full_text.model import Extracted
 from rss_pipeline.features.pages.model import AUTO
 from rss_pipeline.pipeline.adding.find_feed import feed_at
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.fetch import checks
 from rss_pipeline.storage.database import Row
@@ -112,9 +113,9 @@ def read_article(task: ArticleTask) -> ReadArticle:
 
 
 def require_trafilatura() -> None:
-    """Raise RssPipelineError, with what to do, where articles cannot be read."""
+    """Raise ExtraMissing, with what to do, where articles cannot be read."""
     if find_spec("trafilatura") is None:
-        raise RssPipelineError(_MISSING)
+        raise ExtraMissing(_MISSING)
 
 
 def want(session: Session, *, feed_id: str | None = None) -> int:
@@ -152,7 +153,7 @@ def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 
     """Request the articles that are due, of all feeds or of one, at most so many.
 
     Raises:
-        RssPipelineError: trafilatura is not installed; nothing was requested.
+        ExtraMissing: trafilatura is not installed; nothing was requested.
         InfrastructureError: a store fails; what was not recorded is due again.
     """
     require_trafilatura()
@@ -353,7 +354,7 @@ class _Round:
         return key
 
     def _record(self, row: Row, fetched: sql.Fetched, images: Sequence[str]) -> None:
-        record(self._session, row, fetched, images)
+        record(self._session.run, row, fetched, images)
         if fetched.html is not None:
             self._done.shown += 1
         else:
@@ -420,19 +421,28 @@ def fetched_of(
     return replace(found, html=article.html)
 
 
-def record(session: Session, row: Row, fetched: sql.Fetched, images: Sequence[str]) -> None:
-    """Write the end of a request, and tasks for the images of an article that is shown."""
-    now = session.run.clock()
-    statements = sql.record(fetched, now=now)
+def record(
+    run: RunContext,
+    row: Row,
+    fetched: sql.Fetched,
+    images: Sequence[str],
+    *,
+    was_shown: bool = False,
+    counts: bool = True,
+) -> None:
+    """Write the end of a request, and tasks for the images of an article that is shown. `was_shown`: an
+    article of before is replaced; `counts`: it was a request."""
+    now = run.clock()
     try:
-        session.run.database.batch(statements)
+        run.database.batch(sql.record(fetched, was_shown=was_shown, counts=counts, now=now))
     except StorageRejected as error:
         refused = replace(fetched, html=None, verdict="storage_rejected", reason=str(error))
-        session.run.database.batch(sql.record(refused, now=now))
+        run.database.batch(sql.record(refused, was_shown=was_shown, counts=counts, now=now))
         return
     if fetched.html is None or not images or not row["images"]:
         return
-    most = session.run.settings.images_per_item
-    found = ItemImages(item_id=row["item_id"], urls=tuple(images[:most]), is_searched=False)
+    found = ItemImages(
+        item_id=row["item_id"], urls=tuple(images[: run.settings.images_per_item]), is_searched=False
+    )
     for batch in image_tasks.record_statements([found], feeds=[], rules="", now=now):
-        session.run.database.batch(batch)
+        run.database.batch(batch)

@@ -243,14 +243,20 @@ class Fetched:
     """None where there was no request."""
 
 
-def record(one: Fetched, *, now: datetime) -> list[Statement]:
-    """Statements that end the request for an article. A text that is shown from now on leaves the feed's own
-    as an earlier version of the item, by which all that keeps texts of items sees the change."""
+def record(one: Fetched, *, was_shown: bool, counts: bool, now: datetime) -> list[Statement]:
+    """Statements that end the request for an article. A text that is shown from now on, or no more, leaves
+    the feed's own as an earlier version of the item, by which all that keeps texts sees the change."""
     is_shown = one.html is not None
+    begun = Statement(
+        """INSERT INTO articles (item_id, feed_id, next_attempt_at) VALUES (?, ?, ?)
+        ON CONFLICT (item_id) DO NOTHING""",
+        [one.item_id, one.feed_id, instant(now)],
+        name="begin an article",
+    )
     ended = Statement(
         """UPDATE articles SET status = ?, verdict = ?, reason = ?, host = ?, html = ?,
           backup_key = coalesce(?, backup_key), own_characters = ?, page_characters = ?,
-          requested_at = coalesce(?, requested_at), attempts = attempts + 1
+          requested_at = coalesce(?, requested_at), attempts = attempts + CAST(? AS INTEGER)
         WHERE item_id = ?""",
         [
             "shown" if is_shown else "none",
@@ -262,11 +268,12 @@ def record(one: Fetched, *, now: datetime) -> list[Statement]:
             one.own_characters,
             one.page_characters,
             None if one.requested_at is None else instant(one.requested_at),
+            int(counts),
             one.item_id,
         ],
         name="end the request for an article",
     )
-    return [ended, *(_shown(one, now) if is_shown else ())]
+    return [begun, ended, *(_shown(one, now) if is_shown or was_shown else ())]
 
 
 def _shown(one: Fetched, now: datetime) -> list[Statement]:
@@ -317,6 +324,26 @@ def pages_of(item_ids: Sequence[str]) -> Statement:
         FROM json_each(?) AS j CROSS JOIN articles AS a ON a.item_id = j.value""",
         [compact(list(item_ids))],
         name="find items of pages",
+    )
+
+
+def items_of_pages(item_ids: Sequence[str]) -> Statement:
+    """A query for these items with their article as it is, NULL where there is none, for `read_again`."""
+    return Statement(
+        f"""SELECT i.id AS item_id, i.feed_id, i.link, i.title,
+          substr({own_text("i")}, 1, {OWN_CHARACTERS}) AS own_html, f.images, a.status, a.verdict, a.html
+        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+        CROSS JOIN feeds AS f ON f.id = i.feed_id LEFT JOIN articles AS a ON a.item_id = i.id""",
+        [compact(list(item_ids))],
+        name="read items of pages",
+    )
+
+
+def begin_anew() -> Statement:
+    """A statement after which no stored item of a feed with articles is a new one."""
+    return Statement(
+        f"UPDATE feeds SET full_text_after = {_ARRIVED} WHERE full_text_after IS NOT NULL",
+        name="begin articles after a restore",
     )
 
 
