@@ -21,6 +21,8 @@ from typing import Any, ClassVar
 import dagster as dg
 
 from rss_pipeline.collector.models.hold import url_hash
+from rss_pipeline.features.full_text.service import fetch_articles
+from rss_pipeline.features.full_text.sql import is_due
 from rss_pipeline.features.retention.service import clean
 from rss_pipeline.features.streams.service import refresh
 from rss_pipeline.storage.backends.d1.database import D1Database
@@ -28,6 +30,7 @@ from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline.storage.images.image_claims import claim_images, earlier_requests
 from rss_pipeline.storage.images.image_closings import Archived, Asked, record_archived
 from rss_pipeline.storage.schema import migrate
+from rss_pipeline_tests.features.full_text.made import article
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -75,6 +78,7 @@ def main() -> None:
         _publish(server, pipeline, feeds, items=200, text="x" * 5_000)
         _poll(pipeline, resources, "poll of one new feed with 200 items of 5 KB (beside the unchanged)", 1)
         _streams(server, pipeline, resources)
+        _articles(server, pipeline, resources)
         _archive(pipeline)
         _clean(pipeline)
 
@@ -158,6 +162,40 @@ def _streams(server: FeedServer, pipeline: DagsterPipeline, resources: dict[str,
         publish(newest)
         poll("the visit with five of 50 items new, ten streams")
     poll("visit of the unchanged feed with ten streams")
+
+
+def _articles(server: FeedServer, pipeline: DagsterPipeline, resources: dict[str, Any]) -> None:
+    """Twenty new items of a feed with `full_text: on`, each with an article of 20 KB and no images."""
+    host, number = "127.0.9.8", 20
+
+    def publish(items: int) -> str:
+        listed = rss(*(f"a{n}" for n in range(items))).replace(
+            b"http://example.com/", server.url(host, "/").encode()
+        )
+        return server.route(host, "/feed", Answer(body=listed, etag=f'"{items}"'))
+
+    for n in range(1, number + 1):
+        page = article(n, title=f"Title of a{n} and of an item", paragraphs=60)
+        server.route(host, f"/a{n}", Answer(body=page.encode(), headers={"Content-Type": "text/html"}))
+    url = publish(1)
+    pipeline.feeds.append({"url": url, "id": "teasers", "allow_private": True, "full_text": "on"})
+    pipeline.write_registry()
+    pipeline.poll("teasers", resources=resources)
+    publish(1 + number)
+    pipeline.clock.turn(hours=1)
+    pipeline.poll("teasers", resources=resources)
+    for what in (f"articles of {number} new items", "a look for articles, with none due"):
+        pipeline.clock.turn(minutes=11)
+        Counting.counts.clear()
+        if is_due(pipeline.database, now=pipeline.clock()):
+            with pipeline.session(database=pipeline.database) as session, session.step():
+                assert fetch_articles(session).shown == number
+        counts = Counting.counts
+        print(
+            f"{what}: {counts['requests']} requests, {counts['rows_written']:,} rows written"
+            f" ({counts['rows_written'] / number:.2f} an article), {counts['rows_read']:,} rows read,"
+            f" {counts['milliseconds']:,} ms in the database"
+        )
 
 
 def _archive(pipeline: DagsterPipeline) -> None:

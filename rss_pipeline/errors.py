@@ -109,6 +109,10 @@ class ExportRefused(RssPipelineError):
     """Items cannot be written as requested: the format's library is missing, or the file cannot be made."""
 
 
+class ExtraMissing(RssPipelineError):
+    """A library of an extra is not installed."""
+
+
 class ForgetRefused(RssPipelineError):
     """A feed is registered or in use, so that nothing of it was deleted."""
 

@@ -19,6 +19,7 @@ EXAMPLE: dict[str, Any] = {
     "folder": "News",
     "position": 1,
     "interval": None,
+    "full_text": False,
     "added_at": "2026-11-20T08:00:00Z",
     "last_read_at": "2026-11-22T08:15:00Z",
     "is_unread": True,
@@ -83,6 +84,7 @@ class Feed(NamedFeed):
     interval: int | None = Field(
         description="Preferred polling interval in seconds; null for what suits the feed."
     )
+    full_text: bool = Field(description="You want the articles behind its new items.")
     added_at: str
     last_read_at: str | None = Field(
         description="The last time that the user marked an item of it as read; null for none."
@@ -118,8 +120,9 @@ _SUMMARIES: dict[str, str] = {
 def feed_json(row: FeedRow) -> dict[str, Any]:
     """The members of `Feed`. A list has thousands: to take the row apart at once is what makes this fast."""
     # fmt: off
-    (feed_id, title, own_title, _, link, description, folder, position, interval, added, read_at,
-     unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason, success_at) = row
+    (feed_id, title, own_title, _, link, description, folder, position, interval, full_text, added,
+     read_at, unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason,
+     success_at) = row
     # fmt: on
     kind, reason = (kind, shown_error(kind, error)) if row.last_visit_failed else (None, None)
     visit = f"Next visit at {visit_at}"
@@ -133,6 +136,7 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
         "folder": folder,
         "position": position,
         "interval": interval,
+        "full_text": bool(full_text),
         "added_at": added,
         "last_read_at": read_at,
         "is_unread": unread > 0,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
+from itertools import product
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,14 @@ from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.home_lock import HomeLock
 from rss_pipeline.cli.output.terminal import Bars, complain, say, say_content, say_json
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import DatabaseFull, ForgetRefused, HomeNotLockable, InfrastructureError
+from rss_pipeline.errors import (
+    DatabaseFull,
+    ForgetRefused,
+    HomeNotLockable,
+    InfrastructureError,
+    ObjectStoreUnavailable,
+)
+from rss_pipeline.features import FEATURES
 from rss_pipeline.reserve import reserve_released
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
@@ -88,7 +96,7 @@ def _purge_in_process(
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @click.pass_obj
 def forget(settings: Settings, feed: str | None, unlisted: bool, yes: bool) -> None:
-    """Delete FEED's rows and partition key. Its backups and images stay in the object store.
+    """Delete FEED's rows, partition key and articles' pages. Its backups and images stay in the object store.
 
     FEED must have left feeds.yaml, and no user may subscribe to it. It works in a database that is
     full, and on a full disk, too. Exit code 1 if a feed could not be forgotten.
@@ -120,6 +128,7 @@ def forget(settings: Settings, feed: str | None, unlisted: bool, yes: bool) -> N
                 register(database, instance, synced)
             if not is_gone:
                 gone = forget_feed(database, instance, found["id"])
+        _forget_objects(settings, [found["id"]])
         say(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
         _shrink(database)
 
@@ -141,6 +150,7 @@ def _forget_unlisted(settings: Settings, database: Database, *, yes: bool) -> No
     from rss_pipeline.orchestration.registry_partitions import register
 
     feeds = items = 0
+    gone = list(synced.forgotten)
     refused: dict[str, None] = {}
     with open_instance(settings) as instance:
         register(database, instance, synced)
@@ -148,14 +158,30 @@ def _forget_unlisted(settings: Settings, database: Database, *, yes: bool) -> No
             try:
                 items += forget_feed(database, instance, row["id"])["items"]
                 feeds += 1
+                gone.append(row["id"])
             except ForgetRefused as error:
                 refused[str(error)] = None
+    _forget_objects(settings, gone)
     say(f"{feeds} feeds and {items} items deleted.")
     _shrink(database)
     for sentence in refused:
         complain(sentence)
     if refused:
         sys.exit(1)
+
+
+def _forget_objects(settings: Settings, feed_ids: Sequence[str]) -> None:
+    """Remove what features keep of these feeds in the object store."""
+    objects = open_objects(settings)
+    forgets = [feature.forget.load() for feature in FEATURES if feature.forget is not None]
+    for forget_of, id in product(forgets, feed_ids):
+        refused: Mapping[str, str]
+        try:
+            refused = forget_of(objects, id)
+        except ObjectStoreUnavailable as error:
+            refused = {id: str(error)}
+        for key, reason in refused.items():
+            complain(f"{key} could not be removed, which the next clean tries again: {reason}")
 
 
 def _synced(settings: Settings, database: Database) -> "RegistrySync":

@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.pipeline.adding.offer import Offer
     from rss_pipeline.pipeline.registry.sync import KeyChanges, RegistrySync
+    from rss_pipeline.pipeline.session.parser_pool import ParserPool
     from rss_pipeline.pipeline.session.parser_tasks import ParseTask
+    from rss_pipeline.pipeline.session.run_context import RunContext, Spool
     from rss_pipeline.pipeline.session.session import Session
+    from rss_pipeline.reader.query import Query
     from rss_pipeline.settings import Settings
     from rss_pipeline.storage.database import Database, Row, Statement, Value
     from rss_pipeline.storage.objects import ObjectStore
@@ -114,6 +117,34 @@ class Replaying:
     """The work in the replay of this feed."""
     events: "Part[Callable[[Database, dg.DagsterInstance, Collection[str]], EventBatches]] | None" = None
     """Events after the replay of these feeds, by their ids."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReadAgain:
+    """What was read again of a feature's objects."""
+
+    read: int = 0
+    changed: int = 0
+    shown: int = 0
+    """Those of the changed ones whose items have a text of them now."""
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    """Keys, and why they could not be read."""
+
+
+class ReadsAgain(Protocol):
+    """The work of a feature in `replay --pages`."""
+
+    def __call__(
+        self,
+        run: "RunContext",
+        *,
+        pool: "ParserPool",
+        spool: "Spool",
+        feed_ids: Collection[str],
+        dry_run: bool = False,
+        is_restore: bool = False,
+    ) -> ReadAgain:
+        """Read the objects of these feeds' items again. `is_restore`: the database was lost."""
 
 
 @dataclass(frozen=True)
@@ -225,10 +256,14 @@ class Feature:
     """An end for runs on other machines that have lost their process; the ids of these."""
     feed_keys: Mapping[str, FeedKey] = field(default_factory=dict)
     """Keys of a feed in feeds.yaml, by name."""
+    forget: "Part[Callable[[ObjectStore, str], Mapping[str, str]]] | None" = None
+    """The removal of a forgotten feed's objects; keys that the store did not delete, with the reason."""
     folding: "Part[Folding] | None" = None
     """Items that lists of several feeds show as one entry (subscriptions/folding.py); one feature has it."""
     item_condition: "Part[ItemCondition] | None" = None
     """A condition on the items that lists, counts, marks and search show (subscriptions/item_query.py)."""
+    item_note: "Part[Callable[[str, str], Query[str | None]]] | None" = None
+    """A sentence below an item's text on its page, of the user and the item by their ids."""
     item_text: str | None = None
     """An SQL expression for the HTML that is shown, searched and published in place of an item's own, by
     `{item}`, its id; NULL for none. Where it changes, the item gets a row in item_versions."""
@@ -238,6 +273,8 @@ class Feature:
     """Partition keys of its own, brought up to date after each sync of feeds.yaml."""
     poll_events: "Part[PollEvents] | None" = None
     """Events in a poll's report after those of these feeds, which changed (in a backfill: were read)."""
+    read_again: "Part[ReadsAgain] | None" = None
+    """Reads again what it keeps of items in the object store, without a request."""
     reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)
     """Calls of the Google Reader API, by name: `subscription/export`."""
     reader_larger_bodies: Mapping[str, int] = field(default_factory=dict)
@@ -249,8 +286,9 @@ class Feature:
     processes start just now."""
     reader_page_parts: str | None = None
     """A template with parts of the reader's own pages, each a macro named by its place: `header()`,
-    `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_edit(feed)`,
-    `entry(entry, source)` of several items, `item(item)` among others, `offer(preferences)` above a list."""
+    `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_form(feed)` in its
+    settings, `feed_edit(feed)` below them, `entry(entry, source)` of several items, `item(item)` among
+    others, `offer(preferences)` above a list."""
     reader_pages: tuple["Part[APIRouter]", ...] = ()
     """Pages; api/pages/render.py says how one is made."""
     reader_problems: Mapping[str, tuple[int, str, str]] = field(default_factory=dict)

@@ -46,6 +46,8 @@ class Changes(TypedDict, total=False):
     position: int
     wished_interval: int | None
     """Seconds; None for what the schedule finds."""
+    full_text: bool
+    """The articles behind items that arrive from now on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

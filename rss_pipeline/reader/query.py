@@ -50,6 +50,8 @@ def together(a: Query[A], b: Query[B], c: Query[C], d: Query[D], /) -> Query[tup
 def together(
     a: Query[A], b: Query[B], c: Query[C], d: Query[D], e: Query[E], /
 ) -> Query[tuple[A, B, C, D, E]]: ...
+@overload
+def together(*queries: Query[T]) -> Query[tuple[T, ...]]: ...
 def together(*queries: Query[Any]) -> Query[Any]:
     """The queries as one, with the values of all."""
 

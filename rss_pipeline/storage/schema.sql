@@ -40,7 +40,7 @@ CREATE TABLE feeds (
   max_size INTEGER,
   streams TEXT,
   page TEXT,
-  -- `on` or `auto`: the articles behind its items are shown. Items that arrived after `full_text_after` get theirs; for `auto`,
+  -- `on` or `auto` of feeds.yaml: the articles behind its items are shown. Items that arrived after `full_text_after` get theirs; for `auto`,
   -- `full_text_decision` has what the first pages showed (JSON).
   full_text TEXT,
   full_text_after INTEGER,
@@ -167,7 +167,7 @@ CREATE INDEX feeds_unreported ON feeds (changed_at) WHERE change_count > reporte
 -- For checks and alerts. A feed that keeps failing is requested once a day, so its place in here changes once a day.
 CREATE INDEX feeds_failing ON feeds (last_visited_at) WHERE consecutive_failures >= 10;
 
-CREATE INDEX feeds_full_text ON feeds (id) WHERE full_text IS NOT NULL;
+CREATE INDEX feeds_full_text ON feeds (id) WHERE full_text_after IS NOT NULL;
 
 -- A host that requested fewer requests (429, Retry-After), and until when; `times` in a row. The row goes when it answers.
 CREATE TABLE hosts (
@@ -356,7 +356,7 @@ CREATE TABLE item_aliases (
 
 -- The article of the page behind an item, requested once: sanitized `html` where it is shown, else the `verdict` on the page, or
 -- the kind of its failure, and the reason for people. Its page is under `backup_key` as it was served. Characters of the text of
--- the feed and of the page are what `auto` decides by.
+-- the feed and of the page are what `auto` decides by. `user_id`: the user whose switch wants it, where feeds.yaml does not.
 CREATE TABLE articles (
   item_id TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE,
   feed_id TEXT NOT NULL,
@@ -370,8 +370,10 @@ CREATE TABLE articles (
   backup_key TEXT,
   own_characters INTEGER,
   page_characters INTEGER,
-  html TEXT
+  html TEXT,
+  user_id TEXT
 );
+CREATE INDEX articles_feed ON articles (feed_id, status);
 CREATE INDEX articles_due ON articles (next_attempt_at) WHERE status = 'pending';
 CREATE INDEX articles_requested ON articles (requested_at, host) WHERE requested_at IS NOT NULL;
 
@@ -578,9 +580,12 @@ CREATE TABLE subscriptions (
   last_read_at TEXT,
   added_at TEXT NOT NULL,
   origin TEXT,
+  -- The user wants the articles of items that arrive after this number.
+  full_text_after INTEGER,
   PRIMARY KEY (user_id, feed_id)
 ) WITHOUT ROWID;
 CREATE INDEX subscriptions_feed ON subscriptions (feed_id, wished_interval);
+CREATE INDEX subscriptions_full_text ON subscriptions (feed_id) WHERE full_text_after IS NOT NULL;
 
 -- A folder that a user made, which may be empty. One that only a subscription names has no row.
 CREATE TABLE folders (

@@ -87,7 +87,13 @@ def act(pipeline: Pipeline, user: str, chance: random.Random) -> None:
         edit(
             user,
             feed,
-            {"title": title, "folder": folder, "wished_interval": wish, "position": chance.randint(0, 9)},
+            {
+                "title": title,
+                "folder": folder,
+                "wished_interval": wish,
+                "full_text": chance.random() < 0.5,
+                "position": chance.randint(0, 9),
+            },
             at=at,
         ),
         [add_folders(user, [chance.choice(("Empty", "News"))])],
@@ -118,7 +124,7 @@ def seen(pipeline: Pipeline) -> dict[str, Any]:
         "folders": pipeline.rows("SELECT * FROM folders ORDER BY 1, 2"),
         "subscriptions": pipeline.rows(
             """SELECT user_id, feed_id, url, s.title, s.folder, position, s.wished_interval, added_at,
-              s.last_read_at, registered
+              s.last_read_at, registered, s.full_text_after IS NOT NULL AS full_text
             FROM subscriptions AS s JOIN feeds ON feeds.id = feed_id ORDER BY 1, 2"""
         ),
         "items": pipeline.rows(

@@ -249,6 +249,7 @@ def row(id: str, folder: str | None, position: int) -> FeedRow:
         folder=folder,
         position=position,
         wished_interval=None,
+        full_text=0,
         added=instant(NOW),
         read_at=None,
         unread=0,

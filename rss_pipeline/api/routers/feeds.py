@@ -83,6 +83,11 @@ class Changes(BaseModel):
         description="Preferred polling interval in seconds; the shortest of all subscribers wins, and the"
         " publisher's own limits come first. null for what suits the feed.",
     )
+    full_text: bool = Field(
+        default=False,
+        description="True for the articles on the pages behind items that come from now on, in place of"
+        " teasers. All who subscribe to the feed see them.",
+    )
 
 
 @router.get("", operation_id="list_feeds", response_model=Feeds, responses=NOT_CHANGED | READS)
@@ -120,7 +125,8 @@ async def list_updated(
     responses=documented(*CHANGE_KINDS, "conflict", "address_refused"),
 )
 async def change(caller: SignedIn, id: str, changes: Changes) -> Response:
-    """Change the title, folder, place or wished interval of a feed, for this user only; or its address."""
+    """Change the title, folder, place, wished interval or full text of a feed, for this user only; or its
+    address."""
     given: dict[str, Any] = changes.model_dump(exclude_unset=True)
     if "interval" in given:
         given["wished_interval"] = given.pop("interval")

@@ -9,6 +9,8 @@ entry.py       the key `full_text` of a feed in feeds.yaml
 sql.py         which items get their article, what was fetched, what is shown
 service.py     articles fetched: one guarded and paced request for each item, ever
 kept_pages.py  the pages in the object store: what expires
+read_again.py  the pages read again, without a request
+about.py       all of it for people: shown by api.py (JSON), pages.py (a feed's page) and cli.py
 cli.py         the command `full-text`
 dagster.py     the job that fetches what is due, and its sensor
 ```
@@ -30,5 +32,12 @@ FEATURE = Feature(
             leave=Part("full_text.entry:leave_full_text"),
         ),
     },
+    forget=Part("full_text.kept_pages:forget_pages"),
+    item_note=Part("full_text.about:note_of_item"),
     item_text="SELECT a.html FROM articles AS a WHERE a.item_id = {item}",
+    read_again=Part("full_text.read_again:read_pages_again"),
+    reader_page_parts="full_text/in_pages.html",
+    reader_pages=(Part("full_text.pages:router"),),
+    reader_routers=(Part("full_text.api:router"),),
+    status=(Part("full_text.cli:status_section"),),
 )

@@ -1,4 +1,4 @@
-"""The command `full-text`: articles of stored items and of new ones, fetched now."""
+"""The command `full-text`: articles of stored items and of new ones, fetched now; the section of `status`."""
 
 import sys
 from dataclasses import asdict
@@ -9,6 +9,7 @@ import click
 
 from rss_pipeline.cli.arguments import Instant, as_json, one_feed
 from rss_pipeline.cli.output import terminal
+from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 
@@ -71,3 +72,27 @@ def _show(done: "Articles") -> None:
         terminal.say(f"{feed_id}  {link}\n    {reason}")
     if len(done.reasons) > 20:
         terminal.say(f"and {len(done.reasons) - 20} more; --json prints them")
+
+
+def status_section(look: StatusLook) -> StatusSection | None:
+    """Full text of one feed; or, of all, how many pages wait."""
+    from rss_pipeline.features.full_text import sql
+    from rss_pipeline.features.full_text.about import about_feed
+
+    if look.feed_id is not None:
+        query = about_feed(look.feed_id, now=look.now)
+        found = query.read(look.database.batch(list(query.statements)))
+        if found is None:
+            return None
+        return StatusSection(as_json={"full_text": found.as_json()}, fields={"full text": found.sentences})
+    [row] = look.database.batch([sql.count_waiting(look.now)])[0].rows
+    waiting, in_turn = int(row["waiting"]), int(row["in_turn"])
+
+    def show() -> None:
+        if waiting:
+            terminal.say(
+                f"{waiting:,} pages of articles wait for their request, {in_turn:,} of them for their turn"
+                " among the new addresses of a user; `rss-pipeline status FEED` shows one feed's."
+            )
+
+    return StatusSection(as_json={"full_text": {"waiting": waiting, "in_turn": in_turn}}, show=show)

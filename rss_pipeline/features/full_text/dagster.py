@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.errors import ExtraMissing
 from rss_pipeline.features.full_text import sql
 from rss_pipeline.features.full_text.service import Articles, fetch_articles, require_trafilatura
 from rss_pipeline.orchestration import looks as awaiting
@@ -71,7 +71,7 @@ def decide_articles(database: Database, instance: dg.DagsterInstance, now: datet
         return Wait(reason="No article is due.", is_idle=True)
     try:
         require_trafilatura()
-    except RssPipelineError as error:
+    except ExtraMissing as error:
         return Wait(reason=f"{error}.")
     return decide_run(recent_runs(instance, FETCH_ARTICLES), leases.live_run_ids(database), now=now)
 

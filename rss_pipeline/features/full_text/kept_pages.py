@@ -18,6 +18,14 @@ def page_key(feed_id: str, item_id: str) -> str:
     return f"{PAGES}{feed_id}/{item_id}.html"
 
 
+def forget_pages(objects: ObjectStore, feed_id: str) -> Mapping[str, str]:
+    """Remove the pages of a feed that is forgotten."""
+    refused: dict[str, str] = {}
+    for some in batched(objects.list(f"{PAGES}{feed_id}/"), _AT_ONCE):
+        refused |= objects.delete_many([info.key for info in some])
+    return refused
+
+
 def clean_pages(
     database: Database, objects: ObjectStore, settings: Settings, now: datetime
 ) -> Mapping[str, str]:

@@ -19,13 +19,15 @@ from rss_pipeline.collector.models.failure import UNREACHED_KINDS, UNREQUESTED_K
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
-from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.errors import ExtraMissing, StorageRejected
 from rss_pipeline.features.full_text import auto, sql
+from rss_pipeline.features.full_text.about import HOST_A_DAY
 from rss_pipeline.features.full_text.kept_pages import page_key
 from rss_pipeline.features.full_text.model import Extracted
 from rss_pipeline.features.pages.model import AUTO
 from rss_pipeline.pipeline.adding.find_feed import feed_at
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.fetch import checks
 from rss_pipeline.storage.database import Row
@@ -33,8 +35,6 @@ from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
 from rss_pipeline.storage.images import image_tasks
 from rss_pipeline.storage.images.image_tasks import ItemImages
 
-HOST_A_DAY = 200
-"""Requests for articles to one host within 24 hours."""
 FEED_AT_ONCE = 100
 """New items of a feed that get an article at a time: the newest."""
 ASKED_AT_ONCE = 1_000
@@ -113,32 +113,47 @@ def read_article(task: ArticleTask) -> ReadArticle:
 
 
 def require_trafilatura() -> None:
-    """Raise RssPipelineError, with what to do, where articles cannot be read."""
+    """Raise ExtraMissing, with what to do, where articles cannot be read."""
     if find_spec("trafilatura") is None:
-        raise RssPipelineError(_MISSING)
+        raise ExtraMissing(_MISSING)
 
 
 def want(session: Session, *, feed_id: str | None = None) -> int:
     """Let new items of the feeds with full text have their article; return their number."""
-    now, wanted = session.run.clock(), 0
-    for row in sql.feeds_with_articles(session.run.database):
-        if feed_id not in (None, row["id"]):
+    now, wanted, database = session.run.clock(), 0, session.run.database
+    rows = sql.feeds_with_articles(database, now=now)
+    if unwanted := [row["id"] for row in rows if row["full_text"] is None and row["user_id"] is None]:
+        database.batch(sql.end_articles(unwanted, now=now))
+    for row in rows:
+        if row["id"] in unwanted or feed_id not in (None, row["id"]):
             continue
-        most = FEED_AT_ONCE
-        if row["full_text"] == "auto":
-            decision = auto.read_decision(row["full_text_decision"])
-            most = auto.COMPARED if decision is None else FEED_AT_ONCE if decision.is_truncated else 0
+        most = _most_by_registry(row)
+        # What feeds.yaml wants counts for no user.
+        user_id = row["user_id"] if most < FEED_AT_ONCE else None
         wanted += sql.want_new(
-            session.run.database, row["id"], after=int(row["full_text_after"]), most=most, now=now
+            database,
+            row["id"],
+            after=int(row["full_text_after"]),
+            most=most if user_id is None else FEED_AT_ONCE,
+            user_id=user_id,
+            now=now,
         )
     return wanted
+
+
+def _most_by_registry(row: Row) -> int:
+    """The new items of a feed that get an article because feeds.yaml says so."""
+    if row["full_text"] != "auto":
+        return 0 if row["full_text"] is None else FEED_AT_ONCE
+    decision = auto.read_decision(row["full_text_decision"])
+    return auto.COMPARED if decision is None else FEED_AT_ONCE if decision.is_truncated else 0
 
 
 def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 2_000) -> Articles:
     """Request the articles that are due, of all feeds or of one, at most so many.
 
     Raises:
-        RssPipelineError: trafilatura is not installed; nothing was requested.
+        ExtraMissing: trafilatura is not installed; nothing was requested.
         InfrastructureError: a store fails; what was not recorded is due again.
     """
     require_trafilatura()
@@ -159,7 +174,7 @@ def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 
 
 
 def _decide(session: Session, done: Articles) -> None:
-    for row in sql.feeds_with_articles(session.run.database):
+    for row in sql.feeds_with_articles(session.run.database, now=session.run.clock()):
         if row["full_text"] != "auto" or row["full_text_decision"] is not None:
             continue
         found = sql.compared(session.run.database, row["id"], most=auto.COMPARED)
@@ -266,9 +281,10 @@ class _Round:
                     attempts < _ATTEMPTS
                 ):
                     pause = max(_AGAIN * 4 ** (attempts - 1), timedelta(seconds=failure.retry_after or 0))
-                    self._put_off(rows, pause, failure.message, counts=True)
+                    self._put_off(rows, pause, failure.message, after=sql.Attempt(host=host, at=self._now))
                 else:
-                    self._none(rows, host, failure.kind, failure.message, requested=failure.answered)
+                    was_requested = failure.answered or failure.kind not in UNREQUESTED_KINDS
+                    self._none(rows, host, failure.kind, failure.message, requested=was_requested)
             case NotBegun(not_before=not_before):
                 self._put_off(
                     rows, max(_BUSY, (not_before or self._now) - self._now), "its turn did not come"
@@ -338,7 +354,7 @@ class _Round:
         return key
 
     def _record(self, row: Row, fetched: sql.Fetched, images: Sequence[str]) -> None:
-        record(self._session, row, fetched, images)
+        record(self._session.run, row, fetched, images)
         if fetched.html is not None:
             self._done.shown += 1
         else:
@@ -361,10 +377,12 @@ class _Round:
         if len(self._done.reasons) < 200:
             self._done.reasons.append((row["feed_id"], row["link"], reason))
 
-    def _put_off(self, rows: Sequence[Row], pause: timedelta, reason: str, *, counts: bool = False) -> None:
+    def _put_off(
+        self, rows: Sequence[Row], pause: timedelta, reason: str, *, after: sql.Attempt | None = None
+    ) -> None:
         ids = [row["item_id"] for row in rows]
         until: datetime = self._now + max(pause, _BUSY)
-        self._database.batch([sql.put_off(ids, until, reason, counts=counts)])
+        self._database.batch([sql.put_off(ids, until, reason, after=after)])
         self._done.waiting += len(ids)
 
 
@@ -403,19 +421,28 @@ def fetched_of(
     return replace(found, html=article.html)
 
 
-def record(session: Session, row: Row, fetched: sql.Fetched, images: Sequence[str]) -> None:
-    """Write the end of a request, and tasks for the images of an article that is shown."""
-    now = session.run.clock()
-    statements = sql.record(fetched, now=now)
+def record(
+    run: RunContext,
+    row: Row,
+    fetched: sql.Fetched,
+    images: Sequence[str],
+    *,
+    was_shown: bool = False,
+    counts: bool = True,
+) -> None:
+    """Write the end of a request, and tasks for the images of an article that is shown. `was_shown`: an
+    article of before is replaced; `counts`: it was a request."""
+    now = run.clock()
     try:
-        session.run.database.batch(statements)
+        run.database.batch(sql.record(fetched, was_shown=was_shown, counts=counts, now=now))
     except StorageRejected as error:
         refused = replace(fetched, html=None, verdict="storage_rejected", reason=str(error))
-        session.run.database.batch(sql.record(refused, now=now))
+        run.database.batch(sql.record(refused, was_shown=was_shown, counts=counts, now=now))
         return
     if fetched.html is None or not images or not row["images"]:
         return
-    most = session.run.settings.images_per_item
-    found = ItemImages(item_id=row["item_id"], urls=tuple(images[:most]), is_searched=False)
+    found = ItemImages(
+        item_id=row["item_id"], urls=tuple(images[: run.settings.images_per_item]), is_searched=False
+    )
     for batch in image_tasks.record_statements([found], feeds=[], rules="", now=now):
-        session.run.database.batch(batch)
+        run.database.batch(batch)

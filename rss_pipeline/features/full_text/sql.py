@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.accounts.user_rows import note_change_of_items
-from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.items.body_parts import own_text
 from rss_pipeline.storage.kept_html import drop_where
+from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, give_turns_to
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.stale import mark_stale
 
@@ -19,6 +20,9 @@ _VERSION = (
     " author, authors, categories, enclosures, content_omitted, summary, content_html"
 )
 _ARRIVED = "coalesce((SELECT max(i.arrived) FROM items AS i WHERE i.feed_id = feeds.id), 0)"
+_SWITCHED = "SELECT feed_id FROM subscriptions WHERE full_text_after IS NOT NULL"
+"""The feeds with articles by the switch of a subscription."""
+IN_TURN = f"a user has {AN_HOUR} new addresses an hour; this page has its turn then"
 
 
 def begin_articles(ids: str) -> list[Statement]:
@@ -33,7 +37,8 @@ def begin_articles(ids: str) -> list[Statement]:
         ),
         Statement(
             f"""UPDATE feeds SET full_text_after = NULL, full_text_decision = NULL
-            WHERE {chosen} AND full_text IS NULL AND full_text_after IS NOT NULL""",
+            WHERE {chosen} AND full_text IS NULL AND full_text_after IS NOT NULL
+              AND id NOT IN ({_SWITCHED})""",
             [ids],
             name="end articles of feeds",
         ),
@@ -44,45 +49,101 @@ def leave_articles(ids: str) -> list[Statement]:
     """Statements by which these feeds, a JSON list, get no more articles."""
     return [
         Statement(
-            """UPDATE feeds SET full_text_after = NULL, full_text_decision = NULL
-            WHERE id IN (SELECT value FROM json_each(?)) AND full_text_after IS NOT NULL""",
+            f"""UPDATE feeds SET full_text_after = NULL, full_text_decision = NULL
+            WHERE id IN (SELECT value FROM json_each(?)) AND full_text_after IS NOT NULL
+              AND id NOT IN ({_SWITCHED})""",
             [ids],
             name="leave articles of feeds",
         )
     ]
 
 
-def feeds_with_articles(database: Database) -> list[Row]:
-    """The feeds that want articles: id, full_text, full_text_after, full_text_decision."""
+def feeds_with_articles(database: Database, *, now: datetime) -> list[Row]:
+    """The feeds that want articles: id, full_text, full_text_after, full_text_decision, and of the users
+    whose switch is on one with the fewest new addresses that wait: the owner, if that is one of them."""
     return database.query(
-        """SELECT id, full_text, full_text_after, full_text_decision FROM feeds
-        WHERE full_text IS NOT NULL AND full_text_after IS NOT NULL ORDER BY id""",
+        f"""SELECT f.id, f.full_text, f.full_text_decision,
+          coalesce(f.full_text_after, (SELECT min(s.full_text_after) FROM subscriptions AS s
+            WHERE s.feed_id = f.id AND s.full_text_after IS NOT NULL)) AS full_text_after,
+          (SELECT u.id FROM subscriptions AS s CROSS JOIN users AS u ON u.id = s.user_id
+           WHERE s.feed_id = f.id AND s.full_text_after IS NOT NULL
+           ORDER BY (SELECT count(*) FROM new_addresses AS n WHERE n.user_id = u.id AND n.begins_at > ?),
+             u.created_at, u.id LIMIT 1) AS user_id
+        FROM feeds AS f WHERE f.full_text_after IS NOT NULL OR f.id IN ({_SWITCHED}) ORDER BY f.id""",
+        [instant(now)],
         name="find feeds with articles",
     ).rows
 
 
-def want_new(database: Database, feed_id: str, *, after: int, most: int, now: datetime) -> int:
+def end_articles(feed_ids: Sequence[str], *, now: datetime) -> list[Statement]:
+    """Statements by which nobody wants articles of these feeds any more: what a user's switch has waiting is
+    given up with its turns."""
+    ids = compact(list(feed_ids))
+    waiting = """SELECT item_id FROM articles WHERE status = 'pending' AND user_id IS NOT NULL
+      AND feed_id IN (SELECT value FROM json_each(?))"""
+    return [
+        *leave_articles(ids),
+        Statement(
+            f"DELETE FROM new_addresses WHERE begins_at > ? AND address IN ({waiting})",
+            [instant(now), ids],
+            name="give up turns of articles",
+        ),
+        Statement(
+            f"DELETE FROM articles WHERE item_id IN ({waiting})", [ids], name="give up waiting articles"
+        ),
+    ]
+
+
+def want_new(
+    database: Database, feed_id: str, *, after: int, most: int, user_id: str | None, now: datetime
+) -> int:
     """Let the items of a feed that arrived behind a number have their article, the newest `most` of them,
-    but for those of its first document; return their number."""
-    wanted, _ = database.batch(
+    but for those of its first document; return their number. What a user's switch wants waits for its turn
+    among the new addresses of that user (storage/refresh/new_addresses.py)."""
+    rows = database.query(
+        """SELECT i.id FROM feeds AS f CROSS JOIN items AS i ON i.feed_id = f.id
+        WHERE f.id = ? AND i.arrived > ? AND i.link IS NOT NULL AND i.created_at > f.first_stored_at
+        ORDER BY i.arrived DESC LIMIT ?""",
+        [feed_id, after, most],
+        name="find new items without an article",
+    ).columns("id")
+    found = [id for (id,) in rows]
+    ids = compact(found)
+    # The newest first, which matters where they wait for turns.
+    wanted, *_ = database.batch(
         [
             Statement(
-                """INSERT INTO articles (item_id, feed_id, next_attempt_at)
-                SELECT i.id, i.feed_id, ? FROM feeds AS f CROSS JOIN items AS i ON i.feed_id = f.id
-                WHERE f.id = ? AND i.arrived > ? AND i.link IS NOT NULL AND i.created_at > f.first_stored_at
-                ORDER BY i.arrived DESC LIMIT ? ON CONFLICT (item_id) DO NOTHING""",
-                [instant(now), feed_id, after, most],
+                """INSERT INTO articles (item_id, feed_id, next_attempt_at, user_id)
+                SELECT i.id, i.feed_id, ?, ? FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+                WHERE true ON CONFLICT (item_id) DO NOTHING""",
+                [instant(now), user_id, ids],
                 name="want articles of new items",
             ),
+            *([] if user_id is None else _in_turn(user_id, found, now)),
             Statement(
                 f"""UPDATE feeds SET full_text_after = {_ARRIVED}
-                WHERE id = ? AND full_text_after < {_ARRIVED}""",
+                WHERE id = ? AND coalesce(full_text_after, -1) < {_ARRIVED}""",
                 [feed_id],
                 name="note the last item with an article",
             ),
         ]
     )
     return wanted.changes
+
+
+def _in_turn(user_id: str, item_ids: Sequence[str], now: datetime) -> list[Statement]:
+    is_new = """EXISTS (SELECT 1 FROM articles AS a WHERE a.item_id = j.value AND a.user_id = ?
+      AND a.status = 'pending' AND a.attempts = 0)"""
+    return [
+        *give_turns_to(user_id, item_ids, condition=is_new, params=[user_id], now=now),
+        Statement(
+            """UPDATE articles SET next_attempt_at = n.begins_at, reason = ? FROM new_addresses AS n
+            WHERE n.user_id = ? AND n.begins_at > ? AND n.address = articles.item_id
+              AND articles.item_id IN (SELECT value FROM json_each(?)) AND articles.status = 'pending'""",
+            [IN_TURN, user_id, instant(now), compact(list(item_ids))],
+            name="let articles wait for their turn",
+        ),
+    ]
 
 
 def want_since(database: Database, feed_id: str, *, since: datetime | None, most: int, now: datetime) -> int:
@@ -116,7 +177,9 @@ def is_due(database: Database, *, now: datetime) -> bool:
     """True if an article is due, or a feed has items that came since its articles were last wanted."""
     [row] = database.query(
         f"""SELECT EXISTS (SELECT 1 FROM articles WHERE status = 'pending' AND next_attempt_at <= ?) AS due,
-          EXISTS (SELECT 1 FROM feeds WHERE full_text IS NOT NULL AND full_text_after < {_ARRIVED}) AS new""",
+          EXISTS (SELECT 1 FROM feeds WHERE full_text_after < {_ARRIVED}) OR EXISTS (
+            SELECT 1 FROM subscriptions AS s CROSS JOIN feeds ON feeds.id = s.feed_id
+            WHERE s.full_text_after < {_ARRIVED} AND feeds.full_text_after IS NULL) AS new""",
         [instant(now)],
         name="look for due articles",
     ).rows
@@ -124,21 +187,39 @@ def is_due(database: Database, *, now: datetime) -> bool:
 
 
 def requested_since(database: Database, since: datetime) -> dict[str, int]:
-    """The number by host of the articles that were requested since an instant."""
+    """The number by host of the requests for articles whose last one is since an instant: a page is requested
+    three times at most, within a day."""
     rows = database.query(
-        "SELECT host, count(*) AS n FROM articles WHERE requested_at >= ? GROUP BY host",
+        """SELECT host, sum(attempts) AS n FROM articles
+        WHERE requested_at >= ? AND host <> '' GROUP BY host""",
         [instant(since)],
         name="count articles of hosts",
     ).rows
     return {row["host"]: int(row["n"]) for row in rows}
 
 
-def put_off(item_ids: Iterable[str], until: datetime, reason: str, *, counts: bool) -> Statement:
-    """A statement that lets articles wait; `counts`: it was an attempt."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A request that gave no page."""
+
+    host: str
+    at: datetime
+
+
+def put_off(
+    item_ids: Iterable[str], until: datetime, reason: str, *, after: Attempt | None = None
+) -> Statement:
+    """A statement that lets articles wait, maybe after an attempt."""
+    counted, values = "", list[Value]()
+    if after is not None:
+        counted, values = (
+            ", attempts = attempts + 1, host = ?, requested_at = ?",
+            [after.host, instant(after.at)],
+        )
     return Statement(
-        """UPDATE articles SET next_attempt_at = ?, reason = ?, attempts = attempts + CAST(? AS INTEGER)
+        f"""UPDATE articles SET next_attempt_at = ?, reason = ?{counted}
         WHERE item_id IN (SELECT value FROM json_each(?)) AND status = 'pending'""",
-        [instant(until), reason, int(counts), compact(list(item_ids))],
+        [instant(until), reason, *values, compact(list(item_ids))],
         name="put off articles",
     )
 
@@ -162,14 +243,20 @@ class Fetched:
     """None where there was no request."""
 
 
-def record(one: Fetched, *, now: datetime) -> list[Statement]:
-    """Statements that end the request for an article. A text that is shown from now on leaves the feed's own
-    as an earlier version of the item, by which all that keeps texts of items sees the change."""
+def record(one: Fetched, *, was_shown: bool, counts: bool, now: datetime) -> list[Statement]:
+    """Statements that end the request for an article. A text that is shown from now on, or no more, leaves
+    the feed's own as an earlier version of the item, by which all that keeps texts sees the change."""
     is_shown = one.html is not None
+    begun = Statement(
+        """INSERT INTO articles (item_id, feed_id, next_attempt_at) VALUES (?, ?, ?)
+        ON CONFLICT (item_id) DO NOTHING""",
+        [one.item_id, one.feed_id, instant(now)],
+        name="begin an article",
+    )
     ended = Statement(
         """UPDATE articles SET status = ?, verdict = ?, reason = ?, host = ?, html = ?,
           backup_key = coalesce(?, backup_key), own_characters = ?, page_characters = ?,
-          requested_at = coalesce(?, requested_at), attempts = attempts + 1
+          requested_at = coalesce(?, requested_at), attempts = attempts + CAST(? AS INTEGER)
         WHERE item_id = ?""",
         [
             "shown" if is_shown else "none",
@@ -181,11 +268,12 @@ def record(one: Fetched, *, now: datetime) -> list[Statement]:
             one.own_characters,
             one.page_characters,
             None if one.requested_at is None else instant(one.requested_at),
+            int(counts),
             one.item_id,
         ],
         name="end the request for an article",
     )
-    return [ended, *(_shown(one, now) if is_shown else ())]
+    return [begun, ended, *(_shown(one, now) if is_shown or was_shown else ())]
 
 
 def _shown(one: Fetched, now: datetime) -> list[Statement]:
@@ -239,6 +327,26 @@ def pages_of(item_ids: Sequence[str]) -> Statement:
     )
 
 
+def items_of_pages(item_ids: Sequence[str]) -> Statement:
+    """A query for these items with their article as it is, NULL where there is none, for `read_again`."""
+    return Statement(
+        f"""SELECT i.id AS item_id, i.feed_id, i.link, i.title,
+          substr({own_text("i")}, 1, {OWN_CHARACTERS}) AS own_html, f.images, a.status, a.verdict, a.html
+        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+        CROSS JOIN feeds AS f ON f.id = i.feed_id LEFT JOIN articles AS a ON a.item_id = i.id""",
+        [compact(list(item_ids))],
+        name="read items of pages",
+    )
+
+
+def begin_anew() -> Statement:
+    """A statement after which no stored item of a feed with articles is a new one."""
+    return Statement(
+        f"UPDATE feeds SET full_text_after = {_ARRIVED} WHERE full_text_after IS NOT NULL",
+        name="begin articles after a restore",
+    )
+
+
 def forget_pages(keys: Sequence[str], item_ids: Sequence[str]) -> Statement:
     """A statement after which these articles have no page in the object store."""
     return Statement(
@@ -246,4 +354,61 @@ def forget_pages(keys: Sequence[str], item_ids: Sequence[str]) -> Statement:
         AND backup_key IN (SELECT value FROM json_each(?))""",
         [compact(list(item_ids)), compact(list(keys))],
         name="forget pages of articles",
+    )
+
+
+def look_at_feed(feed_id: str, user_id: str | None) -> Statement:
+    """A query for full_text, full_text_decision and `switched` of a feed; for a user, of one that the user
+    subscribes to."""
+    only = "" if user_id is None else "AND id IN (SELECT feed_id FROM subscriptions WHERE user_id = ?)"
+    return Statement(
+        f"""SELECT full_text, full_text_decision, id IN ({_SWITCHED}) AS switched FROM feeds
+        WHERE id = ? {only}""",
+        [feed_id, *([] if user_id is None else [user_id])],
+        name="look at the full text of a feed",
+    )
+
+
+def count_articles(feed_id: str) -> Statement:
+    """A query for the articles of a feed by status, and where there is none by verdict: items, a reason, and
+    the latest time of a request."""
+    return Statement(
+        """SELECT status, CASE WHEN status = 'none' THEN verdict END AS verdict, count(*) AS items,
+          max(reason) AS reason, max(next_attempt_at) AS until
+        FROM articles WHERE feed_id = ? GROUP BY 1, 2 ORDER BY 3 DESC, 2""",
+        [feed_id],
+        name="count articles of a feed",
+    )
+
+
+def hosts_of_feed(feed_id: str, since: datetime) -> Statement:
+    """A query for the hosts of a feed's articles with the requests for articles of all feeds since an
+    instant."""
+    return Statement(
+        """SELECT host, sum(attempts) AS n FROM articles WHERE requested_at >= ? AND host IN (
+          SELECT host FROM articles WHERE feed_id = ? AND requested_at >= ? AND host <> '')
+        GROUP BY host ORDER BY n DESC, host LIMIT 5""",
+        [instant(since), feed_id, instant(since)],
+        name="count requests of a feed's hosts",
+    )
+
+
+def look_at_item(user_id: str, item_id: str) -> Statement:
+    """A query for the article of an item of the user's feeds."""
+    return Statement(
+        """SELECT a.status, a.verdict, a.reason, a.next_attempt_at, a.own_characters, a.page_characters
+        FROM items AS i CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+        LEFT JOIN articles AS a ON a.item_id = i.id WHERE i.id = ?""",
+        [user_id, item_id],
+        name="look at the full text of an item",
+    )
+
+
+def count_waiting(now: datetime) -> Statement:
+    """A query for the articles that wait for a later request, of all feeds."""
+    return Statement(
+        """SELECT count(*) AS waiting, count(user_id) AS in_turn FROM articles
+        WHERE status = 'pending' AND next_attempt_at > ?""",
+        [instant(now)],
+        name="count waiting articles",
     )

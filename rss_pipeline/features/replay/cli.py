@@ -62,6 +62,11 @@ def _session(settings: Settings, database: Database) -> "Iterator[Session]":
     help="Also rewrite items that the parser now reads differently; old versions are kept.",
 )
 @click.option(
+    "--pages",
+    is_flag=True,
+    help="Read the pages of articles in place of the backups: old items get the texts that are read now.",
+)
+@click.option(
     "--queue",
     is_flag=True,
     help="With --all: leave it to many runs of `rss-pipeline up` and its workers, and return at once.",
@@ -74,6 +79,7 @@ def replay(
     all_feeds: bool,
     dry_run: bool,
     repair: bool,
+    pages: bool,
     queue: bool,
     as_json: bool,
 ) -> None:
@@ -82,6 +88,8 @@ def replay(
     FEED is an id, a URL or a part of one. No request is made to a publisher; validators, counts and schedule
     stay as they are. Exit code 1 if a backup could not be read.
     """
+    if pages and (queue or repair):
+        raise click.UsageError("--pages reads pages alone, here: use it without --queue and --repair")
     if queue:
         if feed or not all_feeds:
             raise click.UsageError("--queue replays all feeds: use it with --all")
@@ -95,6 +103,9 @@ def replay(
         ids = list(feed_ids(database)) if all_feeds else [one_feed(database, text)["id"] for text in feed]
         with _session(settings, database) as session:
             unique = list(dict.fromkeys(ids))
+            if pages:
+                _pages(session, unique, dry_run=dry_run, as_json=as_json)
+                return
             replays = list(
                 replay_feeds(
                     unique,
@@ -111,6 +122,25 @@ def replay(
     else:
         _show_replays(replays, dry_run=dry_run)
     if any(each.unread for each in replays):
+        sys.exit(1)
+
+
+def _pages(session: "Session", feed_ids: list[str], *, dry_run: bool, as_json: bool) -> None:
+    from rss_pipeline.features.replay.service import read_again
+
+    done = read_again(
+        session.run, pool=session.parser_pool, spool=session.spool, feed_ids=feed_ids, dry_run=dry_run
+    )
+    if as_json:
+        say_json({"dry_run": dry_run, **asdict(done)})
+    else:
+        words = "would have" if dry_run else "have"
+        say(
+            f"{done.read:,} pages read again: {done.changed:,} items {words} another text or reason,"
+            f" {done.shown:,} of them an article."
+        )
+        _show_problems([(key, "page", reason) for key, reason in done.unread])
+    if done.unread:
         sys.exit(1)
 
 
@@ -257,6 +287,8 @@ def _show_restored(restored: "Restored") -> None:
         f"{restored.items_new:,} items{_cut(restored.items_cut)} from {restored.backups_replayed:,} of"
         f" {restored.backups:,} backups; {restored.backups_without_feed:,} had no feed in them."
     )
+    if restored.articles:
+        say(f"{restored.articles:,} items have the article of their page again.")
     say(
         f"{restored.images_adopted:,} images adopted, {restored.images_known:,} were known,"
         f" {restored.images_orphaned:,} belong to no item and are kept."
@@ -273,6 +305,7 @@ def _show_restored(restored: "Restored") -> None:
     for sentence in restored.renamed:
         say(sentence)
     _show_problems([(each.backup_key, each.kind, each.message) for each in restored.problems])
+    _show_problems([(key, "page", reason) for key, reason in restored.pages_unread])
     if restored.lost_feeds:
         show_table(("not restored", "why"), restored.lost_feeds)
     if users.problems:

@@ -4,6 +4,7 @@ users.
 Each step may be repeated, so a restore that was killed is started again.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from typing import Any
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.registry.feed_url import literal, read_url
-from rss_pipeline.errors import BackupUnreadable, RegistryError, StorageRejected
+from rss_pipeline.errors import BackupUnreadable, ExtraMissing, RegistryError, StorageRejected
 from rss_pipeline.features.replay import restore_sql as restores
 from rss_pipeline.features.replay.restore_sql import (
     FeedState,
@@ -23,7 +24,7 @@ from rss_pipeline.features.replay.restore_sql import (
     restore_user,
     stored_feeds,
 )
-from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem, replay_feeds
+from rss_pipeline.features.replay.service import FeedReplay, ReplayProblem, read_again, replay_feeds
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
@@ -44,6 +45,8 @@ from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.images.places import TASK_METADATA, stored_pixels
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
+
+logger = logging.getLogger(__name__)
 
 # The last part of the restore of a lost database: users with their feeds, read states and stars.
 # Feeds and items are there by now.
@@ -244,6 +247,10 @@ class Restored:
     items_new: int = 0
     items_cut: int = 0
     """New items that are too large for the database and were cut."""
+    articles: int = 0
+    """Items with the article of their page again."""
+    pages_unread: list[tuple[str, str]] = field(default_factory=list)
+    """Keys of pages that could not be read, and why; their items have the feed's own text."""
     images_adopted: int = 0
     images_known: int = 0
     """Objects that their task had already."""
@@ -302,6 +309,16 @@ def restore(
     for replay in replay_feeds(ids, run=run, pool=pool, spool=spool):
         restored.add(replay)
         _restore_state(run, replay, restored)
+    # Before the images: those of articles are adopted, too.
+    try:
+        pages = read_again(run, pool=pool, spool=spool, feed_ids=ids, is_restore=True)
+    except ExtraMissing as error:
+        logger.warning(
+            "articles are not restored: %s; `rss-pipeline replay --all --pages` does so later", error
+        )
+    else:
+        restored.articles = pages.shown
+        restored.pages_unread = pages.unread
     _adopt_images(run, restored)
     restore_users(run, restored.users, on_feeds)
     return restored

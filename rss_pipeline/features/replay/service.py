@@ -16,7 +16,7 @@ from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features import FEATURES
-from rss_pipeline.features.feature import InReplay
+from rss_pipeline.features.feature import InReplay, ReadAgain
 from rss_pipeline.features.replay import steps
 from rss_pipeline.features.replay.model import (
     FINDINGS_KEPT,
@@ -53,6 +53,29 @@ class ReplayProblem:
     @property
     def is_expected(self) -> bool:
         return self.kind in NO_FEED_IN_IT
+
+
+def read_again(
+    run: RunContext,
+    *,
+    pool: ParserPool,
+    spool: Spool,
+    feed_ids: Sequence[str],
+    dry_run: bool = False,
+    is_restore: bool = False,
+) -> ReadAgain:
+    """Let features read again what they keep of these feeds' items in the object store."""
+    total = ReadAgain()
+    for feature in FEATURES:
+        if feature.read_again is None:
+            continue
+        read = feature.read_again.load()
+        done = read(run, pool=pool, spool=spool, feed_ids=feed_ids, dry_run=dry_run, is_restore=is_restore)
+        total.read += done.read
+        total.changed += done.changed
+        total.shown += done.shown
+        total.unread += done.unread
+    return total
 
 
 @dataclass(slots=True, kw_only=True)

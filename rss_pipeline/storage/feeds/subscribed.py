@@ -76,6 +76,7 @@ _CHOSEN_BY_NOBODY = """SELECT f.id FROM json_each(?) AS j
   CROSS JOIN feeds AS f ON f.id = j.value
   WHERE NOT EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.feed_id = f.id AND NOT (
     coalesce(s.origin, '') = 'list' AND s.title IS NULL AND s.wished_interval IS NULL
+    AND s.full_text_after IS NULL
     AND coalesce(s.folder, '') IN ('', coalesce(f.folder, ''))
     AND NOT EXISTS (SELECT 1 FROM item_states AS t
       WHERE t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.starred_at IS NOT NULL)))"""
@@ -143,9 +144,10 @@ def move_subscriptions(closed: Mapping[str, NewFeed], *, now: datetime) -> list[
         ),
         Statement(
             f"""INSERT INTO subscriptions
-              (user_id, feed_id, title, folder, position, wished_interval, read_up_to, added_at)
-            SELECT s.user_id, public.id, s.title, s.folder, s.position, s.wished_interval, s.read_up_to,
-              s.added_at
+              (user_id, feed_id, title, folder, position, wished_interval, full_text_after, read_up_to,
+               added_at)
+            SELECT s.user_id, public.id, s.title, s.folder, s.position, s.wished_interval,
+              s.full_text_after, s.read_up_to, s.added_at
             FROM json_each(?) AS j
             CROSS JOIN subscriptions AS s ON s.feed_id = json_extract(j.value, '$.closed')
             CROSS JOIN (SELECT id, url FROM feeds WHERE forgotten = 0 AND {OPEN}) AS public

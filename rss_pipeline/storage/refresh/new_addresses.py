@@ -130,6 +130,13 @@ def queue_search(user_id: str, request_id: str, *, now: datetime) -> list[Statem
     ]
 
 
+def give_turns_to(
+    user_id: str, addresses: Sequence[str], *, condition: str, params: Sequence[str], now: datetime
+) -> list[Statement]:
+    """Give turns to addresses that are no feeds, those for which a condition on `j.value` holds."""
+    return [_forget(now), _give(user_id, compact(list(addresses)), condition, params, instant(now))]
+
+
 def read_queue(user_id: str, *, now: datetime) -> Statement:
     """A query for the addresses of a user that wait; `queue_of` reads its result."""
     return Statement(

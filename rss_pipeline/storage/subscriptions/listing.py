@@ -42,6 +42,8 @@ class FeedRow(NamedTuple):
     position: int
     wished_interval: int | None
     """Seconds; None for what the schedule finds."""
+    full_text: int
+    """1 where the user wants the articles behind its items."""
     added: str
     read_at: str | None
     """The last time that the user marked an item of it as read."""
@@ -108,7 +110,8 @@ _VISIT = (
 """`visit_at`, `visit_reason` and `success_at` of FeedRow, by `_HOLDS`: they change with each visit."""
 _VISITS_AT_ONCE = 50
 _NAMED = """s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
-  f.link, f.description, s.folder, s.position, s.wished_interval, s.added_at AS added,
+  f.link, f.description, s.folder, s.position, s.wished_interval,
+  CAST(s.full_text_after IS NOT NULL AS INTEGER) AS full_text, s.added_at AS added,
   s.last_read_at AS read_at"""
 _STATE = f"""{NEWEST} AS version, f.changed_at AS changed, {HEALTH} AS health,
   f.last_error_kind AS error_kind, f.last_error AS error,

@@ -164,17 +164,23 @@ def unsubscribe_all(user_id: str, *, at: datetime) -> list[Statement]:
 
 
 _EDITED = ("title", "folder", "position", "wished_interval")
+# A switch that is on stays as it was.
+_FULL_TEXT = """full_text_after = CASE WHEN ? = 1 THEN coalesce(full_text_after,
+  (SELECT max(i.arrived) FROM items AS i WHERE i.feed_id = subscriptions.feed_id), 0) END"""
 
 
 def edit(user_id: str, feed_id: str, changes: Mapping[str, object], *, at: datetime) -> list[Statement]:
     """Change these columns of a subscription; the first statement changes no row where there is none. `title`
     None is the feed's own, `folder` None is none; `wished_interval` is in seconds, None is what the schedule
-    finds."""
+    finds; with `full_text` the user wants the articles of items that arrive from now on."""
     columns = {name: cast("Value", changes[name]) for name in _EDITED if name in changes}
-    assigned = ", ".join(f"{name} = ?" for name in columns) or "position = position"
+    assigned, params = [f"{name} = ?" for name in columns], list(columns.values())
+    if "full_text" in changes:
+        assigned, params = [*assigned, _FULL_TEXT], [*params, int(bool(changes["full_text"]))]
     statement = Statement(
-        f"UPDATE subscriptions SET {assigned} WHERE user_id = ? AND feed_id = ?",
-        [*columns.values(), user_id, feed_id],
+        f"UPDATE subscriptions SET {', '.join(assigned) or 'position = position'}"
+        " WHERE user_id = ? AND feed_id = ?",
+        [*params, user_id, feed_id],
         name="edit subscription",
     )
     return [statement, *(recount([feed_id], at=at) if "wished_interval" in columns else [])]

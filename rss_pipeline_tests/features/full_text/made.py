@@ -1,9 +1,10 @@
-"""Pages made by a program: articles, and hostile ones in their place."""
+"""Pages made by a program: articles, hostile ones in their place, and feeds with whole texts or without."""
 
 import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 _WORDS = re.findall(
     r"\w+",
@@ -122,3 +123,58 @@ def _hostile(chance: random.Random, n: int) -> Iterator[MadePage]:
         MadePage("a feed", feed, "text/xml"),
         MadePage("zeros", b"<html><body>" + b"\0" * 20_000),
     ][n]
+
+
+FeedKind = Literal["teasers", "first paragraphs", "whole texts", "whole texts without images"]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFeed:
+    """A feed of five items: what it has of each, and the page behind it."""
+
+    kind: FeedKind
+    items: tuple[tuple[str, str], ...]
+
+    @property
+    def is_truncated(self) -> bool:
+        return self.kind in ("teasers", "first paragraphs")
+
+
+def made_feeds(seed: int) -> list[MadeFeed]:
+    """A feed of each kind, whose pages have other lengths, pictures and boxes with each seed."""
+    return [_feed(kind, random.Random(f"{kind} {seed}")) for kind in get_args(FeedKind)]
+
+
+def _feed(kind: FeedKind, chance: random.Random) -> MadeFeed:
+    items = []
+    boxes = "".join(_boxes(chance))
+    for n in range(5):
+        title = sentence(chance, 6).rstrip(".")
+        text = [paragraph(chance, chance.randint(3, 6)) for _ in range(chance.randint(5, 12))]
+        picture = f'<figure><img src="/{n}.jpg" alt="" width="800"><figcaption>{title}</figcaption></figure>'
+        body = [f"<p>{each}</p>" for each in text]
+        on_page = [body[0], picture, *body[1:]] if chance.random() < 0.7 else body
+        first = text[0].split(". ")
+        own = {
+            "teasers": ". ".join(first[: chance.randint(1, 2)]) + chance.choice((" ...", "", " [&#8230;]")),
+            "first paragraphs": "".join(body[: chance.randint(1, len(body) // 2)]),
+            "whole texts": "".join(on_page),
+            "whole texts without images": chance.choice(("", "\n")).join(body),
+        }[kind]
+        byline = f"<p class=by>By {sentence(chance, 3)}</p>" if chance.random() < 0.5 else ""
+        article = f"<article><h1>{title}</h1>{byline}{''.join(on_page)}</article>{boxes}"
+        items.append((own, around(article, title=title)))
+    return MadeFeed(kind, tuple(items))
+
+
+def _boxes(chance: random.Random) -> Iterator[str]:
+    """What sites have below their articles."""
+    links = "".join(f'<li><a href="/{k}">{sentence(chance, 7)}</a></li>' for k in range(5))
+    for box in (
+        f"<section class=related><h2>More</h2><ul>{links}</ul></section>",
+        f"<div class=author><p>{sentence(chance, 12)}</p></div>",
+        "<div class=newsletter><h3>Our letter</h3><p>Every morning by mail.</p><form><input></form></div>",
+        f"<div id=comments><h2>Comments</h2><p>{sentence(chance)}</p><p>{sentence(chance)}</p></div>",
+    ):
+        if chance.random() < 0.6:
+            yield box

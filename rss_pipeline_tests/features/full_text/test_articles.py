@@ -12,7 +12,7 @@ from rss_pipeline.features.full_text.kept_pages import clean_pages
 from rss_pipeline.features.full_text.service import Articles, fetch_articles
 from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.storage.items import body_parts as bodies
-from rss_pipeline_tests.features.full_text.made import article, hostile_pages, paragraphs_of
+from rss_pipeline_tests.features.full_text.made import article, paragraphs_of
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -126,32 +126,6 @@ def test_a_page_that_robots_txt_keeps_from_programs_is_not_requested(
     assert any("robots.txt" in reason for _, _, reason in done.reasons)
 
 
-def test_no_page_in_place_of_an_article_is_shown_and_each_has_its_reason(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    items = {}
-    for n, page in enumerate(hostile_pages()[::5]):
-        said = {} if page.content_type is None else {"Content-Type": page.content_type}
-        server.route(HOST, f"/{n}", Answer(body=page.body, headers=said))
-        items[str(n)] = f"/{n}"
-    server.route("127.0.0.3", "/inside", Answer(body=article().encode()))
-    inside = server.url("127.0.0.3", "/inside")
-    server.route(HOST, "/gone", Answer(status=404))
-    server.route(HOST, "/moved", Answer(status=302, headers={"Location": "http://10.0.0.1/"}))
-    server.route(HOST, "/large", Answer(body=b"<p>" + b"a" * 2_000_000))
-    items |= {"gone": "/gone", "moved": "/moved", "large": "/large", "inside": inside}
-    collect(pipeline, server, items, allow_private=True)
-    own = {guid: html for guid, html in shown(pipeline).items() if guid != "old"}
-    with pipeline.session(max_body_bytes=1_000_000) as session, session.step():
-        done = fetch_articles(session)
-    assert (done.shown, done.none, done.waiting) == (0, len(items), 0)
-    assert {status for status, _ in ended(pipeline).values()} == {"none"}
-    assert all(row["reason"] for row in pipeline.rows("SELECT reason FROM articles"))
-    assert {guid: html for guid, html in shown(pipeline).items() if guid != "old"} == own
-    assert server.asked("127.0.0.3") == []
-    assert ended(pipeline)["moved"][1] == "blocked_address"
-
-
 def test_no_header_and_no_password_of_a_feed_goes_with_the_request_for_an_article(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -188,6 +162,23 @@ def test_a_host_has_its_most_requests_of_a_day_and_the_rest_waits(
     assert (done.shown, done.waiting, done.full_hosts) == (2, 1, {HOST: 2})
     pipeline.clock.turn(seconds=86_500)
     assert fetched(pipeline).shown == 1
+
+
+def test_requests_that_give_no_page_count_among_the_host_s_of_a_day(
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "HOST_A_DAY", 2)
+    server.route(HOST, "/0", Answer(status=503, headers={"Retry-After": "300"}))
+    server.route(HOST, "/1", Answer(raw=b""))
+    collect(pipeline, server, {"0": "/0"})
+    assert fetched(pipeline).waiting == 1
+    server.route(HOST, "/feed", Answer(body=document(server, {"1": "/1"})))
+    pipeline.clock.turn(seconds=310)
+    pipeline.poll("feed")
+    assert (fetched(pipeline).waiting, asked(server)) == (1, ["/0", "/1"])
+    pipeline.clock.turn(hours=2)
+    assert fetched(pipeline).full_hosts == {HOST: 2}
+    assert asked(server) == ["/0", "/1"]
 
 
 def test_pages_with_one_text_for_several_items_are_none(pipeline: Pipeline, server: FeedServer) -> None:

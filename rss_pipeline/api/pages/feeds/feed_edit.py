@@ -62,19 +62,18 @@ async def form(request: Request, caller: SignedIn, id: str, subscribed: str = ""
 
 @router.post("/feeds/{id}/edit")
 async def edit(request: Request, caller: SignedIn, id: str) -> Response:
-    """Change title, folder and interval, for this user only; and the address, if another one is given. A feed
-    with another address is visited at once: its task is shown."""
+    """Change title, folder, interval and full text, for this user only; and the address, if another one is
+    given. A feed with another address is visited at once: its task is shown."""
     fields = await form_fields(request)
     wishes = read_wishes(fields)
     if isinstance(wishes, FormMistake):
         return await _form(request, caller, id, error=wishes.message)
     url, settings = fields.get("url", "").strip(), caller.stores.settings
     title, folder, interval = wishes.title, wishes.folder, wishes.wished_interval
-    answer = await caller.change(
-        lambda one: editing.edit_feed(
-            one, settings, id, url=url or None, title=title, folder=folder, wished_interval=interval
-        )
-    )
+    changes = editing.Changes(title=title, folder=folder, wished_interval=interval)
+    if "has_full_text" in fields:
+        changes["full_text"] = fields.get("full_text") == "yes"
+    answer = await caller.change(lambda one: editing.edit_feed(one, settings, id, url=url or None, **changes))
     match answer:
         case Edited(visit=Queued(task_id=task_id) | VisitRunning(task_id=task_id)):
             return see_other(task_url(task_id))

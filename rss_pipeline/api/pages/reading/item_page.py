@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
-from fastapi import APIRouter, Query, Request
+import fastapi
+from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -25,6 +26,7 @@ from rss_pipeline.api.pages.reading.views import View, view_at
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
@@ -32,7 +34,7 @@ from rss_pipeline.reader.images import missing_images, request_images
 from rss_pipeline.reader.item_queries import ItemRow, Key, item_keys, neighbours
 from rss_pipeline.reader.item_queries import item as stored_item
 from rss_pipeline.reader.mark import Marks, mark_items, undoable
-from rss_pipeline.reader.query import together
+from rss_pipeline.reader.query import Query, together
 from rss_pipeline.web.authority import headers_named
 
 router = APIRouter(include_in_schema=False)
@@ -71,17 +73,18 @@ class Opened:
 
 @router.get("/items/{id}")
 async def item(
-    request: Request, caller: SignedIn, id: str, source: Annotated[str, Query(alias="from")] = ""
+    request: Request, caller: SignedIn, id: str, source: Annotated[str, fastapi.Query(alias="from")] = ""
 ) -> Response:
     """An item with links to the next and the last one of the list that it was opened from."""
     view = view_at(source)
-    frame, (found, keys, marks, missing) = await read_frame(
+    frame, (found, keys, marks, missing, notes) = await read_frame(
         caller,
         together(
             stored_item(caller.user_id, id),
             item_keys(caller.user_id, id),
             undoable(caller.user_id, now=caller.clock()),
             missing_images(caller.user_id, id, now=caller.clock()),
+            _notes(caller.user_id, id),
         ),
     )
     row = _known(found)
@@ -115,6 +118,7 @@ async def item(
         beside=[each for each in beside if each.id != id],
         is_versioned=row.is_repaired,
         missing=missing,
+        notes=notes,
         # Kept, unlike a list: to come back to it does not mark it read again.
         cache=CACHE_CONTROL,
     )
@@ -133,11 +137,12 @@ async def load_images(request: Request, caller: SignedIn, id: str) -> Response:
 async def body(request: Request, caller: SignedIn, id: str) -> Response:
     """The part of a page that opens inside a list."""
     bodies: Bodies = request.app.state.bodies
-    preferences, found, missing = await caller.ask_long(
+    preferences, found, missing, notes = await caller.ask_long(
         together(
             own_preferences(caller.user_id),
             stored_item(caller.user_id, id),
             missing_images(caller.user_id, id, now=caller.clock()),
+            _notes(caller.user_id, id),
         )
     )
     row = _known(found)
@@ -149,6 +154,7 @@ async def body(request: Request, caller: SignedIn, id: str) -> Response:
         item=opened,
         is_versioned=opened.row.is_repaired,
         missing=missing,
+        notes=notes,
     )
 
 
@@ -169,6 +175,12 @@ async def versions(request: Request, caller: SignedIn, id: str) -> Response:
         versions=earlier,
         language=language_of(row),
     )
+
+
+def _notes(user_id: str, item_id: str) -> Query[list[str]]:
+    """The sentences of features on an item."""
+    asked = [feature.item_note.load()(user_id, item_id) for feature in FEATURES if feature.item_note]
+    return together(*asked).then(lambda found: [note for note in found if note is not None])
 
 
 def _known(row: ItemRow | None) -> ItemRow:

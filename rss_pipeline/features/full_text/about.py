@@ -1,0 +1,182 @@
+"""Full text for people: of a feed its decision and what waits, of an item why it has the feed's own text."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.features.full_text import sql
+from rss_pipeline.features.full_text.auto import Decision, read_decision
+from rss_pipeline.reader.query import Query
+from rss_pipeline.storage.database import Result, one
+
+HOST_A_DAY = 200
+"""Requests for articles to one host within 24 hours."""
+_NOT_YET = "its page was not requested yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostDay:
+    """A host with its requests for articles within 24 hours, of all feeds."""
+
+    host: str
+    requests: int
+    most: int = HOST_A_DAY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why some items of a feed have its own text."""
+
+    verdict: str
+    items: int
+    example: str
+    """The reason of one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutFeed:
+    """Full text of a feed."""
+
+    in_registry: str | None
+    """`on` or `auto` of feeds.yaml."""
+    switched: bool
+    """A subscriber's switch is on."""
+    decision: Decision | None
+    """The decision of `auto`."""
+    shown: int
+    waiting: int
+    until: datetime | None
+    """The time from which the last of those that wait is requested."""
+    reasons: tuple[Reason, ...]
+    hosts: tuple[HostDay, ...]
+
+    @property
+    def has_articles(self) -> bool:
+        """True if new items get articles, or could once `auto` has decided."""
+        return self.in_registry is not None or self.switched
+
+    @property
+    def sentences(self) -> list[str]:
+        """All of it for people, a sentence each without a full stop."""
+        if not self.has_articles and not (self.shown or self.waiting or self.reasons):
+            return ["off: items have the feed's own text"]
+        by = [f"`{self.in_registry}` in feeds.yaml"] if self.in_registry else []
+        by += ["a subscriber's switch"] if self.switched else []
+        found = [f"on by {' and '.join(by)}" if by else "off for new items"]
+        if self.decision is not None:
+            found.append(self.decision.sentence)
+        elif self.in_registry == "auto":
+            found.append("`auto` has not decided yet: it compares five items with their pages")
+        found.append(f"articles that are shown: {self.shown:,}")
+        if self.waiting:
+            until = "" if self.until is None else f", the last of them until {instant(self.until)}"
+            found.append(f"pages that wait for their request: {self.waiting:,}{until}")
+        found += [f"items with the feed's own text: {each.items:,}, {each.example}" for each in self.reasons]
+        found += [
+            f"{each.host} had {each.requests:,} of {each.most:,} requests for articles within 24 hours"
+            for each in self.hosts
+        ]
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it for programs."""
+        return {
+            "in_registry": self.in_registry,
+            "switched": self.switched,
+            "decision": None
+            if self.decision is None
+            else {**asdict(self.decision), "summary": self.decision.sentence},
+            "shown": self.shown,
+            "waiting": self.waiting,
+            "waiting_until": None if self.until is None else instant(self.until),
+            "reasons": [asdict(each) for each in self.reasons],
+            "hosts": [asdict(each) for each in self.hosts],
+        }
+
+
+def about_feed(feed_id: str, *, now: datetime, user_id: str | None = None) -> Query[AboutFeed | None]:
+    """Full text of a feed; None where there is none, or the user does not subscribe to it."""
+
+    def read(results: Sequence[Result]) -> AboutFeed | None:
+        feed, counted, hosts = results
+        row = one(feed)
+        if row is None:
+            return None
+        ended = {each["status"]: each for each in counted.rows if each["status"] != "none"}
+        return AboutFeed(
+            in_registry=row["full_text"],
+            switched=bool(row["switched"]),
+            decision=read_decision(row["full_text_decision"]),
+            shown=int(ended["shown"]["items"]) if "shown" in ended else 0,
+            waiting=int(ended["pending"]["items"]) if "pending" in ended else 0,
+            until=from_instant(ended["pending"]["until"]) if "pending" in ended else None,
+            reasons=tuple(
+                Reason(verdict=each["verdict"], items=int(each["items"]), example=each["reason"])
+                for each in counted.rows
+                if each["status"] == "none"
+            ),
+            hosts=tuple(HostDay(host=each["host"], requests=int(each["n"])) for each in hosts.rows),
+        )
+
+    statements = (
+        sql.look_at_feed(feed_id, user_id),
+        sql.count_articles(feed_id),
+        sql.hosts_of_feed(feed_id, sql.day_before(now)),
+    )
+    return Query(statements, read)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutItem:
+    """Full text of an item: `off`, `shown`, `none` or `pending`, with the reason where the feed's own text is
+    shown."""
+
+    status: str
+    verdict: str | None = None
+    reason: str | None = None
+    until: str | None = None
+    """The earliest time of the next request."""
+    own_characters: int | None = None
+    page_characters: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it for programs."""
+        return asdict(self)
+
+    @property
+    def sentence(self) -> str | None:
+        """Why the feed's own text is shown; None where the article is, or nobody wants it."""
+        if self.status == "none":
+            return f"This is the feed's own text, not the article: {self.reason}."
+        if self.status == "pending":
+            return f"This is the feed's own text. The article is not here yet: {self.reason}."
+        return None
+
+
+def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
+    """Full text of an item; None where the user's feeds have no such item."""
+
+    def read(found: Result) -> AboutItem | None:
+        row = one(found)
+        if row is None:
+            return None
+        if row["status"] is None:
+            return AboutItem(status="off")
+        is_pending = row["status"] == "pending"
+        return AboutItem(
+            status=row["status"],
+            verdict=row["verdict"],
+            reason=(row["reason"] or _NOT_YET) if row["status"] != "shown" else None,
+            until=row["next_attempt_at"] if is_pending else None,
+            own_characters=row["own_characters"],
+            page_characters=row["page_characters"],
+        )
+
+    return Query.of(sql.look_at_item(user_id, item_id), read)
+
+
+def note_of_item(user_id: str, item_id: str) -> Query[str | None]:
+    """The sentence on an item's page; None where there is nothing to say."""
+    return about_item(user_id, item_id).then(lambda found: None if found is None else found.sentence)

@@ -1,0 +1,101 @@
+"""Full text in the JSON API: the state of a feed, and why an item has the feed's own text. The switch is
+`full_text` of a feed (PATCH /api/feeds/{id})."""
+
+from fastapi import Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.problems import documented
+from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
+from rss_pipeline.api.routing import api_router
+from rss_pipeline.features.full_text import about
+
+router = api_router("full text")
+
+_ANSWERS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "not_found")
+
+
+class Decided(BaseModel):
+    """The decision of `auto`, by up to five items and their pages; characters are medians."""
+
+    is_truncated: bool
+    compared: int = Field(description="Items with an article on their page.")
+    longer: int = Field(description="Those of them with more text on the page.")
+    own_characters: int
+    page_characters: int
+    summary: str
+
+
+class Reason(BaseModel):
+    """Why some items have the feed's own text."""
+
+    verdict: str = Field(
+        description="`consent`, `login`, `paywall`, `robot_check`, `list`, `stub`, `scripts`, `robots`, ..."
+    )
+    items: int
+    example: str = Field(description="The reason of one of them, in words.")
+
+
+class HostDay(BaseModel):
+    """Requests for articles to a host within 24 hours, of all feeds."""
+
+    host: str
+    requests: int
+    most: int
+
+
+class FeedFullText(BaseModel):
+    """Full text of a feed."""
+
+    in_registry: str | None = Field(description="`on` or `auto` of the operator's list; null for off.")
+    switched: bool = Field(description="A subscriber's switch is on.")
+    decision: Decided | None
+    shown: int = Field(description="Items whose article is shown.")
+    waiting: int = Field(description="Items whose page waits for its request.")
+    waiting_until: str | None
+    reasons: list[Reason]
+    hosts: list[HostDay]
+
+
+class ItemFullText(BaseModel):
+    """Full text of an item."""
+
+    status: str = Field(
+        description="`shown`; `none`: the feed's own text, for the reason; `pending`: not requested yet, or"
+        " again later; `off`: nobody wants it."
+    )
+    verdict: str | None
+    reason: str | None = Field(description="Why the feed's own text is shown.")
+    until: str | None = Field(description="The earliest time of the next request.")
+    own_characters: int | None
+    page_characters: int | None
+
+
+@router.get(
+    "/feeds/{id}/full-text",
+    operation_id="read_full_text_of_feed",
+    response_model=FeedFullText,
+    responses=_ANSWERS,
+)
+async def of_feed(request: Request, caller: SignedIn, id: str) -> Response:
+    """The articles behind the items of a feed: the decision, what waits, and the limit of its hosts."""
+    found = await caller.ask(about.about_feed(id, now=caller.clock(), user_id=caller.user_id))
+    if found is None:
+        raise no_feed()
+    return json_answer(request, found.as_json())
+
+
+@router.get(
+    "/items/{id}/full-text",
+    operation_id="read_full_text_of_item",
+    response_model=ItemFullText,
+    responses=_ANSWERS,
+)
+async def of_item(request: Request, caller: SignedIn, id: str) -> Response:
+    """The article of an item, or the reason why it has the feed's own text."""
+    found = await caller.ask(about.about_item(caller.user_id, id))
+    if found is None:
+        raise no_item()
+    return json_answer(request, found.as_json())

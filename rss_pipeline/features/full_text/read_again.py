@@ -1,0 +1,148 @@
+"""Pages in the object store read again, without a request: for better texts, and after a restore."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rss_pipeline.batched import batched
+from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.features.feature import ReadAgain
+from rss_pipeline.features.full_text import sql
+from rss_pipeline.features.full_text.kept_pages import PAGES
+from rss_pipeline.features.full_text.service import (
+    ArticleTask,
+    ReadArticle,
+    fetched_of,
+    read_article,
+    record,
+    require_trafilatura,
+)
+from rss_pipeline.pipeline.session.parser_pool import ParserPool
+from rss_pipeline.pipeline.session.run_context import RunContext, Spool
+from rss_pipeline.storage.database import Row
+
+_AT_ONCE = 50
+"""Pages in the spool at a time."""
+_THREADS = 8
+
+
+def read_pages_again(
+    run: RunContext,
+    *,
+    pool: ParserPool,
+    spool: Spool,
+    feed_ids: Collection[str],
+    dry_run: bool = False,
+    is_restore: bool = False,
+) -> ReadAgain:
+    """Read the pages of these feeds' items, and show what they have now.
+
+    After a restore no item that is back counts as new: its page was requested, or was not to be.
+
+    Raises:
+        ExtraMissing: trafilatura is not installed; nothing was read.
+    """
+    done = ReadAgain()
+    if is_restore:
+        run.database.batch([sql.begin_anew()])
+    for feed_id in feed_ids:
+        reading = _OfFeed(run, pool, spool.folder, done, dry_run=dry_run)
+        for infos in batched(run.objects.list(f"{PAGES}{feed_id}/"), _AT_ONCE):
+            require_trafilatura()
+            reading.read({info.key: _item_of(info.key) for info in infos})
+    return done
+
+
+def _item_of(key: str) -> str:
+    return key.rpartition("/")[2].removesuffix(".html")
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page in the spool, with the row of its item."""
+
+    key: str
+    row: Row
+    task: ArticleTask
+    fetched_at: datetime | None
+
+
+class _OfFeed:
+    """The pages of one feed on their way to being recorded."""
+
+    def __init__(
+        self, run: RunContext, pool: ParserPool, folder: Path, done: ReadAgain, *, dry_run: bool
+    ) -> None:
+        self._run = run
+        self._pool = pool
+        self._folder = folder
+        self._done = done
+        self._dry_run = dry_run
+        self._links: dict[str, tuple[str, _Page]] = {}
+        """By the text of an article, the link of its first item, and its page."""
+
+    def read(self, item_of: Mapping[str, str]) -> None:
+        """Read the pages of these keys, whose items are by key."""
+        [found] = self._run.database.batch([sql.items_of_pages(list(item_of.values()))])
+        rows = {row["item_id"]: row for row in found.rows}
+        pages = {id(page.task): page for page in self._open(item_of, rows)}
+        for task, result in self._pool.map(read_article, [page.task for page in pages.values()]):
+            page = pages[id(task)]
+            task.path.unlink(missing_ok=True)
+            self._done.read += 1
+            if isinstance(result, ReadArticle):
+                self._take(page, result)
+            else:
+                self._done.unread.append((page.key, result.message))
+
+    def _open(self, item_of: Mapping[str, str], rows: Mapping[str, Row]) -> Iterator[_Page]:
+        keys = [key for key, item_id in item_of.items() if item_id in rows]
+        with ThreadPoolExecutor(_THREADS, "pages") as threads:
+            for key, got in zip(keys, threads.map(self._run.objects.get, keys), strict=True):
+                if got is None:
+                    continue
+                body, info = got
+                row, path = rows[item_of[key]], self._folder / f"page-{item_of[key]}"
+                path.write_bytes(body)
+                about = json.loads(info.metadata.get("rss-pipeline", "{}"))
+                task = ArticleTask(
+                    path=path,
+                    content_type=about.get("content_type"),
+                    url=about.get("url") or row["link"] or "",
+                    bytes=len(body),
+                    title=row["title"] or "",
+                    own_html=row["own_html"] or "",
+                )
+                yield _Page(key, row, task, from_instant(about.get("fetched_at")))
+
+    def _take(self, page: _Page, result: ReadArticle) -> None:
+        text, link = result.extracted.text, (page.row["link"] or "").partition("#")[0]
+        first_link, first = self._links.setdefault(text, (link, page)) if text else (link, page)
+        if first_link != link:
+            self._record(first, result, is_same=True)
+        self._record(page, result, is_same=first_link != link)
+
+    def _record(self, page: _Page, result: ReadArticle, *, is_same: bool) -> None:
+        row = page.row
+        now = fetched_of(
+            row,
+            urlsplit(row["link"] or "").hostname or "",
+            result,
+            backup_key=page.key,
+            requested_at=None,
+            is_same=is_same,
+        )
+        is_known = row["status"] is not None
+        if is_known and (now.verdict, now.html) == (row["verdict"], row["html"]):
+            return
+        self._done.changed += 1
+        self._done.shown += now.html is not None
+        if self._dry_run:
+            return
+        if not is_known:
+            now = replace(now, requested_at=page.fetched_at or self._run.clock())
+        record(self._run, row, now, result.images, was_shown=row["html"] is not None, counts=not is_known)

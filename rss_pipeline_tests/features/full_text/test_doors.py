@@ -1,0 +1,116 @@
+"""Full text at the reader's doors: the switch, a feed's state, the reason why an item has the feed's text."""
+
+import json
+
+import pytest
+
+from rss_pipeline.features.full_text.model import REASONS
+from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.api.reading import ann, subscribed
+from rss_pipeline_tests.support.reader import Reader
+
+LATER = "2026-03-02T13:00:00Z"
+
+
+def ids(reader: Reader) -> list[str]:
+    return [row["id"] for row in reader.database.query("SELECT id FROM items ORDER BY arrived").rows]
+
+
+def end(reader: Reader, item_id: str, status: str, verdict: str | None, reason: str | None) -> None:
+    """The end of the request for an article."""
+    reader.database.query(
+        """INSERT INTO articles (item_id, feed_id, status, verdict, reason, host, attempts, next_attempt_at,
+          requested_at, html) SELECT id, feed_id, ?, ?, ?, 'a.example', 1, ?, ?, ? FROM items WHERE id = ?""",
+        [status, verdict, reason, LATER, LATER, "<p>long</p>" if status == "shown" else None, item_id],
+    )
+
+
+def test_a_user_switches_full_text_of_a_feed_on_and_off(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    other = subscribed(reader, reader.user("bob"), a=0)
+    client = user.client
+    assert client.get("/api/feeds").json()["feeds"][0]["full_text"] is False
+    assert client.patch("/api/feeds/a", json={"full_text": True}).json()["full_text"] is True
+    assert client.get("/api/feeds/a/full-text").json()["switched"] is True
+    assert other.client.get("/api/feeds").json()["feeds"][0]["full_text"] is False
+    for refused in ({"full_text": None}, {"full_text": "maybe"}):
+        assert client.patch("/api/feeds/a", json=refused).status_code == 422
+    page = browser(reader, user)
+    assert 'name="full_text" value="yes" checked' in page.get("/feeds/a/edit").text
+    page.post("/feeds/a/edit", data={"title": "", "has_full_text": "yes"})
+    assert client.get("/api/feeds").json()["feeds"][0]["full_text"] is False
+    page.post("/feeds/a/full-text", data={"on": "yes"})
+    assert "You have switched it on" in page.get("/feeds/a/full-text").text
+    # A form without the field changes nothing of it.
+    page.post("/feeds/a/edit", data={"title": "Mine"})
+    assert client.get("/api/feeds").json()["feeds"][0]["full_text"] is True
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "reason"),
+    [
+        ("none", "consent", REASONS["consent"]),
+        ("none", "login", REASONS["login"]),
+        ("none", "stub", REASONS["stub"]),
+        ("none", "list", REASONS["list"]),
+        ("none", "robots", "robots.txt of a.example keeps programs from it"),
+        ("pending", None, "a.example had 200 requests for articles within 24 hours, the most of a day"),
+        ("pending", None, None),
+    ],
+)
+def test_an_item_s_page_says_why_it_has_the_feed_s_own_text(
+    reader: Reader, status: str, verdict: str | None, reason: str | None
+) -> None:
+    user = ann(reader, a=1)
+    [id] = ids(reader)
+    assert user.client.get(f"/api/items/{id}/full-text").json()["status"] == "off"
+    page = browser(reader, user)
+    assert "own text" not in page.get(f"/items/{id}").text
+    end(reader, id, status, verdict, reason)
+    said = reason or "not requested yet"
+    for path in (f"/items/{id}", f"/items/{id}/body"):
+        assert said in page.get(path).text
+    found = user.client.get(f"/api/items/{id}/full-text").json()
+    assert (found["status"], found["verdict"]) == (status, verdict)
+    assert said in found["reason"]
+    assert reader.user("bob").client.get(f"/api/items/{id}/full-text").status_code == 404
+
+
+def test_the_state_of_a_feed_has_the_decision_its_figures_and_the_limit_of_hosts(reader: Reader) -> None:
+    user = ann(reader, a=4)
+    for id, (status, verdict, reason) in zip(
+        ids(reader),
+        [
+            ("shown", "article", "x"),
+            ("none", "consent", REASONS["consent"]),
+            ("none", "consent", REASONS["consent"]),
+            ("pending", None, None),
+        ],
+        strict=True,
+    ):
+        end(reader, id, status, verdict, reason)
+    decided = {
+        "is_truncated": True,
+        "compared": 5,
+        "longer": 4,
+        "own_characters": 120,
+        "page_characters": 4_000,
+    }
+    reader.database.query(
+        "UPDATE feeds SET full_text = 'auto', full_text_decision = ? WHERE id = 'a'", [json.dumps(decided)]
+    )
+    reader.database.query("UPDATE articles SET requested_at = '2099-01-01T00:00:00Z'")
+    found = user.client.get("/api/feeds/a/full-text").json()
+    assert {name: found["decision"][name] for name in decided} == decided
+    assert (found["in_registry"], found["shown"], found["waiting"]) == ("auto", 1, 1)
+    assert found["reasons"] == [{"verdict": "consent", "items": 2, "example": REASONS["consent"]}]
+    assert found["hosts"] == [{"host": "a.example", "requests": 4, "most": 200}]
+    text = browser(reader, user).get("/feeds/a/full-text").text
+    for said in (
+        "4 of 5 pages have more",
+        "4 of 200 requests",
+        "wait for their request: 1",
+        REASONS["consent"],
+    ):
+        assert said in text
+    assert reader.user("bob").client.get("/api/feeds/a/full-text").status_code == 404
