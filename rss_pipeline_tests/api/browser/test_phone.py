@@ -28,6 +28,9 @@ PATHS = there(
     "/settings/opml",
     "/settings/sessions",
     "/statistics",
+    "/settings/folders/one?name=News",
+    "/feeds/{feed}/statistics",
+    "/nothing-here",
 )
 SMALL = """() => {
   const inText = (each) => getComputedStyle(each).display === 'inline'

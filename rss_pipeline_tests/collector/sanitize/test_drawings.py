@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from rss_pipeline.collector.sanitize import svg
 from rss_pipeline.collector.sanitize.html import plain_text, safe_html, text_of
 from rss_pipeline.pipeline.read.terminal_text import item_text
 from rss_pipeline_tests.support.cost import costs_less_than
@@ -115,6 +116,16 @@ def test_a_drawing_has_a_size(attributes: str, size: str | None) -> None:
 def test_nothing_of_a_drawing_is_loaded_or_leads_anywhere(attribute: str) -> None:
     assert shown(f"<svg><path d='M0 0' {attribute} /></svg>") == '<svg><path d="M0 0"></path></svg>'
     assert shown(f"<svg><use {attribute} /><path/></svg>") == "<svg><path></path></svg>"
+
+
+def test_the_table_has_nothing_that_moves_runs_or_is_loaded() -> None:
+    """Both stages of the sanitizer go by it."""
+    moving = {"animate", "animateMotion", "animateTransform", "set", "mpath"}
+    loading = {"a", "feImage", "filter", "foreignObject", "image", "script", "style"}
+    assert svg.ELEMENTS.keys().isdisjoint(moving | loading)
+    attributes = frozenset().union(*svg.ELEMENTS.values())
+    assert attributes.isdisjoint({"filter", "src", "style", "xlink:href"})
+    assert not [name for name in attributes if name.startswith("on")]
 
 
 @pytest.mark.parametrize(
