@@ -89,6 +89,9 @@ def test_a_known_feed_that_was_never_visited_is_queued_and_subscribed(reader: Re
     assert answer.status_code == 202
     assert (answer.json()["status"], answer.json()["feed_id"]) == ("queued", "a")
     assert task(user.client, answer.json()["task_id"])["kind"] == "first"
+    assert claimed(reader) == [answer.json()["task_id"]]
+    running = reader.user("bob").client.post(FEEDS, json={"url": "https://a.example/a"})
+    assert running.json() == answer.json() | {"status": "already_running", "delay_seconds": 0}
     assert [each["health"]["status"] for each in user.client.get(FEEDS).json()["feeds"]] == ["new"]
 
 

@@ -229,14 +229,15 @@ def feed_rows(result: Result) -> list[FeedRow]:
 def named_feeds(user_id: str, hosts: Sequence[str]) -> Statement:
     """A query for `id`, `url`, `title`, `open`, `waits`, `unused` and `subscribed` of the feeds that may have
     an address at one of these hosts, those first that a user should get where one address has several forms.
-    `waits`: its document has not been seen so far, and no visit is planned. `unused`: its last subscriber has
-    left it.
+    `waits`: its document has not been seen so far, and no visit is planned, or one that somebody requested is
+    about to begin or has begun. `unused`: its last subscriber has left it.
 
     A feed that has moved has its new host in its row. URLs are compared by the caller, who knows their forms.
     """
     return Statement(
         f"""SELECT id, url, title, {OPEN} AS open,
-          registered = 0 AND last_visited_at IS NULL AS waits, {UNUSED} AS unused,
+          last_visited_at IS NULL AND (registered = 0 OR EXISTS (SELECT 1 FROM refresh_requests AS r
+            WHERE r.feed_id = feeds.id AND r.state <> 'done')) AS waits, {UNUSED} AS unused,
           EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id = feeds.id) AS subscribed
         FROM feeds
         WHERE forgotten = 0 AND (fetch_url IS NOT NULL OR host IN (SELECT value FROM json_each(?)))

@@ -193,9 +193,9 @@ def test_a_short_secret_shreds_no_message(home: Path) -> None:
 def test_a_server_without_a_password_is_named_and_one_with_a_password_is_named_without_it(home: Path) -> None:
     said = finding(examined(home, {"DATABASE_URL": "postgresql://127.0.0.1:1/feeds"}), "database").found
     assert "postgresql://127.0.0.1:1/feeds: connection failed" in said
-    said = finding(examined(home, {"DATABASE_URL": "postgresql://me:hunter2%21@127.0.0.1:1/x"}), "database")
-    assert "127.0.0.1:1/x: connection failed" in said.found
-    assert "hunter2" not in str(said)
+    found = finding(examined(home, {"DATABASE_URL": "postgresql://me:hunter2%21@127.0.0.1:1/x"}), "database")
+    assert "127.0.0.1:1/x: connection failed" in found.found
+    assert "hunter2" not in str(found)
 
 
 def test_requests_without_a_contact_are_a_warning(home: Path) -> None:
