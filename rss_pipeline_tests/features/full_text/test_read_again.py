@@ -114,7 +114,7 @@ def test_pages_of_several_items_with_one_text_are_none_of_them_an_article(
 
 
 @pytest.mark.slow
-def test_commands_read_pages_again_and_forget_removes_them(
+def test_commands_show_the_state_read_pages_again_and_forget_them(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("rss_pipeline.features.replay")
@@ -125,6 +125,9 @@ def test_commands_read_pages_again_and_forget_removes_them(
     server.route(HOST, "/1", Answer(body=article().encode()))
     collect(pipeline, server, {"1": "/1"})
     assert fetched(pipeline).shown == 1
+    state = json.loads(CliRunner().invoke(main, ["status", "feed", "--json"]).stdout)["full_text"]
+    assert (state["in_registry"], state["shown"], state["waiting"]) == ("on", 1, 0)
+    assert "articles that are shown: 1" in CliRunner().invoke(main, ["status", "feed"]).stdout
     pipeline.rows("UPDATE articles SET html = '<p>cut</p>'")
     found = CliRunner().invoke(main, ["replay", "feed", "--pages", "--json"])
     assert found.exit_code == 0, found.output
