@@ -121,12 +121,12 @@ class Replaying:
 
 @dataclass(slots=True, kw_only=True)
 class ReadAgain:
-    """What was read again of a feature's objects."""
+    """The result of reading a feature's objects again."""
 
     read: int = 0
     changed: int = 0
     shown: int = 0
-    """Those of the changed ones whose items have a text of them now."""
+    """Changed ones with a text that is shown now."""
     unread: list[tuple[str, str]] = field(default_factory=list)
     """Keys, and why they could not be read."""
 

@@ -75,7 +75,7 @@ class AboutFeed:
             found.append(f"pages that wait for their request: {self.waiting:,}{until}")
         found += [f"items with the feed's own text: {each.items:,}, {each.example}" for each in self.reasons]
         found += [
-            f"{each.host} had {each.requests:,} of {each.most:,} requests for articles within 24 hours"
+            f"requests for articles to {each.host} within 24 hours: {each.requests:,} of {each.most:,}"
             for each in self.hosts
         ]
         return found

@@ -141,7 +141,7 @@ class MadeFeed:
 
 
 def made_feeds(seed: int) -> list[MadeFeed]:
-    """A feed of each kind, whose pages have other lengths, pictures and boxes with each seed."""
+    """A feed of each kind; its pages have other lengths, pictures and boxes with each seed."""
     return [_feed(kind, random.Random(f"{kind} {seed}")) for kind in get_args(FeedKind)]
 
 
@@ -168,7 +168,7 @@ def _feed(kind: FeedKind, chance: random.Random) -> MadeFeed:
 
 
 def _boxes(chance: random.Random) -> Iterator[str]:
-    """What sites have below their articles."""
+    """Boxes below an article."""
     links = "".join(f'<li><a href="/{k}">{sentence(chance, 7)}</a></li>' for k in range(5))
     for box in (
         f"<section class=related><h2>More</h2><ul>{links}</ul></section>",

@@ -108,7 +108,7 @@ def test_the_state_of_a_feed_has_the_decision_its_figures_and_the_limit_of_hosts
     text = browser(reader, user).get("/feeds/a/full-text").text
     for said in (
         "4 of 5 pages have more",
-        "4 of 200 requests",
+        "to a.example within 24 hours: 4 of 200",
         "wait for their request: 1",
         REASONS["consent"],
     ):

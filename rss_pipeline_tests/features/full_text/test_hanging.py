@@ -1,4 +1,4 @@
-"""A host whose pages hang: polls go on meanwhile, and its own feeds are visited afterwards."""
+"""A host with pages that hang: polls go on meanwhile, and its own feeds are visited afterwards."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -9,6 +9,7 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.features.feature import ReadAgain
 from rss_pipeline.features.full_text.kept_pages import page_key
 from rss_pipeline.features.full_text.read_again import read_pages_again
+from rss_pipeline.storage.items import body_parts as bodies
 from rss_pipeline_tests.cli.program import environment
 from rss_pipeline_tests.features.full_text.made import article, paragraphs_of
 from rss_pipeline_tests.features.full_text.test_articles import (
@@ -55,7 +56,9 @@ def test_old_items_get_the_text_that_is_read_of_their_page_now_without_a_request
     tried = again(pipeline, dry_run=True)
     assert (tried.read, tried.changed, tried.shown) == (4, 3, 2)
     assert ended(pipeline)["0"] == ("none", "stub")
+    kept = version(pipeline, "2")
     done = again(pipeline)
+    assert version(pipeline, "2") != kept, "what is kept of its text is valid no more"
     assert (done.changed, done.shown, done.unread) == (3, 2, [])
     now = shown(pipeline)
     assert {guid: now[guid] for guid in ("0", "1", "3")} == {guid: whole[guid] for guid in ("0", "1", "3")}
@@ -63,6 +66,12 @@ def test_old_items_get_the_text_that_is_read_of_their_page_now_without_a_request
     assert "The bridge over the harbour is open." in now["2"], "the feed's own text"
     assert asked(server) == requests
     assert again(pipeline).changed == 0
+
+
+def version(pipeline: Pipeline, guid: str) -> str:
+    """The version of an item's body."""
+    id = of(guid, pipeline)
+    return bodies.keys_of(pipeline.database.batch([bodies.versions([id])])[0])[id].version
 
 
 def put(pipeline: Pipeline, guid: str, page: bytes) -> None:
@@ -114,7 +123,7 @@ def test_pages_of_several_items_with_one_text_are_none_of_them_an_article(
 
 
 @pytest.mark.slow
-def test_commands_read_pages_again_and_forget_removes_them(
+def test_commands_show_the_state_read_pages_again_and_forget_them(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("rss_pipeline.features.replay")
@@ -125,6 +134,9 @@ def test_commands_read_pages_again_and_forget_removes_them(
     server.route(HOST, "/1", Answer(body=article().encode()))
     collect(pipeline, server, {"1": "/1"})
     assert fetched(pipeline).shown == 1
+    state = json.loads(CliRunner().invoke(main, ["status", "feed", "--json"]).stdout)["full_text"]
+    assert (state["in_registry"], state["shown"], state["waiting"]) == ("on", 1, 0)
+    assert "articles that are shown: 1" in CliRunner().invoke(main, ["status", "feed"]).stdout
     pipeline.rows("UPDATE articles SET html = '<p>cut</p>'")
     found = CliRunner().invoke(main, ["replay", "feed", "--pages", "--json"])
     assert found.exit_code == 0, found.output

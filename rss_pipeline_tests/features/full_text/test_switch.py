@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from rss_pipeline.features.full_text import sql
 from rss_pipeline.features.full_text.about import about_feed, about_item
 from rss_pipeline.features.full_text.service import want
 from rss_pipeline.reader.accounts.callers import Caller
@@ -20,9 +21,11 @@ from rss_pipeline_tests.features.full_text.test_articles import (
     fetched,
     shown,
 )
+from rss_pipeline_tests.features.full_text.test_read_again import again
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
@@ -143,3 +146,30 @@ def test_what_feeds_yaml_wants_counts_for_no_user(
     assert fetched(pipeline).shown == 1
     assert pipeline.rows("SELECT * FROM new_addresses") == []
     assert ended(pipeline) == {"1": ("shown", "article")}
+
+
+@EVERYWHERE
+def test_a_switch_works_in_all_databases(place: Pipeline, server: FeedServer) -> None:
+    for name in ("owner", "ann"):
+        place.clock.turn(seconds=1)
+        caller = signed_in(place.database, name, clock=place.clock)
+    server.route(HOST, "/1", Answer(body=article().encode()))
+    collect(place, server, {}, full_text=None, shared=True)
+    subscribe(place.database, caller.user_id, "feed")
+    switch(place, caller, on=True)
+    come(place, server, ["1", "2"])
+    assert sql.is_due(place.database, now=place.clock())
+    done = fetched(place)
+    assert (done.shown, done.none, ended(place)["1"]) == (1, 1, ("shown", "article"))
+    assert len(place.rows("SELECT * FROM new_addresses")) == 2
+    state = caller.ask(about_feed("feed", now=place.clock(), user_id=caller.user_id))
+    assert state is not None
+    assert (state.switched, state.shown, [each.items for each in state.reasons]) == (True, 1, [1])
+    assert [(each.host, each.requests) for each in state.hosts] == [(HOST, 2)]
+    for row in place.items("feed"):
+        assert caller.ask(about_item(caller.user_id, row["id"])) is not None
+    place.rows("UPDATE articles SET html = '<p>cut</p>' WHERE status = 'shown'")
+    assert again(place).shown == 1
+    switch(place, caller, on=False)
+    assert wanted(place) == 0
+    assert place.feed("feed")["full_text_after"] is None
