@@ -47,7 +47,7 @@ class Health(BaseModel):
     status: HealthWord = Field(
         description="`ok`; `new`: not visited yet; `warning`: read with warnings; `moved`: read at"
         " another address; `failing`: the last visit failed; `gone`: the publisher removed it; `disabled`,"
-        " `unlisted`, `unused`: not visited at all."
+        " `unlisted`, `unused`: not visited at all; `unwatched`: a name and a page without a feed."
     )
     summary: str = Field(description="The state in a sentence.")
     error_kind: str | None = Field(description="The kind of the last visit's error, for programs.")
@@ -112,6 +112,7 @@ _SUMMARIES: dict[str, str] = {
         ("disabled", "unlisted", "unused"),
         "It is not collected: it is switched off, or no longer registered.",
     ),
+    "unwatched": "It is a name and a page for people: nothing is collected of it.",
 }
 
 

@@ -112,7 +112,7 @@ def take_out(ids: str, *, now: datetime) -> list[Statement]:
         *(each for key in FEED_KEYS.values() if key.leave is not None for each in key.leave.load()(ids)),
         Statement(
             f"""UPDATE feeds SET next_fetch_at = CASE WHEN enabled = 0 THEN ? ELSE next_fetch_at END,
-              enabled = 1, interval = NULL, registered_title = NULL, folder = NULL
+              enabled = watched, interval = NULL, registered_title = NULL, folder = NULL
               {"".join(f", {name} = NULL" for name, key in FEED_KEYS.items() if not key.stays)}
             WHERE {listed} AND registered = 1""",
             [instant(now), ids],
