@@ -132,6 +132,9 @@ class FeedKey:
     """Statements in the batch that takes feeds out of feeds.yaml, a JSON list of ids."""
     stays: bool = False
     """True for a key that a feed keeps when it leaves feeds.yaml and users go on with it."""
+    in_lists: Collection[str] | None = None
+    """The values that users' lists of feeds may have, of a key without which its address is no feed: lists
+    have it, and those of feeds.yaml any value."""
     memory: str | None = None
     """A column of the table of feeds with what the feature keeps from one document to the next: each claim
     and each backup has it, as they have the key."""

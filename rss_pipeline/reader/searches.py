@@ -75,7 +75,7 @@ def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) ->
         *_, subscribed = database.batch(
             [
                 *add_feeds(plan.new, now=now),
-                *(set_key(new.id, found.key, found.value) for new in plan.new if isinstance(found, Offer)),
+                *(set_key([new.id], found.key, found.value) for new in plan.new if isinstance(found, Offer)),
                 *subscribe(user_id, [wanted], at=now),
                 users.note_change(user_id),
                 look_for_feed(user_id, wanted.feed_id),

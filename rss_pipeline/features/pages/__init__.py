@@ -22,6 +22,7 @@ cli.py         the command `page`
 from datetime import timedelta
 
 from rss_pipeline.features.feature import Feature, FeedKey, Part, Replaying
+from rss_pipeline.features.pages.model import AUTO, CONFIRMED
 
 FEATURE = Feature(
     name="pages",
@@ -32,6 +33,7 @@ FEATURE = Feature(
             read=Part("pages.entry:read_page_key"),
             register=Part("pages.sql:register_pages"),
             stays=True,
+            in_lists=(AUTO, CONFIRMED),
             memory="page_known",
             accept=Part("pages.sql:accept_page"),
             reads=Part("pages.document:read_document"),

@@ -61,11 +61,11 @@ def add_feeds(feeds: Sequence[NewFeed], *, now: datetime) -> list[Statement]:
     ]
 
 
-def set_key(feed_id: str, name: str, value: str) -> Statement:
-    """A statement that gives a feed the value of a key of a feature, unless feeds.yaml lists it."""
+def set_key(feed_ids: Sequence[str], name: str, value: str) -> Statement:
+    """A statement that gives feeds the value of a key of a feature, unless feeds.yaml lists them."""
     assert name in FEED_KEYS
-    sql = f"UPDATE feeds SET {name} = ? WHERE id = ? AND listed = 0"
-    return Statement(sql, [value, feed_id], name="set a key of a feed")
+    sql = f"UPDATE feeds SET {name} = ? WHERE id IN (SELECT value FROM json_each(?)) AND listed = 0"
+    return Statement(sql, [value, compact(list(feed_ids))], name="set a key of feeds")
 
 
 def _row(feed: NewFeed) -> Row:

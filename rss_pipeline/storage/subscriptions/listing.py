@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.predicates import (
     HEALTH,
@@ -172,6 +173,12 @@ def with_visits(rows: Sequence[FeedRow], visits: Visits) -> list[FeedRow]:
     ]
 
 
+LISTED_KEYS = [name for name, key in FEED_KEYS.items() if key.in_lists is not None]
+"""Keys that lists of feeds have."""
+_SOURCE = f"""CASE WHEN {" OR ".join(("f.watched = 0", *(f"f.{name} IS NOT NULL" for name in LISTED_KEYS)))}
+  THEN json_array({", ".join(("f.watched", *(f"f.{name}" for name in LISTED_KEYS)))}) END"""
+
+
 class FeedName(NamedTuple):
     """A subscribed feed as lists of feeds have it."""
 
@@ -182,18 +189,31 @@ class FeedName(NamedTuple):
     link: str | None
     """The feed's web page."""
     folder: str | None
+    source: str | None = None
+    """A JSON list of 1 if it is watched, and of the keys of `LISTED_KEYS`; None for a feed."""
 
     @property
     def url(self) -> str:
         return shown_url(self.stored_url)
+
+    @property
+    def is_watched(self) -> bool:
+        """False for a name and a page without any source."""
+        return self.source is None or bool(json.loads(self.source)[0])
+
+    @property
+    def listed_keys(self) -> dict[str, str]:
+        """The keys without which its address is no feed."""
+        values = json.loads(self.source)[1:] if self.source else []
+        return {name: value for name, value in zip(LISTED_KEYS, values, strict=False) if value is not None}
 
 
 def list_names(user_id: str, feed_id: str | None = None) -> Statement:
     """A query for all feeds of a user, or for one, for `feed_names`."""
     only = "" if feed_id is None else "AND s.feed_id = ?"
     return Statement(
-        f"""SELECT s.feed_id, coalesce(s.title, f.title) AS title, f.url AS stored_url, f.link, s.folder
-        FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
+        f"""SELECT s.feed_id, coalesce(s.title, f.title) AS title, f.url AS stored_url, f.link, s.folder,
+          {_SOURCE} AS source FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         [user_id] if feed_id is None else [user_id, feed_id],
         name="list names of feeds of a user",
