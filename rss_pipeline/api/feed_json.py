@@ -54,6 +54,11 @@ class Health(BaseModel):
     reason: str | None = Field(description="The last visit's error in words.")
     failing_since: str | None
     last_success_at: str | None
+    may_accept: bool = Field(
+        default=False,
+        description="True for a page without the list that it had: `POST /api/feeds` with its `url` shows"
+        " what would be collected now, and with `page: true` takes it.",
+    )
 
 
 class Visit(BaseModel):
@@ -116,11 +121,15 @@ _SUMMARIES: dict[str, str] = {
 }
 
 
+_REBUILT = "The page was rebuilt; its entries were found again."
+
+
 def feed_json(row: FeedRow) -> dict[str, Any]:
     """The members of `Feed`. A list has thousands: to take the row apart at once is what makes this fast."""
     # fmt: off
     (feed_id, title, own_title, _, link, description, folder, position, interval, added, read_at,
-     unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason, success_at) = row
+     unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason, success_at,
+     is_rebuilt, may_accept) = row
     # fmt: on
     kind, reason = (kind, shown_error(kind, error)) if row.last_visit_failed else (None, None)
     visit = f"Next visit at {visit_at}"
@@ -142,11 +151,12 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
         "updated_at": changed,
         "health": {
             "status": health,
-            "summary": _SUMMARIES.get(health) or _failing(fails_since, reason),
+            "summary": _REBUILT if is_rebuilt else _SUMMARIES.get(health) or _failing(fails_since, reason),
             "error_kind": kind,
             "reason": reason,
             "failing_since": fails_since,
             "last_success_at": success_at,
+            "may_accept": bool(may_accept),
         },
         "next_visit": {
             "at": visit_at,

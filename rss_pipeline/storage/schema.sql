@@ -694,8 +694,9 @@ WHEN OLD.url IS NOT NEW.url OR OLD.title IS NOT NEW.title OR OLD.description IS 
 BEGIN
   INSERT INTO sequences (name, value) VALUES ('items', 1) ON CONFLICT (name) DO UPDATE SET value = sequences.value + 1;
 END;
-CREATE TRIGGER feeds_source_seen AFTER UPDATE OF watched, page ON feeds
-WHEN OLD.watched <> NEW.watched OR OLD.page IS NOT NEW.page
+CREATE TRIGGER feeds_source_seen AFTER UPDATE ON feeds
+WHEN OLD.watched <> NEW.watched OR OLD.listed <> NEW.listed OR OLD.page IS NOT NEW.page
+  OR OLD.warning_kinds IS NOT NEW.warning_kinds
 BEGIN
   INSERT INTO sequences (name, value) VALUES ('items', 1) ON CONFLICT (name) DO UPDATE SET value = sequences.value + 1;
 END;

@@ -169,7 +169,7 @@ def _accepted(
     accept = FEED_KEYS[name].accept
     assert accept is not None
     sync_registry(session.run.database, session.run.settings, now=session.run.clock(), environ=environ)
-    session.run.database.batch(accept.load()(spec, found))
+    session.run.database.batch(accept.load()(spec.id, spec.feature_keys[name], found))
     return _added(session, spec, found, environ=environ)
 
 

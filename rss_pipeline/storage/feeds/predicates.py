@@ -9,6 +9,7 @@ from typing import Literal
 
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, PROMINENT_FAILURES
 from rss_pipeline.collector.models.warning import WarningKind
+from rss_pipeline.features import FEED_KEYS
 
 POLLED = "registered = 1 AND enabled = 1"
 """In feeds.yaml and not `enabled: false`, or subscribed by somebody."""
@@ -63,6 +64,9 @@ password's server."""
 
 WARNED = f"{POLLED} AND warning IS NOT NULL"
 """The newest stored document has a warning of any kind."""
+
+MAY_ACCEPT = " OR ".join(key.may_accept for key in FEED_KEYS.values() if key.may_accept) or "0"
+"""Its document is no feed, or not what it was: a user may take what would be collected of it now."""
 
 Health = Literal[
     "ok", "new", "warning", "moved", "failing", "gone", "disabled", "unwatched", "unlisted", "unused"

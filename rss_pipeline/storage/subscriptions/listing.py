@@ -12,11 +12,14 @@ from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.predicates import (
     HEALTH,
+    MAY_ACCEPT,
     NOT_COLLECTED_HEALTH,
     OPEN,
+    POLLED,
     UNREAD_HEALTH,
     UNUSED,
     Health,
+    has_warning,
 )
 from rss_pipeline.storage.feeds.stored_holds import ON_HOLD
 from rss_pipeline.storage.feeds.subscribed import shown_url
@@ -62,6 +65,10 @@ class FeedRow(NamedTuple):
     visit_reason: str | None
     success_at: str | None
     """The last visit that went well."""
+    is_rebuilt: int = 0
+    """1 for a page that was rebuilt in the last days: its entries were found again."""
+    may_accept: int = 0
+    """1 if the user may take what would be collected of its document now."""
 
     @property
     def url(self) -> str:
@@ -117,6 +124,10 @@ _STATE = f"""{NEWEST} AS version, f.changed_at AS changed, {HEALTH} AS health,
 """The fields of FeedRow before `unread` and behind it. In its order, `feed_rows` takes rows as they are."""
 
 
+_OF_PAGES = f"""CAST(({POLLED} AND {has_warning("redesigned")}) AS INTEGER) AS is_rebuilt,
+  CAST(({MAY_ACCEPT}) AS INTEGER) AS may_accept"""
+
+
 def list_feeds(
     user_id: str, feed_id: str | None = None, *, newer_than: int | None = None, has_visits: bool = True
 ) -> Statement:
@@ -130,7 +141,8 @@ def list_feeds(
     at, reason, success = _VISIT if has_visits else ("''", "NULL", "NULL")
     return Statement(
         f"""SELECT {_NAMED}, {unread()} AS unread, {_STATE},
-          {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at
+          {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at,
+          {_OF_PAGES}
         FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id {_HOLDS if has_visits else ""}
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         params,
@@ -244,16 +256,17 @@ def feed_rows(result: Result) -> list[FeedRow]:
 
 
 def named_feeds(user_id: str, hosts: Sequence[str]) -> Statement:
-    """A query for `id`, `url`, `title`, `open`, `waits`, `unused` and `subscribed` of the feeds that may have
-    an address at one of these hosts, those first that a user should get where one address has several forms.
-    `waits`: its document has not been seen so far, and no visit is planned. `unused`: its last subscriber has
-    left it.
+    """A query for `id`, `url`, `title`, `open`, `waits`, `unused`, `may_accept` and `subscribed` of the feeds
+    that may have an address at one of these hosts, those first that a user should get where one address has
+    several forms. `waits`: its document has not been seen so far, and no visit is planned. `unused`: its last
+    subscriber has left it.
 
     A feed that has moved has its new host in its row. URLs are compared by the caller, who knows their forms.
     """
     return Statement(
         f"""SELECT id, url, title, {OPEN} AS open,
           registered = 0 AND last_visited_at IS NULL AS waits, {UNUSED} AS unused,
+          ({MAY_ACCEPT}) AS may_accept,
           EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id = feeds.id) AS subscribed
         FROM feeds
         WHERE forgotten = 0 AND (fetch_url IS NOT NULL OR host IN (SELECT value FROM json_each(?)))
