@@ -48,13 +48,18 @@ class Health(BaseModel):
     status: HealthWord = Field(
         description="`ok`; `new`: not visited yet; `warning`: read with warnings; `moved`: read at"
         " another address; `failing`: the last visit failed; `gone`: the publisher removed it; `disabled`,"
-        " `unlisted`, `unused`: not visited at all."
+        " `unlisted`, `unused`: not visited at all; `unwatched`: a name and a page without a feed."
     )
     summary: str = Field(description="The state in a sentence.")
     error_kind: str | None = Field(description="The kind of the last visit's error, for programs.")
     reason: str | None = Field(description="The last visit's error in words.")
     failing_since: str | None
     last_success_at: str | None
+    may_accept: bool = Field(
+        default=False,
+        description="True for a page without the list that it had: `POST /api/feeds` with its `url` shows"
+        " what would be collected now, and with `page: true` takes it.",
+    )
 
 
 class Visit(BaseModel):
@@ -114,7 +119,11 @@ _SUMMARIES: dict[str, str] = {
         ("disabled", "unlisted", "unused"),
         "It is not collected: it is switched off, or no longer registered.",
     ),
+    "unwatched": "It is a name and a page for people: nothing is collected of it.",
 }
+
+
+_REBUILT = "The page was rebuilt; its entries were found again."
 
 
 def feed_json(row: FeedRow) -> dict[str, Any]:
@@ -122,7 +131,7 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
     # fmt: off
     (feed_id, title, own_title, _, link, description, folder, position, interval, full_text, added,
      read_at, unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason,
-     success_at) = row
+     success_at, is_rebuilt, may_accept) = row
     # fmt: on
     kind, reason = (kind, shown_error(kind, error)) if row.last_visit_failed else (None, None)
     visit = f"Next visit at {visit_at}"
@@ -145,11 +154,12 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
         "updated_at": changed,
         "health": {
             "status": health,
-            "summary": _SUMMARIES.get(health) or _failing(fails_since, reason),
+            "summary": _REBUILT if is_rebuilt else _SUMMARIES.get(health) or _failing(fails_since, reason),
             "error_kind": kind,
             "reason": reason,
             "failing_since": fails_since,
             "last_success_at": success_at,
+            "may_accept": bool(may_accept),
         },
         "next_visit": {
             "at": visit_at,

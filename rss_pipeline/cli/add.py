@@ -54,14 +54,14 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: boo
                 text,
                 environ=os.environ,
                 allow_private=allow_private,
-                confirms=lambda offer: page or (not as_json and _confirms(offer)),
+                confirms=lambda offer: page or (not as_json and confirms(offer)),
             )
             failed |= isinstance(result, NotAdded | Offered)
             if isinstance(result, Added):
                 added.append(result.id)
             results.append(_as_json(text, result))
             if not as_json:
-                _show(text, result)
+                show(text, result)
         sentence = subscribe_reader(settings, session.run.database, added) if added else None
     if sentence is not None and not as_json:
         terminal.say(sentence)
@@ -71,7 +71,7 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: boo
         sys.exit(1)
 
 
-def _confirms(offer: "Offer") -> bool:
+def confirms(offer: "Offer") -> bool:
     """Show what would be collected; True if the person at the terminal wants it."""
     terminal.say(f"{offer.url} has no feed. The page lists {offer.count} entries:")
     for entry in offer.entries:
@@ -105,7 +105,8 @@ def _as_json(text: str, result: "Added | AlreadyListed | Offered | NotAdded") ->
             return {"requested": text, "state": "failed", "kind": result.kind, "message": result.message}
 
 
-def _show(text: str, result: "Added | AlreadyListed | Offered | NotAdded") -> None:
+def show(text: str, result: "Added | AlreadyListed | Offered | NotAdded") -> None:
+    """Print what became of an address."""
     from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, Offered
 
     match result:

@@ -120,7 +120,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         # The others are one line of the overview; they come last, so that a limit cuts them off first.
         rows = [row for row in rows if row["registered"]]
         if rows:
-            more = whole.registered + whole.disabled - len(rows)
+            more = whole.registered + whole.disabled + whole.unwatched - len(rows)
             output.show_feeds(rows, more=more, now=now, verbose=verbose)
         if not verbose:
             output.show_problems(problems, more=kinds - len(problems))
@@ -304,6 +304,8 @@ def _why_empty(feed: Row) -> str:
         return "No items: no user subscribes to the feed any more, so it is not visited."
     if not feed["registered"]:
         return "No items: the feed is not in feeds.yaml, so it is not visited."
+    if not feed["watched"]:
+        return "No items: `watch: false` in feeds.yaml, so it is a name and a page alone."
     if not feed["enabled"]:
         return "No items: `enabled: false` in feeds.yaml, so it is not visited."
     if feed["failed"]:

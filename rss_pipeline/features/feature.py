@@ -163,11 +163,18 @@ class FeedKey:
     """Statements in the batch that takes feeds out of feeds.yaml, a JSON list of ids."""
     stays: bool = False
     """True for a key that a feed keeps when it leaves feeds.yaml and users go on with it."""
+    in_lists: Collection[str] | None = None
+    """The values that users' lists of feeds may have, of a key without which its address is no feed: lists
+    have it, and those of feeds.yaml any value."""
     memory: str | None = None
     """A column of the table of feeds with what the feature keeps from one document to the next: each claim
     and each backup has it, as they have the key."""
-    accept: "Part[Callable[[FeedSpec, Offer], list[Statement]]] | None" = None
-    """Statements after which a feed with the key takes what was offered of its document."""
+    accept: "Part[Callable[[str, str, Offer], list[Statement]]] | None" = None
+    """Statements after which the feed with an id, and a value of the key, takes what was offered of its
+    document."""
+    may_accept: str = ""
+    """The condition, in SQL, on a stored feed for which a user may take an offer: its document is no feed, or
+    not what it was."""
     reads: "Part[Callable[..., ParsedFeed]] | None" = None
     """The reader of the feed's documents in place of the usual ones: of a ParseTask and the bytes, with
     `keep_tree`. A replay reads each document by the key and the memory of then."""

@@ -8,6 +8,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
 from rss_pipeline.errors import StorageRejected
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.adding.add_feed import visit_found
 from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
 from rss_pipeline.pipeline.adding.offer import Offer
@@ -58,9 +59,12 @@ def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) ->
     user_id, wishes = request.user_id, request.wishes
     count, stored, *taken = database.batch([subscription_count(user_id), *named_statements(user_id, [feed])])
     plan = plan_subscriptions([feed], stored.rows, urls_by_id(taken))
-    if not plan.wanted:
-        known = known_feeds(stored.rows)[feed.same_as]
-        return {"outcome": "known", "feed_id": known["id"]}, []
+    stored_feed = known_feeds(stored.rows).get(feed.same_as)
+    accepted = found if isinstance(found, Offer) and stored_feed and stored_feed["may_accept"] else None
+    if stored_feed is not None and not plan.wanted:
+        if accepted is not None:
+            return _accepted(session, stored_feed["id"], accepted)
+        return {"outcome": "known", "feed_id": stored_feed["id"]}, []
     if int(count.rows[0]["n"]) >= MAX_SUBSCRIPTIONS:
         return _failed("too_many", _TOO_MANY), []
     [chosen] = plan.wanted
@@ -75,7 +79,7 @@ def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) ->
         *_, subscribed = database.batch(
             [
                 *add_feeds(plan.new, now=now),
-                *(set_key(new.id, found.key, found.value) for new in plan.new if isinstance(found, Offer)),
+                *(set_key([new.id], found.key, found.value) for new in plan.new if isinstance(found, Offer)),
                 *subscribe(user_id, [wanted], at=now),
                 users.note_change(user_id),
                 look_for_feed(user_id, wanted.feed_id),
@@ -87,12 +91,29 @@ def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) ->
     if not subscribed.rows:
         # The feed got another address meanwhile.
         return _failed("refused", _REFUSED), []
-    result: Row = {"outcome": "subscribed", "feed_id": wanted.feed_id}
+    if accepted is not None:
+        return _accepted(session, wanted.feed_id, accepted)
     if not plan.new:
-        return result, []
-    visit = visit_found(session, wanted.feed_id, found, {})
+        return {"outcome": "subscribed", "feed_id": wanted.feed_id}, []
+    return _visited(session, wanted.feed_id, found)
+
+
+def _accepted(session: Session, feed_id: str, offer: Offer) -> tuple[Row, Visits]:
+    """Have a known feed take an offer of its document, and visit it with that."""
+    database, key = session.run.database, FEED_KEYS[offer.key]
+    assert key.accept is not None
+    database.batch([set_key([feed_id], offer.key, offer.value)])
+    value = database.query(
+        f"SELECT {offer.key} AS value FROM feeds WHERE id = ?", [feed_id], name="read a key of a feed"
+    ).rows[0]["value"]
+    database.batch(key.accept.load()(feed_id, value, offer))
+    return _visited(session, feed_id, offer)
+
+
+def _visited(session: Session, feed_id: str, found: Found | Offer) -> tuple[Row, Visits]:
+    visit = visit_found(session, feed_id, found, {})
     items_new = visit.outcome.items_new if isinstance(visit.outcome, Stored) else 0
-    return {**result, "items_new": items_new}, [visit]
+    return {"outcome": "subscribed", "feed_id": feed_id, "items_new": items_new}, [visit]
 
 
 def _failed(kind: str, message: str) -> Row:

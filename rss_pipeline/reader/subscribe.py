@@ -182,7 +182,7 @@ def subscribe_address(
     if int(count.rows[0]["n"]) >= MAX_SUBSCRIPTIONS and not has_known:
         return TooManyFeeds()
     now = caller.clock()
-    if known is None:
+    if known is None or (known["may_accept"] and address.refusal is None):
         search = new_search(user_id, address.url, now=now, wishes=wishes)
         return search_answer(search, caller.write(*search_request_statements(search)), settings)
     feed_id = str(known["id"])

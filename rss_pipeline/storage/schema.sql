@@ -10,7 +10,8 @@
 CREATE TABLE feeds (
   -- What claims read is first. Its id is the key of its partition, too. `url` is the registered address; `host` gets the
   -- request; `bucket` is a hash (0 to 1023) of the host at which the last visit ended, for shards. `registered`: in feeds.yaml,
-  -- or subscribed by somebody; only such feeds are visited. `enabled` is 0 where feeds.yaml disables it. `lease_token` is the
+  -- or subscribed by somebody; only such feeds are visited. `enabled` is 0 where feeds.yaml disables it, and where it is not
+  -- `watched`: a name and a page without a source. `lease_token` is the
   -- lease of a run that visits it, `unclosed_claims` counts claims that ended without a close.
   id TEXT PRIMARY KEY,
   url TEXT NOT NULL UNIQUE,
@@ -19,6 +20,7 @@ CREATE TABLE feeds (
   next_fetch_at TEXT NOT NULL,
   registered INTEGER NOT NULL DEFAULT 1,
   enabled INTEGER NOT NULL DEFAULT 1,
+  watched INTEGER NOT NULL DEFAULT 1,
   consecutive_failures INTEGER NOT NULL DEFAULT 0,
   lease_token TEXT,
   unclosed_claims INTEGER NOT NULL DEFAULT 0,
@@ -694,6 +696,12 @@ WHEN OLD.url IS NOT NEW.url OR OLD.title IS NOT NEW.title OR OLD.description IS 
   OR OLD.warning IS NOT NEW.warning OR (OLD.last_visited_at IS NULL) <> (NEW.last_visited_at IS NULL)
   OR (OLD.consecutive_failures > 0) <> (NEW.consecutive_failures > 0) OR OLD.failing_since IS NOT NEW.failing_since
   OR OLD.last_error_kind IS NOT NEW.last_error_kind OR OLD.last_error IS NOT NEW.last_error
+BEGIN
+  INSERT INTO sequences (name, value) VALUES ('items', 1) ON CONFLICT (name) DO UPDATE SET value = sequences.value + 1;
+END;
+CREATE TRIGGER feeds_source_seen AFTER UPDATE ON feeds
+WHEN OLD.watched <> NEW.watched OR OLD.listed <> NEW.listed OR OLD.page IS NOT NEW.page
+  OR OLD.warning_kinds IS NOT NEW.warning_kinds
 BEGIN
   INSERT INTO sequences (name, value) VALUES ('items', 1) ON CONFLICT (name) DO UPDATE SET value = sequences.value + 1;
 END;

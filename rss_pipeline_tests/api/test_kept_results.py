@@ -380,11 +380,13 @@ def test_what_a_kept_result_reads_of_feeds_is_watched_by_the_schema(tmp_path: Pa
     assert not with_visits.is_kept
     # Of a migrated database: a table that a later migration builds anew has no triggers.
     with closing(migrated(tmp_path / "state.sqlite")) as database:
-        [trigger] = database.query("SELECT sql FROM sqlite_master WHERE name = 'feeds_seen'").rows
-    watched = {*re.findall(r"OLD\.(\w+)", trigger["sql"])}
+        triggers = database.query(
+            "SELECT sql FROM sqlite_master WHERE name IN ('feeds_seen', 'feeds_source_seen')"
+        )
+    watched = {name for row in triggers.rows for name in re.findall(r"OLD\.(\w+)", row["sql"])}
     columns = {*re.findall(r"\bf\.(\w+)", " ".join(statement.sql for statement in statements))}
     assert columns - {"id"} <= watched
-    assert {"consecutive_failures", "enabled", "last_visited_at", "warning"} <= watched
+    assert {"consecutive_failures", "enabled", "last_visited_at", "warning", "watched"} <= watched
 
 
 def test_kept_results_are_of_one_user_and_of_limited_size() -> None:

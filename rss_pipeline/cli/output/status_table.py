@@ -97,7 +97,7 @@ def _size(path: Path) -> dict[str, int | bool]:
 def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool]], now: datetime) -> None:
     """The counts of feeds, visits, items and images, and the bytes on disk."""
     console = new_console()
-    if whole.registered + whole.disabled + whole.unregistered == 0:
+    if whole.registered + whole.disabled + whole.unwatched + whole.unregistered == 0:
         console.print("No feed was visited yet: list feeds in feeds.yaml and run `rss-pipeline poll`.")
         return
     long = f"{whole.failing:,} failing"
@@ -112,6 +112,7 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
             (whole.moved, f"{whole.moved:,} moved"),
             (whole.redirecting, f"{whole.redirecting:,} redirecting"),
             (whole.disabled, f"{whole.disabled:,} disabled"),
+            (whole.unwatched, f"{whole.unwatched:,} not watched"),
             (whole.sharing, f"{whole.sharing:,} with items that share a guid or link"),
         ),
     )
@@ -266,6 +267,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str], *,
 
 def _next_visit(row: Row) -> tuple[datetime | None, str]:
     """The time and its reason; a feed may be due while it or its host is on hold."""
+    if row["health"] == "unwatched":
+        return None, "`watch: false` in feeds.yaml"
     if not row["enabled"]:
         return None, "`enabled: false` in feeds.yaml"
     if row["held_until"] is not None:

@@ -55,6 +55,9 @@ class FeedSpec:
     max_size: int | None = None
     """The most bytes of its document, as sent and decompressed; None is the setting's."""
     enabled: bool = True
+    """False: it is not visited."""
+    watched: bool = True
+    """False for a name and a page in lists of feeds, without any source: never enabled."""
     allow_private: bool = False
     """It and its images may be at its own host although that is private."""
     private_hosts: tuple[str, ...] = ()

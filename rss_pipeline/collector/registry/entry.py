@@ -253,6 +253,8 @@ class FeedEntry(EntryModel):
     keep: _Keep = None
     max_size: _Size = None
     enabled: _Flag = True
+    watch: _Flag = True
+    """False: there is no feed, and `url` is a page for people."""
     allow_private: _Private = None
     """Hosts that it opens besides its own one; None opens not even that."""
     headers: _Headers = Field(default_factory=dict)

@@ -195,6 +195,8 @@ def _registered(
     for refuses in refusals:
         if (refusal := refuses(entry.url.url, environ)) is not None:
             mistakes.append(Mistake(node.key_lines["url"], f"{place}.url", refusal))
+    if not entry.watch:
+        mistakes += _of_watched(node, place)
     read = {
         name: key.read.load()(node.items[name], f"{place}.{name}", environ, mistakes)
         for name, key in FEED_KEYS.items()
@@ -202,6 +204,14 @@ def _registered(
     }
     keys = {name: text for name, text in read.items() if text is not None}
     return _Registered(place, node, entry, _spec(entry, defaults, keys))
+
+
+def _of_watched(node: MappingNode, place: str) -> Iterator[Mistake]:
+    """A mistake for each key that needs documents."""
+    for name in node.items:
+        if name in FEED_KEYS:
+            sentence = "is for what is collected, and this is not, by `watch: false`: remove one of the two"
+            yield Mistake(node.key_lines[name], f"{place}.{name}", sentence)
 
 
 def _spec(entry: FeedEntry, defaults: Mapping[str, Any], feature_keys: Mapping[str, str]) -> FeedSpec:
@@ -217,7 +227,8 @@ def _spec(entry: FeedEntry, defaults: Mapping[str, Any], feature_keys: Mapping[s
         host=entry.url.host,
         title=entry.title,
         folder=entry.folder,
-        enabled=entry.enabled,
+        enabled=entry.enabled and entry.watch,
+        watched=entry.watch,
         feature_keys=feature_keys,
         allow_private=entry.allow_private is not None,
         private_hosts=entry.allow_private or (),

@@ -26,8 +26,9 @@ class NewEntry:
     title: str | None = None
     folder: str | None = None
     allow_private: bool = False
+    watch: bool = True
     feature_keys: Mapping[str, str] = field(default_factory=dict)
-    """Keys of features with plain values."""
+    """Keys of features: plain values, or mappings as JSON."""
 
     def as_yaml(self) -> str | dict[str, Any]:
         keys: dict[str, Any] = {"url": self.url}
@@ -40,8 +41,21 @@ class NewEntry:
             keys["folder"] = self.folder.replace("${", "$${")
         if self.allow_private:
             keys["allow_private"] = True
-        keys |= self.feature_keys
+        if not self.watch:
+            keys["watch"] = False
+        keys |= {name: _literal(value) for name, value in self.feature_keys.items()}
         return self.url if len(keys) == 1 else keys
+
+
+def _literal(value: str) -> str | dict[str, str]:
+    """A value as it is, whatever variables it seems to name."""
+    if not value.startswith("{"):
+        return value.replace("${", "$${")
+    try:
+        table = json.loads(value)
+    except ValueError:
+        return value
+    return {name: str(each).replace("${", "$${") for name, each in table.items()}
 
 
 class _Mark(Protocol):

@@ -54,6 +54,14 @@ _OPML = {
 """The most that a schema can say of a list: that it has a feed."""
 
 
+class ListedPage(BaseModel):
+    """A web page without a feed in the list."""
+
+    url: str
+    title: str | None
+    folder: str | None
+
+
 class Imported(BaseModel):
     """The feeds of a list: what became of them."""
 
@@ -65,6 +73,11 @@ class Imported(BaseModel):
         description="New addresses of this user that wait: at most 60 an hour are requested for a user.",
     )
     waits_until: str | None = Field(default=None, description="When the last of them is requested.")
+    pages: list[ListedPage] = Field(
+        default=[],
+        description="Web pages without a feed, which were not added: `POST /api/feeds` looks at one, its task"
+        " shows what would be collected, and the same with `page: true` takes it.",
+    )
 
 
 @router.post(
@@ -76,7 +89,8 @@ class Imported(BaseModel):
         "requestBody": {
             "required": True,
             "description": "OPML 1.0 or 2.0: at most 1 MB, 10,000 outlines, ten levels, no document type."
-            " Attributes and folders are OPML's; every feed has an `xmlUrl`. Any other type, such as"
+            " Attributes and folders are OPML's; every feed has an `xmlUrl`, every page"
+            " without a feed an `htmlUrl`. Any other type, such as"
             f" {MEDIA_TYPE}, is read as XML, too; of a form, its file.",
             "content": {kind: {"schema": _OPML} for kind in ("text/xml", "application/xml")},
         }
@@ -96,6 +110,7 @@ async def import_opml(request: Request, caller: SignedIn) -> Imported:
         merged=done.merged,
         waiting=done.queue.waiting,
         waits_until=None if done.queue.until is None else instant(done.queue.until),
+        pages=[ListedPage(url=each.url, title=each.title, folder=each.folder) for each in done.pages],
     )
 
 

@@ -4,7 +4,9 @@ They read and write feeds.yaml and visit no feed; `add` does, in cli/add.py.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,18 +18,25 @@ from rss_pipeline.errors import file_error
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 
+if TYPE_CHECKING:
+    from rss_pipeline.features.opml.outlines import OpmlFeed
+
 _LISTED = 10
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@click.option(
+    "--pages", is_flag=True, help="Look at each web page of the list that has no feed, as `add` does."
+)
 @as_json
 @click.pass_obj
-def import_(settings: Settings, file: Path, as_json: bool) -> None:
+def import_(settings: Settings, file: Path, pages: bool, as_json: bool) -> None:
     """Add the feeds of an OPML FILE, as other readers export it, to feeds.yaml.
 
     All new feeds are added, or none if the file has a mistake: each is listed with its line. A feed that is
     already in feeds.yaml keeps its entry. Folders become the key `folder`. The next poll visits what is new.
+    Of a web page without a feed, --pages shows what would be collected, and adds it if you confirm it.
     """
     from rss_pipeline.features.opml.service import import_opml
 
@@ -42,6 +51,7 @@ def import_(settings: Settings, file: Path, as_json: bool) -> None:
                 "added": imported.added,
                 "already_listed": imported.known,
                 "doubles": imported.merged,
+                "pages": [each.url for each in imported.pages],
                 "in_several_folders": [
                     {"url": url, "folder": kept, "other_folder": other}
                     for url, kept, other in imported.in_several
@@ -61,6 +71,33 @@ def import_(settings: Settings, file: Path, as_json: bool) -> None:
         terminal.say(f"... and {len(imported.in_several) - _LISTED} more; --json has them all")
     if imported.added:
         terminal.say("The next poll visits them: within two minutes while `up` runs, or `rss-pipeline poll`.")
+    if imported.pages and pages:
+        add_each(settings, imported.pages)
+    elif imported.pages:
+        terminal.say(
+            f"{len(imported.pages)} outlines are web pages without a feed:"
+            f" `rss-pipeline import --pages {file}` shows what would be collected of each."
+        )
+
+
+def add_each(settings: Settings, pages: "Sequence[OpmlFeed]") -> None:
+    """Show what would be collected of each page, and add those that the person at the terminal confirms."""
+    from rss_pipeline.cli.add import confirms, show
+    from rss_pipeline.pipeline.adding.add_feed import add, prepare
+    from rss_pipeline.pipeline.session.session import session_of_command
+
+    with session_of_command(settings, "import") as session:
+        prepare(session, environ=os.environ)
+        for page in pages:
+            result = add(
+                session,
+                page.url,
+                environ=os.environ,
+                title=page.title,
+                folder=page.folder,
+                confirms=confirms,
+            )
+            show(page.url, result)
 
 
 @click.command("export-opml")

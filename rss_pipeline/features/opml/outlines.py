@@ -7,7 +7,7 @@ feeds.yaml takes. A folder is the names of the outlines around a feed, joined by
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import format_datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from rss_pipeline.collector.registry.feed_url import completed, literal, read_ur
 from rss_pipeline.collector.registry.values import MAX_TITLE_CHARACTERS, printable
 from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES, Mistake
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.features import FEED_KEYS
 
 _SLASH = "\u2215"
 
@@ -39,7 +40,7 @@ def as_name(part: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpmlFeed:
-    """One outline with an `xmlUrl`."""
+    """One outline with an `xmlUrl`, or of a web page."""
 
     url: str
     same_as: str = ""
@@ -50,13 +51,23 @@ class OpmlFeed:
     html_url: str | None = None
     line: int = 0
     """In the file that it was read from, from 1."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys in feeds.yaml without which there is no feed at its address."""
+    is_watched: bool = True
+    """False for a name and a page, without any source."""
 
 
 _FEED_TYPES = frozenset({"rss", "atom", "rdf", "feed", "json", "jsonfeed", "rss1", "atom1"})
 _OF_A_FOLDER = frozenset({"text", "title", "type", "isopen", "expanded", "description", "created"})
 """Attributes of an outline that can be a folder without feeds. Others are notes or settings (Thunderbird)."""
 _SCRAPED = re.compile(r"\+(?:xpath|dotnotation)", re.IGNORECASE)
-"""FreshRSS: a page or a JSON document that it turns into a feed by rules of its own."""
+"""FreshRSS: a document that it turns into a feed by own rules. Of a page, the entries are found anew."""
+_SCRAPED_PAGE = "html+xpath"
+_OURS = "https://rss-pipeline.invalid/opml"
+"""The namespace of attributes for what OPML has no word for. Nothing is requested there."""
+_PREFIX = "rssp"
+ElementTree.register_namespace(_PREFIX, _OURS)
+_LISTED_KEYS = tuple(name for name, key in FEED_KEYS.items() if key.in_lists is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +86,6 @@ OWN_FILE = OpmlLimits(file_bytes=MAX_FILE_BYTES, outlines=1_000_000, deepest=50,
 """The limits of a file that the operator imports."""
 
 
-def read_opml(body: bytes, *, path: Path) -> list[OpmlFeed]:
-    """The feeds of the file in its order, doubles included; `path` is used in the RegistryError only.
-
-    Every URL is one that feeds.yaml takes. Raises RegistryError with all mistakes.
-    """
-    found = read_outlines(body, OWN_FILE)
-    if found.mistakes:
-        raise RegistryError(str(path), [str(mistake) for mistake in found.mistakes])
-    return found.feeds
-
-
 class Outlines(NamedTuple):
     """The outlines of a file."""
 
@@ -94,13 +94,26 @@ class Outlines(NamedTuple):
     mistakes: list[Mistake]
     empty_folders: list[str]
     """Each once."""
+    pages: list[OpmlFeed]
+    """Web pages of which nothing says that they can be collected."""
+
+
+def read_opml(body: bytes, *, path: Path) -> Outlines:
+    """The outlines of a file that the operator imports; `path` is used in the RegistryError only.
+
+    Every URL is one that feeds.yaml takes. Raises RegistryError with all mistakes.
+    """
+    found = read_outlines(body, OWN_FILE)
+    if found.mistakes:
+        raise RegistryError(str(path), [str(mistake) for mistake in found.mistakes])
+    return found
 
 
 def read_outlines(body: bytes, limits: OpmlLimits) -> Outlines:
     """The feeds and the empty folders of the file, and all mistakes in it."""
     if len(body) > limits.file_bytes:
         too_large = Mistake(0, "", f"the file is larger than {limits.file_bytes // 1_000_000} MB")
-        return Outlines([], [too_large], [])
+        return Outlines([], [too_large], [], [])
     decoded = decode(body).text
     text = decoded.lstrip()
     cut = decoded[: len(decoded) - len(text)].count("\n")
@@ -113,12 +126,12 @@ def read_outlines(body: bytes, limits: OpmlLimits) -> Outlines:
             reader = _read(text, cut, limits)
         except expat.ExpatError as error:
             what = f"this is not XML here: {expat.ErrorString(error.code)}; export the file again"
-            return Outlines([], [Mistake(error.lineno + cut, "", what)], [])
-    if not reader.mistakes and not reader.feeds:
+            return Outlines([], [Mistake(error.lineno + cut, "", what)], [], [])
+    if not reader.mistakes and not reader.feeds and not reader.pages:
         reader.mistakes.append(
             Mistake(0, "", "the file lists no feed: no outline of it has an xmlUrl; is it the right file?")
         )
-    return Outlines(reader.feeds, reader.mistakes, [*dict.fromkeys(reader.empty_folders)])
+    return Outlines(reader.feeds, reader.mistakes, [*dict.fromkeys(reader.empty_folders)], reader.pages)
 
 
 def _read(text: str, cut: int, limits: OpmlLimits) -> "_Reader":
@@ -141,6 +154,7 @@ class _Reader:
 
     def __init__(self, cut: int, limits: OpmlLimits) -> None:
         self.feeds: list[OpmlFeed] = []
+        self.pages: list[OpmlFeed] = []
         self.mistakes: list[Mistake] = []
         self.empty_folders: list[str] = []
         self._leaf: str | None = None
@@ -215,32 +229,43 @@ class _Reader:
         around = self._folders[-1] if self._folders else ""
         url, kind = given.get("xmlurl", ""), given.get("type", "").lower()
         title = printable(given.get("title", "")) or printable(given.get("text", ""))
+        page = "" if kind in ("link", "include") else given.get("htmlurl", "")
+        if kind == _SCRAPED_PAGE:
+            url, page = "", url
+        if not url and page:
+            self._add(page, "htmlUrl", title, around, given)
+            return around
         if not url:
-            if kind in _FEED_TYPES or (given.get("htmlurl") and kind not in ("link", "include")):
+            if kind in _FEED_TYPES:
                 self._wrong("this outline has no xmlUrl, the feed's address; write it, or remove the outline")
             name = as_folder(title[:MAX_FOLDER_CHARACTERS].strip("/ "))
             return "/".join(filter(None, (around, name)))
         if _SCRAPED.search(kind):
             self._wrong(
-                "this outline is no feed but a page that another reader turns into one, as its type says;"
-                " remove the outline"
+                "this outline is no feed but a document that another reader turns into one, as its type"
+                " says; remove the outline"
             )
             return around
+        self._add(url, "xmlUrl", title, around, given)
+        return around
+
+    def _add(self, url: str, attribute: str, title: str, around: str, given: Mapping[str, str]) -> None:
         try:
             url = completed(url)
             key = read_url(literal(url), {}).same_as
         except ValueError as error:
-            self._wrong(f"xmlUrl: {reason(error)}")
-            return around
+            self._wrong(f"{attribute}: {reason(error)}")
+            return
         folder = around or given.get("category", "").partition(",")[0]
         folder = "/".join(name for each in folder.split("/") if (name := printable(each)))
         if len(folder) > MAX_FOLDER_CHARACTERS:
             self._wrong(
                 f"the folders around it have more than {MAX_FOLDER_CHARACTERS} characters; shorten them"
             )
-            return around
+            return
         title = title[:MAX_TITLE_CHARACTERS].strip()
-        self.feeds.append(
+        keys = {name: text for name in _LISTED_KEYS if (text := given.get(f"{_PREFIX}:{name}"))}
+        (self.feeds if attribute == "xmlUrl" or keys else self.pages).append(
             OpmlFeed(
                 url=url,
                 same_as=key,
@@ -248,9 +273,10 @@ class _Reader:
                 folder=folder or None,
                 html_url=given.get("htmlurl"),
                 line=self._line(),
+                keys=keys,
+                is_watched=given.get(f"{_PREFIX}:watch") != "false",
             )
         )
-        return around
 
     def _wrong(self, sentence: str) -> None:
         self.mistakes.append(Mistake(self._line(), "", sentence))
@@ -274,6 +300,12 @@ def write_opml(
         # XML cannot hold some characters that a JSON feed may have in its title.
         name = printable(feed.title or "") or feed.url
         # `text` is required and is what programs show; `title` is what most readers take (OPML 2.0).
+        if feed.keys or not feed.is_watched:
+            # Without an xmlUrl: other readers would request a feed there again and again.
+            outline.attrib |= {"text": name, "title": name, "htmlUrl": feed.url}
+            ours = feed.keys if feed.is_watched else {"watch": "false"}
+            outline.attrib |= {f"{{{_OURS}}}{key}": value for key, value in ours.items()}
+            continue
         outline.attrib |= {"type": "rss", "text": name, "title": name, "xmlUrl": feed.url}
         if feed.html_url and (page := printable(feed.html_url)):
             outline.set("htmlUrl", page)

@@ -1,5 +1,7 @@
 """The page of lists of feeds: OPML in from another reader, and out to one."""
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -9,7 +11,7 @@ from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.features.opml.service import UPLOAD, OpmlRefused, import_list
+from rss_pipeline.features.opml.service import UPLOAD, ListedFeed, OpmlRefused, import_list
 from rss_pipeline.reader.refresh import queue
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
@@ -18,7 +20,7 @@ PATH = "/settings/opml"
 _FIELD_BYTES = 10_000
 """Bytes of a field of the form."""
 _FORM = "multipart/form-data"
-_MOST_MISTAKES = 100
+_MOST_MISTAKES, _MOST_PAGES = 100, 200
 
 
 @router.get("/opml")
@@ -41,6 +43,10 @@ async def take_in(request: Request, caller: SignedIn) -> Response:
         done = await caller.change(lambda own: import_list(own, body, settings=settings))
     except OpmlRefused as refused:
         return await _page(request, caller, refused=refused)
+    if done.pages:
+        # A list of pages is too long for an address. To send the form again changes nothing.
+        counts = {"added": done.added, "known": done.known, "merged": done.merged}
+        return await _page(request, caller, done=counts, pages=done.pages)
     return see_other(f"{PATH}?added={done.added}&known={done.known}&merged={done.merged}")
 
 
@@ -64,6 +70,7 @@ async def _page(
     done: dict[str, int] | None = None,
     refused: OpmlRefused | None = None,
     error: str | None = None,
+    pages: Sequence[ListedFeed] = (),
 ) -> Response:
     frame, queued = await read_frame(caller, queue(caller.user_id, now=caller.clock()))
     mistakes = () if refused is None else refused.mistakes
@@ -78,6 +85,8 @@ async def _page(
         error=error,
         mistakes=[(each.line, each.sentence) for each in mistakes[:_MOST_MISTAKES]],
         mistake_count=len(mistakes),
+        pages=pages[:_MOST_PAGES],
+        page_count=len(pages),
         most_bytes=UPLOAD.file_bytes,
         most_outlines=UPLOAD.outlines,
     )

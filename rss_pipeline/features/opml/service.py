@@ -4,7 +4,7 @@ A list is imported whole, or not at all with all of its mistakes. Nothing is fet
 the polls that follow visit them as any other, paced and with back-off. The form of OPML is outlines.py's.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from rss_pipeline.collector.registry.feed_url import literal, read_url, same_as
 from rss_pipeline.collector.registry.new_entries import NewEntry
 from rss_pipeline.collector.registry.yaml_nodes import Mistake
 from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.features.opml import UPLOAD_BYTES
 from rss_pipeline.features.opml.outlines import OpmlFeed, OpmlLimits, read_opml, read_outlines, write_opml
 from rss_pipeline.pipeline.registry.write_entries import registered, write_feeds
@@ -36,7 +37,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.feed_row import known_pages, urls_by_id
 from rss_pipeline.storage.feeds.registered import registry_rows
-from rss_pipeline.storage.feeds.subscribed import add_feeds
+from rss_pipeline.storage.feeds.subscribed import add_feeds, set_key
 from rss_pipeline.storage.refresh.new_addresses import (
     Queue,
     give_turns,
@@ -68,6 +69,8 @@ class ListedFeed(AddressedFeed):
 
     line: int
     """The line of its first outline."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys without which there is no feed at its address."""
     refusal: Mistake | None = None
     """The reason not to request it for a user. A feed that feeds.yaml shares may have such an address."""
 
@@ -81,6 +84,8 @@ class UploadedList:
     """Further outlines of a feed that the list has more than once."""
     mistakes: tuple[Mistake, ...] = ()
     empty_folders: tuple[str, ...] = ()
+    pages: tuple[ListedFeed, ...] = ()
+    """Web pages of which nothing says that they can be collected."""
 
     def check(self, known: Collection[str]) -> None:
         """Raise OpmlRefused with all mistakes, if there are any.
@@ -88,7 +93,9 @@ class UploadedList:
         `known` has `same_as` of the feeds that users may subscribe to, whatever their addresses.
         """
         refused = [
-            feed.refusal for feed in self.feeds if feed.refusal is not None and feed.same_as not in known
+            feed.refusal
+            for feed in (*self.feeds, *self.pages)
+            if feed.refusal is not None and feed.same_as not in known
         ]
         if mistakes := [*self.mistakes, *refused]:
             raise OpmlRefused(sorted(mistakes, key=lambda mistake: mistake.line))
@@ -99,20 +106,23 @@ def read_upload(body: bytes, policy: AddressPolicy) -> UploadedList:
 
     Of two outlines of one feed, the first gives title and folder; what it lacks comes from the others.
     """
-    outlines, mistakes, empty = read_outlines(body, UPLOAD)
+    outlines, mistakes, empty, others = read_outlines(body, UPLOAD)
     feeds: dict[str, ListedFeed] = {}
-    for each in outlines:
+    pages: dict[str, ListedFeed] = {}
+    for each, is_feed in [*((each, True) for each in outlines), *((each, False) for each in others)]:
         feed = _listed(each, policy)
         if isinstance(feed, Mistake):
             mistakes.append(feed)
             continue
-        first = feeds.setdefault(feed.same_as, feed)
-        feeds[feed.same_as] = replace(
+        of_kind = feeds if is_feed and _may_have(feed.keys) else pages
+        first = of_kind.setdefault(feed.same_as, feed)
+        of_kind[feed.same_as] = replace(
             first, title=first.title or feed.title, folder=first.folder or feed.folder
         )
     return UploadedList(
         feeds=tuple(feeds.values()),
-        merged=len(outlines) - len(feeds),
+        merged=len(outlines) + len(others) - len(feeds) - len(pages),
+        pages=tuple(page for key, page in pages.items() if key not in feeds),
         mistakes=tuple(mistakes),
         empty_folders=tuple(folder for folder in empty if len(folder) <= MAX_FOLDER_CHARACTERS),
     )
@@ -138,7 +148,13 @@ def _listed(outline: OpmlFeed, policy: AddressPolicy) -> ListedFeed | Mistake:
         folder=outline.folder,
         line=outline.line,
         refusal=refusal,
+        keys=outline.keys,
     )
+
+
+def _may_have(keys: Mapping[str, str]) -> bool:
+    """True if these are keys that users may set."""
+    return all(value in (FEED_KEYS[name].in_lists or ()) for name, value in keys.items())
 
 
 _FEEDS_AT_ONCE = 1_000
@@ -156,6 +172,8 @@ class ImportedList:
     """Further outlines of a feed that the list has more than once."""
     queue: Queue = field(default_factory=Queue)
     """The user's new addresses that wait for their turn."""
+    pages: tuple[ListedFeed, ...] = ()
+    """Web pages without a feed, which the user may add one by one: each is shown first."""
 
 
 def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedList:
@@ -171,8 +189,9 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
     # Before a second is spent on the list of a session that has ended.
     [count] = caller.read(subscription_count(caller.user_id))
     upload = read_upload(body, address_policy(settings))
-    stored, *taken = caller.read(*named_statements(caller.user_id, upload.feeds))
-    upload.check(known_feeds(stored.rows))
+    stored, *taken = caller.read(*named_statements(caller.user_id, (*upload.feeds, *upload.pages)))
+    by_address = known_feeds(stored.rows)
+    upload.check(by_address)
     plan = plan_subscriptions(upload.feeds, stored.rows, urls_by_id(taken))
     if int(count.rows[0]["n"]) + len(plan.wanted) > MAX_SUBSCRIPTIONS:
         raise _refused(
@@ -183,26 +202,44 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
     if plan.wanted or upload.empty_folders:
         try:
             *_, queued = caller.write(
-                *_statements(caller, plan),
+                *_statements(caller, plan, upload.feeds),
                 add_folders(caller.user_id, upload.empty_folders),
                 read_queue(caller.user_id, now=caller.clock()),
             )
         except StorageRejected:
             raise _refused("the list does not fit into one request; shorten folders or split it") from None
         queue = queue_of(queued)
-    return ImportedList(added=len(plan.wanted), known=plan.known, merged=upload.merged, queue=queue)
+    known = {key for key, row in by_address.items() if row["subscribed"]}
+    pages = tuple(page for page in upload.pages if page.same_as not in known)
+    return ImportedList(
+        added=len(plan.wanted),
+        known=plan.known + len(upload.pages) - len(pages),
+        merged=upload.merged,
+        queue=queue,
+        pages=pages,
+    )
 
 
-def _statements(caller: Caller, plan: PlannedSubscriptions) -> list[Statement]:
+def _statements(caller: Caller, plan: PlannedSubscriptions, feeds: Sequence[ListedFeed]) -> list[Statement]:
     now = caller.clock()
     ids = [wanted.feed_id for wanted in plan.wanted]
     statements = give_turns(caller.user_id, ids, now=now) if ids else []
     for some in batched(plan.new, _FEEDS_AT_ONCE):
         statements += add_feeds(some, now=now)
+    statements += _keys(plan, {feed.same_as: feed.keys for feed in feeds if feed.keys})
     if ids:
         statements += subscribe(caller.user_id, plan.wanted, at=now)
         statements += hold_until_turn(caller.user_id, ids, now=now)
     return statements
+
+
+def _keys(plan: PlannedSubscriptions, keys: Mapping[str, Mapping[str, str]]) -> Iterator[Statement]:
+    """Statements that give new feeds the keys of their addresses."""
+    with_value: dict[tuple[str, str], list[str]] = {}
+    for new in plan.new if keys else ():
+        for key in keys.get(same_as(new.url), {}).items():
+            with_value.setdefault(key, []).append(new.id)
+    return (set_key(ids, name, value) for (name, value), ids in with_value.items())
 
 
 def _refused(sentence: str) -> OpmlRefused:
@@ -219,6 +256,9 @@ class Subscribed:
     """The user's own, or else the feed's."""
     folder: str | None
     html_url: str | None
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """As OpmlFeed has them."""
+    is_watched: bool = True
 
 
 def export_subscriptions(
@@ -229,7 +269,14 @@ def export_subscriptions(
     full = {each.folder for each in subscriptions}
     return write_opml(
         (
-            OpmlFeed(url=each.url, title=each.title, folder=each.folder, html_url=each.html_url)
+            OpmlFeed(
+                url=each.url,
+                title=each.title,
+                folder=each.folder,
+                html_url=each.html_url,
+                keys=each.keys,
+                is_watched=each.is_watched,
+            )
             for each in subscriptions
         ),
         title="Subscriptions in rss_pipeline",
@@ -241,7 +288,15 @@ def export_subscriptions(
 def subscribed(feeds: Sequence[FeedName]) -> list[Subscribed]:
     """The feeds of a user as a list has them."""
     return [
-        Subscribed(url=each.url, title=each.title, folder=each.folder, html_url=each.link) for each in feeds
+        Subscribed(
+            url=each.url,
+            title=each.title,
+            folder=each.folder,
+            html_url=each.link,
+            keys=each.listed_keys,
+            is_watched=each.is_watched,
+        )
+        for each in feeds
     ]
 
 
@@ -260,6 +315,8 @@ class Imported:
     """Further outlines of a feed that the file lists more than once."""
     in_several: tuple[tuple[str, str, str], ...]
     """URL, folder kept and other folder of feeds that the file lists in more than one."""
+    pages: tuple[OpmlFeed, ...]
+    """Web pages that were not added: what would be collected of each is to be confirmed."""
 
     @property
     def added(self) -> int:
@@ -277,7 +334,8 @@ def import_opml(
     Raises RegistryError: the OPML file has mistakes, or feeds.yaml has.
     """
     specs = registered(settings.feeds_file, environ=environ)
-    listed = read_opml(body, path=path)
+    found = read_opml(body, path=path)
+    listed = [*found.feeds, *(page for page in found.pages if not page.is_watched)]
     known = {same_as(spec.url) for spec in specs}
     feeds: dict[str, OpmlFeed] = {}
     in_several: list[tuple[str, str, str]] = []
@@ -291,13 +349,27 @@ def import_opml(
     new = [feed for key, feed in feeds.items() if key not in known]
     written: tuple[FeedSpec, ...] = ()
     if new:
-        entries = [NewEntry(url=literal(each.url), title=each.title, folder=each.folder) for each in new]
+        entries = [
+            NewEntry(
+                url=literal(each.url),
+                title=each.title,
+                folder=each.folder,
+                watch=each.is_watched,
+                feature_keys=each.keys,
+            )
+            for each in new
+        ]
         written = write_feeds(settings.feeds_file, entries, environ=environ, rows=registry_rows(database))
     return Imported(
         ids=tuple(spec.id for spec in written),
         known=len(feeds) - len(new),
         merged=len(listed) - len(feeds),
         in_several=tuple(in_several),
+        pages=tuple(
+            {
+                page.same_as: page for page in found.pages if page.same_as not in (known | feeds.keys())
+            }.values()
+        ),
     )
 
 
@@ -313,6 +385,16 @@ def export_opml(
     feeds = []
     for spec in specs:
         title, link = pages.get(spec.id, (None, None))
-        feeds.append(OpmlFeed(url=spec.url, title=spec.title or title, folder=spec.folder, html_url=link))
+        keys = {name: value for name, value in spec.feature_keys.items() if FEED_KEYS[name].in_lists}
+        feeds.append(
+            OpmlFeed(
+                url=spec.url,
+                title=spec.title or title,
+                folder=spec.folder,
+                html_url=link,
+                keys=keys,
+                is_watched=spec.watched,
+            )
+        )
     body = write_opml(feeds, title="Feeds of rss_pipeline", created=now)
     return body, len(specs), sum(not spec.access.is_open for spec in specs)

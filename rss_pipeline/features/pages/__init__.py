@@ -15,6 +15,7 @@ entry.py       the key `page` of a feed in feeds.yaml
 permission.py  robots.txt before each request of a page; robots.py has its rules
 sql.py         statements; replay.py is for a database that was lost
 service.py     the look at an address
+checks.py      the health check
 cli.py         the command `page`
 ```
 """
@@ -22,18 +23,25 @@ cli.py         the command `page`
 from datetime import timedelta
 
 from rss_pipeline.features.feature import Feature, FeedKey, Part, Replaying
+from rss_pipeline.features.pages.model import AUTO, CONFIRMED
+
+MAY_ACCEPT = f"""(consecutive_failures > 0 AND last_error_kind IN ('html', 'no_list', 'list_lost')
+  AND (page IN ('{AUTO}', '{CONFIRMED}') OR page IS NULL AND listed = 0))"""
 
 FEATURE = Feature(
     name="pages",
     needs=("streams",),
+    checks=(Part("pages.checks:CHECKS"),),
     commands={"page": Part("pages.cli:page")},
     feed_keys={
         "page": FeedKey(
             read=Part("pages.entry:read_page_key"),
             register=Part("pages.sql:register_pages"),
             stays=True,
+            in_lists=(AUTO, CONFIRMED),
             memory="page_known",
             accept=Part("pages.sql:accept_page"),
+            may_accept=MAY_ACCEPT,
             reads=Part("pages.document:read_document"),
             # A page is made for people.
             least_interval=timedelta(hours=1),
@@ -42,6 +50,7 @@ FEATURE = Feature(
             at_close=Part("pages.sql:note_page"),
         ),
     },
+    reader_page_parts="pages/in_pages.html",
     without_feed=Part("pages.service:offer"),
     replaying=Replaying(of_feed=Part("pages.replay:PageInReplay")),
 )

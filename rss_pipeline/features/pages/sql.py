@@ -10,7 +10,8 @@ from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.features.pages.document import page_in
 from rss_pipeline.features.pages.known import Known, mark
 from rss_pipeline.pipeline.adding.offer import Offer
-from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.feeds.predicates import LAST_VISIT_FAILED, POLLED
 from rss_pipeline.storage.sql import compact
 
 
@@ -33,14 +34,15 @@ def register_pages(specs: Sequence[FeedSpec]) -> list[Statement]:
     ]
 
 
-def accept_page(spec: FeedSpec, offer: Offer) -> list[Statement]:
-    """Statements after which a page has the entries of an offer, whatever it had before."""
-    known = replace(Known.of_text(offer.memory) or Known(), settings=mark(spec.feature_keys["page"]))
+def accept_page(feed_id: str, value: str, offer: Offer) -> list[Statement]:
+    """Statements after which a page with this value of its key has the entries of an offer, whatever it had
+    before."""
+    known = replace(Known.of_text(offer.memory) or Known(), settings=mark(value))
     return [
         Statement(
             """UPDATE feeds SET page_known = ?, content_hash = NULL, failed_hash = NULL, last_etag = NULL,
               last_modified = NULL, next_fetch_at = coalesce(last_visited_at, next_fetch_at) WHERE id = ?""",
-            [known.to_text(), spec.id],
+            [known.to_text(), feed_id],
             name="accept page",
         )
     ]
@@ -58,6 +60,24 @@ def note_page(feed: Feed, token: str, parsed: Parsed) -> list[Statement]:
             name="note page",
         )
     ]
+
+
+def pages_to_confirm(database: Database) -> list[Row] | None:
+    """The pages without a list that is certain, or without the one that they had; None without any page."""
+    [count, found] = database.batch(
+        [
+            Statement(
+                f"SELECT 1 FROM feeds WHERE {POLLED} AND page IS NOT NULL LIMIT 1", name="look for a page"
+            ),
+            Statement(
+                f"""SELECT id AS feed, url, last_error_kind AS kind FROM feeds
+                WHERE {LAST_VISIT_FAILED} AND page IS NOT NULL AND last_error_kind IN ('no_list', 'list_lost')
+                ORDER BY listed DESC, id""",
+                name="find pages to confirm",
+            ),
+        ]
+    )
+    return found.rows if count.rows else None
 
 
 def restore_page(database: Database, feed_id: str, *, settings: str, known: str) -> None:

@@ -239,6 +239,8 @@ def _member_mistake(
         otherwise = "write it under `streams:` of the feed"
         return f'the feed "{id}" has no stream "{member.stream}"; {_meant(member.stream, streams, otherwise)}'
     spec = feeds.specs.get(id)
+    if spec is not None and not spec.watched:
+        return f'the feed "{id}" has no items, by `watch: false`: remove it here'
     if spec is None or is_public or (spec.access.is_open and not spec.allow_private):
         return None
     why = "allow_private" if spec.access.is_open else "headers or a password"

@@ -86,6 +86,8 @@ def add(
     *,
     environ: Mapping[str, str],
     allow_private: bool = False,
+    title: str | None = None,
+    folder: str | None = None,
     confirms: Callable[[Offer], bool] = lambda _: False,
 ) -> Added | AlreadyListed | Offered | NotAdded:
     """Find the feed at an address that a person typed, write it into feeds.yaml and store its items.
@@ -124,7 +126,11 @@ def add(
         keys[found.key] = found.value
     is_typed = found.url == address.url
     entry = NewEntry(
-        url=typed if is_typed else literal(found.url), allow_private=allow_private, feature_keys=keys
+        url=typed if is_typed else literal(found.url),
+        title=title,
+        folder=folder,
+        allow_private=allow_private,
+        feature_keys=keys,
     )
     rows = registry_rows(session.run.database)
     [spec] = write_feeds(settings.feeds_file, [entry], environ=environ, rows=rows)
@@ -163,7 +169,7 @@ def _accepted(
     accept = FEED_KEYS[name].accept
     assert accept is not None
     sync_registry(session.run.database, session.run.settings, now=session.run.clock(), environ=environ)
-    session.run.database.batch(accept.load()(spec, found))
+    session.run.database.batch(accept.load()(spec.id, spec.feature_keys[name], found))
     return _added(session, spec, found, environ=environ)
 
 

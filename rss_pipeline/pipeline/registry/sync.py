@@ -64,7 +64,7 @@ class RegistrySync:
     @property
     def scheduled(self) -> list[str]:
         """Ids of the feeds that need a partition key."""
-        return [*(spec.id for spec in self.specs), *self.subscribed]
+        return [*(spec.id for spec in self.specs if spec.watched), *self.subscribed]
 
     @property
     def forgotten(self) -> tuple[str, ...]:
@@ -208,7 +208,9 @@ def _subscribed(rows: Sequence[Row], specs: Sequence[FeedSpec]) -> tuple[str, ..
     """Without the ones that are listed now."""
     listed = {spec.id for spec in specs}
     return tuple(
-        row["id"] for row in rows if row["registered"] and not row["listed"] and row["id"] not in listed
+        row["id"]
+        for row in rows
+        if row["registered"] and row["watched"] and not row["listed"] and row["id"] not in listed
     )
 
 

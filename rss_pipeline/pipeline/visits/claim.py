@@ -109,6 +109,8 @@ def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
         )
     if not row["registered"]:
         return Refused(message="no longer in feeds.yaml, so it is not fetched; add it there again to do so")
+    if not row["watched"]:
+        return Refused(message="`watch: false` in feeds.yaml: it is a page for people, without a feed")
     if not row["enabled"]:
         return Refused(message="`enabled: false` in feeds.yaml; remove that to fetch it")
     if row["hold_until"] is not None:

@@ -176,9 +176,9 @@ def availability(database: Database, ids: Sequence[str], *, now: datetime) -> di
     last answer if that was just now.
     """
     rows = database.query(
-        f"""SELECT id, registered, listed, unused_since, enabled, held_token, hold_until, hold_reason,
-          hold_host, host_held, answered_at, own_host FROM (
-        SELECT feeds.id, registered, listed, unused_since, enabled, leases.token AS held_token,
+        f"""SELECT id, registered, listed, unused_since, enabled, watched, held_token, hold_until,
+          hold_reason, hold_host, host_held, answered_at, own_host FROM (
+        SELECT feeds.id, registered, listed, unused_since, enabled, watched, leases.token AS held_token,
         pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host,
         CASE WHEN NOT {RESTED} THEN last_fetched_at END AS answered_at, feeds.host AS own_host,
         row_number() OVER (PARTITION BY feeds.id ORDER BY pauses.hold_until DESC) AS nth,

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, PROMINENT_FAILURES
 from rss_pipeline.collector.models.warning import WarningKind
+from rss_pipeline.features import FEED_KEYS
 
 POLLED = "registered = 1 AND enabled = 1"
 """In feeds.yaml and not `enabled: false`, or subscribed by somebody."""
@@ -64,19 +65,28 @@ password's server."""
 WARNED = f"{POLLED} AND warning IS NOT NULL"
 """The newest stored document has a warning of any kind."""
 
-Health = Literal["ok", "new", "warning", "moved", "failing", "gone", "disabled", "unlisted", "unused"]
+MAY_ACCEPT = " OR ".join(key.may_accept for key in FEED_KEYS.values() if key.may_accept) or "0"
+"""Its document is no feed, or not what it was: a user may take what would be collected of it now."""
+
+Health = Literal[
+    "ok", "new", "warning", "moved", "failing", "gone", "disabled", "unwatched", "unlisted", "unused"
+]
 """The words of `HEALTH`."""
 
 UNREAD_HEALTH = frozenset[Health]({"failing", "gone"})
 """The words for `LAST_VISIT_FAILED`."""
 
-NOT_COLLECTED_HEALTH = frozenset[Health]({"disabled", "unlisted", "unused"})
+NOT_COLLECTED_HEALTH = frozenset[Health]({"disabled", "unwatched", "unlisted", "unused"})
 """The words for feeds that are not `POLLED`."""
 
-DISABLED = "registered = 1 AND enabled = 0"
+DISABLED = "registered = 1 AND enabled = 0 AND watched = 1"
 """`enabled: false` in feeds.yaml."""
 
-HEALTH = f"""CASE WHEN {UNUSED} THEN 'unused' WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
+UNWATCHED = "registered = 1 AND watched = 0"
+"""`watch: false` in feeds.yaml: a name and a page, without any source."""
+
+HEALTH = f"""CASE WHEN {UNUSED} THEN 'unused' WHEN {UNLISTED} THEN 'unlisted'
+  WHEN watched = 0 THEN 'unwatched' WHEN enabled = 0 THEN 'disabled'
   WHEN {GONE} THEN 'gone' WHEN {FAILING} THEN 'failing' WHEN last_visited_at IS NULL THEN 'new'
   WHEN {MOVED} THEN 'moved' WHEN {WARNED} THEN 'warning' ELSE 'ok' END"""
 """The state of a feed that is not forgotten in one word, for a person: the most urgent one that it is in."""

@@ -51,7 +51,7 @@ def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Stat
         f"""UPDATE feeds SET registered = new.used, wished_interval = new.wish,
           unused_since = CASE WHEN new.used = 1 THEN NULL WHEN registered = 1 THEN ? ELSE unused_since END,
           -- What feeds.yaml said of it is over.
-          enabled = CASE WHEN {_ANEW} THEN 1 ELSE enabled END,
+          enabled = CASE WHEN {_ANEW} THEN watched ELSE enabled END,
           interval = CASE WHEN {_ANEW} THEN NULL ELSE interval END,
           {"".join(f"{name} = CASE WHEN {_ANEW} THEN NULL ELSE {name} END," for name in _LEFT_KEYS)}
           folder = CASE WHEN {_ANEW} THEN NULL ELSE folder END,

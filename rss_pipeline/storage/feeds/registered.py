@@ -31,8 +31,8 @@ _SPECS_BYTES = 600_000
 
 _REGISTRY_COLUMNS = ", ".join(
     (
-        "id, url, host, registered, listed, shared, enabled, registered_title, folder, interval, item_key",
-        "images, keep_days, max_size, allow_private, private_hosts, needs_access",
+        "id, url, host, registered, listed, shared, enabled, watched, registered_title, folder, interval",
+        "item_key, images, keep_days, max_size, allow_private, private_hosts, needs_access",
         *FEED_KEYS,
     )
 )
@@ -283,7 +283,7 @@ def _moves(closed: Mapping[str, NewFeed], ids: Iterable[str], *, now: datetime) 
 
 _MOVED_AWAY = """SELECT feeds.id FROM json_each(?) AS v JOIN feeds ON feeds.id = json_extract(v.value, '$[0]')
   WHERE feeds.url <> json_extract(v.value, '$[1]')"""
-_NUMBERS = NUMBER_COLUMNS | {"registered", "listed", "shared", "enabled"}
+_NUMBERS = NUMBER_COLUMNS | {"registered", "listed", "shared", "enabled", "watched"}
 _FIELDS = ", ".join(
     (NUMBER_FIELD if name in _NUMBERS else FIELD).format(name)
     for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
@@ -320,13 +320,16 @@ _HAS_OTHER_INTERVAL = """(feeds.interval IS NOT excluded.interval AND excluded.i
 _BY_INTERVAL = """max(coalesce(feeds.not_before, ''),
   strftime('%Y-%m-%dT%H:%M:%SZ', excluded.next_fetch_at, '+' || excluded.interval || ' seconds'))"""
 _SOONER = "sooner than planned: interval set by the operator"
-_UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at, bucket)
-  SELECT {_FIELDS}, {NUMBER_FIELD.format("bucket")} FROM json_each(?) AS v WHERE true
+_UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at, bucket, link)
+  SELECT {_FIELDS}, {NUMBER_FIELD.format("bucket")},
+    CASE WHEN {NUMBER_FIELD.format("watched")} = 0 THEN {
+    FIELD.format("url")
+} END FROM json_each(?) AS v WHERE true
   ON CONFLICT (id) DO UPDATE SET
     url = excluded.url, registered = 1, listed = 1, shared = excluded.shared, unused_since = NULL,
     host = CASE WHEN {_KEPT} AND feeds.fetch_url IS NOT NULL THEN feeds.host ELSE excluded.host END,
     bucket = CASE WHEN {_KEPT} THEN coalesce(feeds.bucket, excluded.bucket) ELSE excluded.bucket END,
-    enabled = excluded.enabled,
+    enabled = excluded.enabled, watched = excluded.watched, link = coalesce(excluded.link, feeds.link),
     registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, feeds.title),
     folder = excluded.folder,
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
@@ -365,6 +368,7 @@ def _wanted_row(spec: FeedSpec) -> Row:
         "listed": 1,
         "shared": int(spec.shared),
         "enabled": int(spec.enabled),
+        "watched": int(spec.watched),
         "registered_title": spec.title,
         "folder": spec.folder,
         "interval": seconds(spec.interval),

@@ -61,11 +61,11 @@ def add_feeds(feeds: Sequence[NewFeed], *, now: datetime) -> list[Statement]:
     ]
 
 
-def set_key(feed_id: str, name: str, value: str) -> Statement:
-    """A statement that gives a feed the value of a key of a feature, unless feeds.yaml lists it."""
+def set_key(feed_ids: Sequence[str], name: str, value: str) -> Statement:
+    """A statement that gives feeds the value of a key of a feature, unless feeds.yaml lists them."""
     assert name in FEED_KEYS
-    sql = f"UPDATE feeds SET {name} = ? WHERE id = ? AND listed = 0"
-    return Statement(sql, [value, feed_id], name="set a key of a feed")
+    sql = f"UPDATE feeds SET {name} = ? WHERE id IN (SELECT value FROM json_each(?)) AND listed = 0"
+    return Statement(sql, [value, compact(list(feed_ids))], name="set a key of feeds")
 
 
 def _row(feed: NewFeed) -> Row:
@@ -113,7 +113,7 @@ def take_out(ids: str, *, now: datetime) -> list[Statement]:
         *(each for key in FEED_KEYS.values() if key.leave is not None for each in key.leave.load()(ids)),
         Statement(
             f"""UPDATE feeds SET next_fetch_at = CASE WHEN enabled = 0 THEN ? ELSE next_fetch_at END,
-              enabled = 1, interval = NULL, registered_title = NULL, folder = NULL
+              enabled = watched, interval = NULL, registered_title = NULL, folder = NULL
               {"".join(f", {name} = NULL" for name, key in FEED_KEYS.items() if not key.stays)}
             WHERE {listed} AND registered = 1""",
             [instant(now), ids],

@@ -23,10 +23,14 @@ from rss_pipeline.storage.feeds.predicates import (
 from rss_pipeline.storage.feeds.stored_holds import DUE_NOW, free_since
 from rss_pipeline.storage.images.image_closings import image_totals
 
-FEED_STATES = ("answering", "failing", "failing_long", "gone", "new", "disabled", "unlisted", "unused")
+FEED_STATES = (
+    *("answering", "failing", "failing_long", "gone", "new"),
+    *("disabled", "unwatched", "unlisted", "unused"),
+)
 """Each feed is in one of them. `failing_long` failed ten times in a row; `new` was never visited."""
 
-_STATE = f"""CASE WHEN {UNUSED} THEN 'unused' WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
+_STATE = f"""CASE WHEN {UNUSED} THEN 'unused' WHEN {UNLISTED} THEN 'unlisted'
+  WHEN watched = 0 THEN 'unwatched' WHEN enabled = 0 THEN 'disabled'
   WHEN {GONE} THEN 'gone' WHEN {FAILING_LONG} THEN 'failing_long' WHEN {FAILING} THEN 'failing'
   WHEN last_visited_at IS NULL THEN 'new' ELSE 'answering' END"""
 OPEN_IMAGES = """SELECT

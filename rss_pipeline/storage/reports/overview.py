@@ -27,6 +27,7 @@ from rss_pipeline.storage.feeds.predicates import (
     SUBSCRIBED,
     UNLISTED,
     UNUSED,
+    UNWATCHED,
     WARNED,
     has_warning,
 )
@@ -45,6 +46,8 @@ class Overview:
 
     registered: int
     disabled: int
+    unwatched: int
+    """Names and pages in the list without any source."""
     unregistered: int
     """Neither in feeds.yaml nor subscribed to."""
     unused: int
@@ -76,6 +79,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
         f"""SELECT
           count(*) FILTER (WHERE {POLLED}) AS registered,
           count(*) FILTER (WHERE {DISABLED}) AS disabled,
+          count(*) FILTER (WHERE {UNWATCHED}) AS unwatched,
           count(*) FILTER (WHERE {UNLISTED}) AS unregistered,
           count(*) FILTER (WHERE {UNUSED}) AS unused,
           count(*) FILTER (WHERE listed = 0 AND registered = 1 AND {SUBSCRIBED}) AS subscribed,
@@ -99,6 +103,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
     return Overview(
         registered=int(feeds["registered"]),
         disabled=int(feeds["disabled"]),
+        unwatched=int(feeds["unwatched"]),
         unregistered=int(feeds["unregistered"]),
         unused=int(feeds["unused"]),
         subscribed=int(feeds["subscribed"]),
@@ -218,7 +223,7 @@ def find_feeds(database: Database, text: str) -> list[Row]:
 
     `failed` is 1 for a feed that is polled and failed at its last visit, gone or not.
     """
-    columns = f"""id, url, title, registered, listed, unused_since, enabled, last_visited_at,
+    columns = f"""id, url, title, registered, listed, unused_since, enabled, watched, last_visited_at,
         consecutive_failures, last_error_kind, last_error, next_fetch_at, streams,
         ({LAST_VISIT_FAILED}) AS failed"""
     exact = database.query(

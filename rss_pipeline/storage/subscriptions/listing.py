@@ -8,14 +8,18 @@ from typing import NamedTuple
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.predicates import (
     HEALTH,
+    MAY_ACCEPT,
     NOT_COLLECTED_HEALTH,
     OPEN,
+    POLLED,
     UNREAD_HEALTH,
     UNUSED,
     Health,
+    has_warning,
 )
 from rss_pipeline.storage.feeds.stored_holds import ON_HOLD
 from rss_pipeline.storage.feeds.subscribed import shown_url
@@ -63,6 +67,10 @@ class FeedRow(NamedTuple):
     visit_reason: str | None
     success_at: str | None
     """The last visit that went well."""
+    is_rebuilt: int = 0
+    """1 for a page that was rebuilt in the last days: its entries were found again."""
+    may_accept: int = 0
+    """1 if the user may take what would be collected of its document now."""
 
     @property
     def url(self) -> str:
@@ -119,6 +127,10 @@ _STATE = f"""{NEWEST} AS version, f.changed_at AS changed, {HEALTH} AS health,
 """The fields of FeedRow before `unread` and behind it. In its order, `feed_rows` takes rows as they are."""
 
 
+_OF_PAGES = f"""CAST(({POLLED} AND {has_warning("redesigned")}) AS INTEGER) AS is_rebuilt,
+  CAST(({MAY_ACCEPT}) AS INTEGER) AS may_accept"""
+
+
 def list_feeds(
     user_id: str, feed_id: str | None = None, *, newer_than: int | None = None, has_visits: bool = True
 ) -> Statement:
@@ -132,7 +144,8 @@ def list_feeds(
     at, reason, success = _VISIT if has_visits else ("''", "NULL", "NULL")
     return Statement(
         f"""SELECT {_NAMED}, {unread()} AS unread, {_STATE},
-          {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at
+          {at} AS visit_at, {reason} AS visit_reason, {success} AS success_at,
+          {_OF_PAGES}
         FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id {_HOLDS if has_visits else ""}
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         params,
@@ -175,6 +188,12 @@ def with_visits(rows: Sequence[FeedRow], visits: Visits) -> list[FeedRow]:
     ]
 
 
+LISTED_KEYS = [name for name, key in FEED_KEYS.items() if key.in_lists is not None]
+"""Keys that lists of feeds have."""
+_SOURCE = f"""CASE WHEN {" OR ".join(("f.watched = 0", *(f"f.{name} IS NOT NULL" for name in LISTED_KEYS)))}
+  THEN json_array({", ".join(("f.watched", *(f"f.{name}" for name in LISTED_KEYS)))}) END"""
+
+
 class FeedName(NamedTuple):
     """A subscribed feed as lists of feeds have it."""
 
@@ -185,18 +204,31 @@ class FeedName(NamedTuple):
     link: str | None
     """The feed's web page."""
     folder: str | None
+    source: str | None = None
+    """A JSON list of 1 if it is watched, and of the keys of `LISTED_KEYS`; None for a feed."""
 
     @property
     def url(self) -> str:
         return shown_url(self.stored_url)
+
+    @property
+    def is_watched(self) -> bool:
+        """False for a name and a page without any source."""
+        return self.source is None or bool(json.loads(self.source)[0])
+
+    @property
+    def listed_keys(self) -> dict[str, str]:
+        """The keys without which its address is no feed."""
+        values = json.loads(self.source)[1:] if self.source else []
+        return {name: value for name, value in zip(LISTED_KEYS, values, strict=False) if value is not None}
 
 
 def list_names(user_id: str, feed_id: str | None = None) -> Statement:
     """A query for all feeds of a user, or for one, for `feed_names`."""
     only = "" if feed_id is None else "AND s.feed_id = ?"
     return Statement(
-        f"""SELECT s.feed_id, coalesce(s.title, f.title) AS title, f.url AS stored_url, f.link, s.folder
-        FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
+        f"""SELECT s.feed_id, coalesce(s.title, f.title) AS title, f.url AS stored_url, f.link, s.folder,
+          {_SOURCE} AS source FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         [user_id] if feed_id is None else [user_id, feed_id],
         name="list names of feeds of a user",
@@ -227,10 +259,10 @@ def feed_rows(result: Result) -> list[FeedRow]:
 
 
 def named_feeds(user_id: str, hosts: Sequence[str]) -> Statement:
-    """A query for `id`, `url`, `title`, `open`, `waits`, `unused` and `subscribed` of the feeds that may have
-    an address at one of these hosts, those first that a user should get where one address has several forms.
-    `waits`: its document has not been seen so far, and no visit is planned, or one that somebody requested is
-    about to begin or has begun. `unused`: its last subscriber has left it.
+    """A query for `id`, `url`, `title`, `open`, `waits`, `unused`, `may_accept` and `subscribed` of the feeds
+    that may have an address at one of these hosts, those first that a user should get where one address has
+    several forms. `waits`: its document has not been seen so far, and no visit is planned, or one that
+    somebody requested is about to begin or has begun. `unused`: its last subscriber has left it.
 
     A feed that has moved has its new host in its row. URLs are compared by the caller, who knows their forms.
     """
@@ -238,6 +270,7 @@ def named_feeds(user_id: str, hosts: Sequence[str]) -> Statement:
         f"""SELECT id, url, title, {OPEN} AS open,
           last_visited_at IS NULL AND (registered = 0 OR EXISTS (SELECT 1 FROM refresh_requests AS r
             WHERE r.feed_id = feeds.id AND r.state <> 'done')) AS waits, {UNUSED} AS unused,
+          ({MAY_ACCEPT}) AS may_accept,
           EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id = feeds.id) AS subscribed
         FROM feeds
         WHERE forgotten = 0 AND (fetch_url IS NOT NULL OR host IN (SELECT value FROM json_each(?)))

@@ -63,6 +63,12 @@ def test_a_feed_that_was_never_visited_has_a_title_and_a_page(two: Two) -> None:
     assert found["title"] == found["htmlUrl"] == "https://a.example/a"
 
 
+def test_a_page_that_is_not_watched_is_a_subscription_with_its_page(two: Two) -> None:
+    change(two.database, "UPDATE feeds SET watched = 0, enabled = 0, link = url WHERE id = 'a'")
+    found = listed(two.ann)["feed/a"]
+    assert (found["title"], found["htmlUrl"]) == ("A feed", "https://a.example/a")
+
+
 def test_the_types_of_tags_are_those_that_clients_know(two: Two) -> None:
     tags = two.ann.get("tag/list", output="json").json()["tags"]
     assert tags == [{"id": f"{STATE}/starred"}, {"id": "user/-/label/News", "type": "folder"}]

@@ -43,8 +43,8 @@ feed: []
         'line 15: feeds[5].interval: "1m" is too short, publishers block such readers; '
         "write 5m or more, or auto",
         "line 16: feeds[5].tags: unknown key; remove it "
-        "(known here: url, id, title, folder, interval, key, images, keep, max_size, enabled, allow_private, "
-        f"{', '.join(('headers', 'shared', *FEED_KEYS))})",
+        "(known here: url, id, title, folder, interval, key, images, keep, max_size, enabled, watch, "
+        f"{', '.join(('allow_private', 'headers', 'shared', *FEED_KEYS))})",
         'line 17: feeds[6].interval: "2d" is too long, '
         "each feed is visited at least once a day; write 24h or less",
         "line 18: feeds[7].url: is a list; write a single value",

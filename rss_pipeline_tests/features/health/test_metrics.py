@@ -49,6 +49,7 @@ def test_each_feed_is_in_one_state_and_failures_are_counted_by_kind(
     place.register(server.route("127.0.0.4", "/feed", Answer(status=410)), "gone")
     place.register(server.route("127.0.0.5", "/feed", Answer(status=500)), "long")
     place.register("http://127.0.0.6/feed", "off", enabled=False)
+    place.register("http://127.0.0.10/", "page", watch=False)
     place.poll()
     place.rows("UPDATE feeds SET consecutive_failures = 10 WHERE id = 'long'")
     place.register("http://127.0.0.7/feed", "new")
@@ -71,6 +72,7 @@ def test_each_feed_is_in_one_state_and_failures_are_counted_by_kind(
         "gone": 1,
         "new": 1,
         "disabled": 1,
+        "unwatched": 1,
         "unlisted": 1,
         "unused": 1,
     }

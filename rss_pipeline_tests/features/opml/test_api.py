@@ -21,7 +21,7 @@ def opml(*outlines: str) -> bytes:
     return f'<opml version="2.0"><body>\n{lines}\n</body></opml>'.encode()
 
 
-NO_MORE = {"merged": 0, "waiting": 0, "waits_until": None}
+NO_MORE: dict[str, object] = {"merged": 0, "waiting": 0, "waits_until": None, "pages": []}
 
 
 def outline(url: str, title: str = "") -> str:
@@ -46,6 +46,17 @@ def test_a_list_goes_in_and_comes_out_and_is_the_user_s_alone(reader: Reader) ->
         assert done.json() == {"added": added, "known": 2 - added, **NO_MORE}, done.text
     assert ben.post(IN, files={"": (None, b"")}).status_code in (400, 422)
     assert ben.get(OUT).text.count("xmlUrl") == 2
+
+
+def test_pages_without_a_feed_are_named_and_not_subscribed(reader: Reader) -> None:
+    ada = reader.user("ada").client
+    page = '<outline text="A &lt;b&gt;" htmlUrl="https://p.example/blog"/>'
+    done = ada.post(IN, content=opml(outline("https://a.example/1"), page, page)).json()
+    named = {"url": "https://p.example/blog", "title": "A <b>", "folder": None}
+    assert done == {"added": 1, "known": 0, **NO_MORE, "merged": 1, "pages": [named]}
+    assert len(ada.get("/api/feeds").json()["feeds"]) == 1
+    refused = ada.post(IN, content=opml('<outline htmlUrl="http://10.0.0.1/"/>'))
+    assert "private network" in refused.text
 
 
 @pytest.mark.slow
@@ -147,7 +158,7 @@ def test_a_list_shares_the_hour_of_new_addresses_and_what_waits_is_not_refreshed
 
 LISTS_WITH_MISTAKES = (
     f'<opml><body><outline text="{SENT}" type="rss"/></body></opml>',
-    f'<opml><body><outline text="{SENT}" type="{SENT}+XPath" xmlUrl="https://{SENT}.example/"/></body></opml>',
+    f'<opml><body><outline text="{SENT}" type="{SENT}+DotNotation" xmlUrl="https://{SENT}.example/"/></body></opml>',
     f'<opml><body><outline text="{SENT}" xmlUrl="ftp://{SENT}/"/></body></opml>',
     f'<opml><body><outline text="x" xmlUrl="http://127.0.0.1/{SENT}"/></body></opml>',
     f'<opml><body><outline text="x" xmlUrl="https://me:{SENT}@x.example/"/></body></opml>',

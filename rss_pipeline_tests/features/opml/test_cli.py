@@ -44,6 +44,7 @@ def test_an_import_prints_what_became_of_the_feeds_and_an_export_gives_them_back
         "added": 0,
         "already_listed": 2,
         "doubles": 1,
+        "pages": [],
         "in_several_folders": [],
     }
     printed = invoke("export-opml").stdout

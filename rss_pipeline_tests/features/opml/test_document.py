@@ -12,9 +12,8 @@ from rss_pipeline.features.opml.outlines import OWN_FILE, OpmlFeed, read_opml, r
 
 def read(*outlines: str, head: str = '<?xml version="1.0" encoding="UTF-8"?>\n') -> list[OpmlFeed]:
     body = "\n".join(outlines)
-    return read_opml(
-        f'{head}<opml version="2.0"><body>\n{body}\n</body></opml>'.encode(), path=Path("feeds.opml")
-    )
+    document = f'{head}<opml version="2.0"><body>\n{body}\n</body></opml>'
+    return read_opml(document.encode(), path=Path("feeds.opml")).feeds
 
 
 def mistakes(body: bytes | str) -> list[str]:
@@ -83,7 +82,7 @@ def test_a_slash_in_a_folder_s_name_makes_no_folder_in_a_folder() -> None:
     assert [feed.folder for feed in feeds] == ["Art/AC\u2215DC", "TCP\u2215IP", "AC/DC"]
     written = write_opml(feeds, title="x", created=datetime(2026, 2, 18, tzinfo=UTC))
     assert b'<outline text="AC/DC" title="AC/DC">' in written
-    again = read_opml(written, path=Path("feeds.opml"))
+    again = read_opml(written, path=Path("feeds.opml")).feeds
     assert [feed.folder for feed in again] == [feed.folder for feed in feeds]
 
 
@@ -107,7 +106,7 @@ def test_a_file_in_another_encoding(encoding: str) -> None:
     text = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>\n<opml><body>' + (
         '<outline text="Café ä" xmlUrl="https://a.example/"/></body></opml>'
     )
-    (feed,) = read_opml(text.encode(encoding), path=Path("feeds.opml"))
+    (feed,) = read_opml(text.encode(encoding), path=Path("feeds.opml")).feeds
     assert feed.title == "Café ä"
 
 
@@ -115,13 +114,36 @@ def test_each_mistake_has_its_line() -> None:
     found = mistakes(
         '\n<opml><body>\n<outline text="A" type="rss" xmlUrl=""/>\n'
         '<outline xmlUrl="https://ok.example/"/>\n<outline xmlUrl="ftp://b.example/"/>\n'
-        '<outline text="C" htmlUrl="https://c.example/"/>\n<outline xmlUrl="https://d .example/"/>\n'
-        '<outline text="E" type="HTML+XPath" xmlUrl="https://e.example/"/></body></opml>'
+        '<outline text="C" htmlUrl="ftp://c.example/"/>\n<outline xmlUrl="https://d .example/"/>\n'
+        '<outline text="E" type="JSON+DotNotation" xmlUrl="https://e.example/"/></body></opml>'
     )
     assert [mistake.partition(": ")[0] for mistake in found] == [f"line {n}" for n in (3, 5, 6, 7, 8)]
     assert "this outline has no xmlUrl" in found[0]
     assert "not an http or https URL" in found[1]
     assert "another reader" in found[4]
+
+
+def test_a_page_is_no_feed_and_no_mistake_and_keeps_its_folder() -> None:
+    outlines = (
+        '<outline text="News"><outline text="A" type="rss" htmlUrl="a.example/blog"/>'
+        '<outline text="B" type="HTML+XPath" xmlUrl="https://b.example/" xPathItem="//li"/></outline>'
+        '<outline text="C" type="link" htmlUrl="https://c.example/"/>'
+    )
+    found = read_outlines(f"<opml><body>{outlines}</body></opml>".encode(), OWN_FILE)
+    assert (found.feeds, found.mistakes) == ([], [])
+    assert [(each.url, each.title, each.folder) for each in found.pages] == [
+        ("https://a.example/blog", "A", "News"),
+        ("https://b.example/", "B", "News"),
+    ]
+
+
+def test_a_page_that_is_not_watched_is_written_without_a_feed_and_stays_so() -> None:
+    page = OpmlFeed(url="https://a.example/?a=1&b=2", title="A", folder="News", is_watched=False)
+    written = write_opml([page], title="x", created=datetime(2026, 2, 18, tzinfo=UTC))
+    assert b"xmlUrl" not in written
+    assert b'htmlUrl="https://a.example/?a=1&amp;b=2"' in written
+    [again] = read_outlines(written, OWN_FILE).pages
+    assert (again.url, again.title, again.folder, again.is_watched) == (page.url, "A", "News", False)
 
 
 BOMB = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))

@@ -1,5 +1,7 @@
 """Lists of feeds in and out on the page: a file without a script, and every mistake by its line."""
 
+import re
+
 import pytest
 
 from rss_pipeline_tests.api.pages.browsing import browser
@@ -25,6 +27,20 @@ def test_a_file_goes_in_and_comes_out(reader: Reader) -> None:
     written = client.get("/api/export/opml")
     assert 'title="A &amp; B"' in written.text
     assert browser(reader, reader.user("ben")).post(PATH, files=file(written.content)).status_code == 303
+
+
+def test_each_page_without_a_feed_has_a_button_that_looks_at_it(reader: Reader) -> None:
+    client = browser(reader, reader.user("ada"))
+    pages = [f'<outline text="P {n}" htmlUrl="https://p.example/{n}"/>' for n in range(201)]
+    sent = client.post(PATH, files=file(opml('<outline text="Blogs">', *pages, "</outline>")))
+    assert (sent.status_code, "201 web pages have no feed in the list" in sent.text) == (200, True)
+    assert "The first 200:" in sent.text
+    forms = re.findall('<form method="post" action="/feeds/add".*?</form>', sent.text, re.DOTALL)
+    assert len(forms) == 200
+    fields = dict(re.findall('name="(\\w+)" value="([^"]*)"', forms[0]))
+    assert fields == {"url": "https://p.example/0", "title": "P 0", "folder": "Blogs"}
+    looked = client.post("/feeds/add", data=fields)
+    assert "/tasks/" in looked.headers["location"]
 
 
 def test_every_mistake_is_shown_with_its_line_and_nothing_is_imported(reader: Reader) -> None:

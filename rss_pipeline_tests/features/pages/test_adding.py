@@ -12,10 +12,16 @@ from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.feed import Wishes
+from rss_pipeline.features.pages.sql import pages_to_confirm
+from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.refresh import open_requests
+from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
+from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.api.test_subscribing import FEEDS, claimed, task
 from rss_pipeline_tests.features.pages.site import TITLES, WORDS, entries, link, page
 from rss_pipeline_tests.reader.test_searches import searched
+from rss_pipeline_tests.storage.values import NOW, change, claim_one, failed
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.reader import Reader
 from rss_pipeline_tests.support.readers import subscribe
@@ -118,6 +124,83 @@ def test_a_user_is_shown_the_entries_and_subscribes_by_a_second_request(
     assert (taken.result.outcome, taken.result.items_new) == ("subscribed", 6)
     assert taken.feed_id is not None
     assert pipeline.feed(taken.feed_id)["page"] == "auto"
+
+
+def test_a_lost_list_is_shown_as_it_would_be_now_and_taken_by_one_of_its_readers(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    url = serve(server, page(entries()))
+    pipeline.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
+    subscribe(pipeline.database, "ann")
+    id = searched(pipeline, url, wishes=Wishes(takes_offer=True)).feed_id
+    assert id is not None
+    new = entries(titles=[f"{title} again" for title in TITLES], kind="item").replace("/news/", "/2027/")
+    serve(server, page(new))
+    pipeline.clock.turn(hours=25)
+    pipeline.poll(all_feeds=True)
+    [row] = feed_rows(pipeline.database.batch([list_feeds("ann")])[0])
+    assert (row.error_kind, row.may_accept, row.is_rebuilt) == ("list_lost", 1, 0)
+    assert [page["feed"] for page in pages_to_confirm(pipeline.database) or []] == [id]
+
+    pipeline.clock.turn(hours=1)
+    shown = searched(pipeline, url).result
+    assert shown is not None
+    assert shown.offer is not None
+    assert (shown.outcome, shown.offer["count"]) == ("offered", 6)
+    assert len(pipeline.items(id)) == 6, "nothing is stored without a person's word"
+    pipeline.clock.turn(hours=1)
+    taken = searched(pipeline, url, wishes=Wishes(takes_offer=True))
+    assert taken.result is not None
+    assert (taken.result.outcome, taken.feed_id, taken.result.items_new) == ("subscribed", id, 6)
+    assert pages_to_confirm(pipeline.database) == []
+
+
+def test_an_address_that_turns_out_to_be_a_page_becomes_one_by_its_reader_s_word(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    url = serve(server, page(entries()))
+    pipeline.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
+    subscribe(pipeline.database, "ann")
+    new = NewFeed(id="town", url=url, host=HOST)
+    pipeline.database.batch(add_feeds([new], now=pipeline.clock()))
+    pipeline.rows("UPDATE feeds SET registered = 1")
+    subscribe(pipeline.database, "ann", "town")
+    pipeline.poll()
+    assert pipeline.feed("town")["last_error_kind"] == "html"
+    pipeline.clock.turn(hours=1)
+    taken = searched(pipeline, url, wishes=Wishes(takes_offer=True)).result
+    assert taken is not None
+    assert (taken.outcome, taken.items_new, pipeline.feed("town")["page"]) == ("subscribed", 6, "auto")
+
+
+def test_the_pages_of_a_reader_and_json_lead_to_what_would_be_collected_now(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    client = browser(reader, user)
+    change(
+        reader.database,
+        "UPDATE feeds SET page = 'auto', warning = 'x', warning_kinds = '[\"redesigned\"]' WHERE id = 'a'",
+    )
+    assert "The page was rebuilt; its entries were found again." in client.get("/feeds/a").text
+    [known] = user.client.get("/api/feeds").json()["feeds"]
+    assert known["health"]["summary"] == "The page was rebuilt; its entries were found again."
+    assert "See what would be collected now" not in client.get("/feeds/a/edit").text
+    failed(reader.database, *claim_one(reader.database, "a"), now=NOW)
+    change(reader.database, "UPDATE feeds SET last_error_kind = 'list_lost' WHERE id = 'a'")
+    [known] = user.client.get("/api/feeds").json()["feeds"]
+    assert known["health"]["may_accept"] is True
+    assert "What would be collected now?" in client.get("/feeds/a").text
+    shown = client.get("/feeds/a/edit").text
+    assert "See what would be collected now" in shown
+    looked = client.post("/feeds/add", data={"url": known["url"]})
+    assert "/tasks/" in looked.headers["location"]
+    assert user.client.post(FEEDS, json={"url": known["url"], "page": True}).json()["status"] in (
+        "queued",
+        "already_running",
+    )
+    # Selectors of feeds.yaml are the operator's.
+    change(reader.database, "UPDATE feeds SET page = '{}', listed = 1 WHERE id = 'a'")
+    assert "See what would be collected now" not in client.get("/feeds/a/edit").text
+    assert user.client.post(FEEDS, json={"url": known["url"]}).json()["status"] == "known"
 
 
 def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:

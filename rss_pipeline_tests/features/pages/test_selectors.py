@@ -119,6 +119,7 @@ def mistakes(value: str) -> str:
         ('{item: "li["}', 'page.item: "li[" is no CSS selector'),
         ('{item: "//li["}', 'page.item: "//li[" is no XPath 1.0 expression'),
         ('{item: "count(//li)"}', "page.item: gives a value and no element"),
+        ('{item: "//li", title: "./h3 = 1"}', "page.title: gives a value and no element"),
         (
             '{item: "//li", title: "//h3"}',
             'page.title: "//h3" begins at the top of the page; write it from the entry',

@@ -8,6 +8,7 @@ from rss_pipeline.features.pages.sql import (
     accept_page,
     drop_robots,
     keep_robots,
+    pages_to_confirm,
     restore_page,
     robots_since,
 )
@@ -16,6 +17,7 @@ from rss_pipeline.storage.backups.expiry import thinned_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feed_row import feeds_by_id
 from rss_pipeline.storage.feeds.subscribed import set_key
+from rss_pipeline.storage.subscriptions.listing import named_feeds
 from rss_pipeline_tests.storage.values import NOW, change, claim, feed_row, register, spec
 
 PAGE = {"page": "auto"}
@@ -60,10 +62,10 @@ def test_a_page_that_becomes_a_feed_is_read_anew_and_one_that_leaves_the_list_st
     remember(database)
     register(database, spec("a"))
     assert feed_row(database, "a")["content_hash"] is None
-    database.batch([set_key("a", "page", "auto")])
+    database.batch([set_key(["a"], "page", "auto")])
     assert feed_row(database, "a")["page"] is None, "feeds.yaml lists it"
     change(database, "UPDATE feeds SET listed = 0")
-    database.batch([set_key("a", "page", "auto")])
+    database.batch([set_key(["a"], "page", "auto")])
     assert feed_row(database, "a")["page"] == "auto"
 
 
@@ -72,7 +74,7 @@ def test_an_offer_is_accepted_and_a_lost_memory_restored_once(database: Database
     remember(database, "other")
     offer = Offer.__new__(Offer)
     object.__setattr__(offer, "memory", KNOWN.to_text())
-    database.batch(accept_page(spec("a", feature_keys=PAGE), offer))
+    database.batch(accept_page("a", PAGE["page"], offer))
     row = feed_row(database, "a")
     assert Known.of_text(row["page_known"]) == replace(KNOWN, settings=mark("auto"))
     assert (row["content_hash"], row["next_fetch_at"]) == (None, "2026-01-01T00:00:00Z")
@@ -106,3 +108,16 @@ def test_the_backups_that_a_page_s_items_name_are_found(database: Database) -> N
             [f"{number}", feed, at, at, f"backups/{feed}/1.xml", number],
         )
     assert thinned_backups(database) == {"a": frozenset({"backups/a/1.xml"})}
+
+
+def test_pages_without_their_list_are_found_and_may_be_accepted_by_users(database: Database) -> None:
+    assert pages_to_confirm(database) is None
+    register(database, *(spec(id, feature_keys=PAGE) for id in ("fine", "lost")))
+    assert pages_to_confirm(database) == []
+    change(
+        database, "UPDATE feeds SET consecutive_failures = 1, last_error_kind = 'list_lost' WHERE id = 'lost'"
+    )
+    url = "https://lost.example/lost"
+    assert pages_to_confirm(database) == [{"feed": "lost", "url": url, "kind": "list_lost"}]
+    [found] = database.batch([named_feeds("ann", ["lost.example", "fine.example"])])
+    assert {row["id"]: bool(row["may_accept"]) for row in found.rows} == {"fine": False, "lost": True}

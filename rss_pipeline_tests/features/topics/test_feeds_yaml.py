@@ -108,6 +108,11 @@ def test_a_mistake_in_a_topic_has_its_line(keys: str, line: int, mistake: str) -
     assert "secret" not in str(found)
 
 
+def test_a_page_that_is_not_watched_is_no_member() -> None:
+    [found] = mistakes(topic("{of: a}", feed=", watch: false"))
+    assert found == 'line 5: topics.t.of: the feed "a" has no items, by `watch: false`: remove it here'
+
+
 @pytest.mark.parametrize(
     ("topics", "mistake"),
     [

@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features import FEATURES
+from rss_pipeline.features import FEATURES, FEED_KEYS
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.visits.visit import Refused, Stored
 from rss_pipeline.storage.backends.s3.backend import R2Backend
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import due
 from rss_pipeline.storage.feeds.claimable import Due
+from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline_tests.support.readers import subscribe
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 HOST = "127.0.0.2"
@@ -321,6 +324,57 @@ def test_a_feed_that_is_switched_off_keeps_its_place_and_says_so(pipeline: Pipel
     pipeline.poll(all_feeds=True)
     assert pipeline.feed(id)["last_visited_at"] is None
     assert "`enabled: false` in feeds.yaml; remove that" in refused(pipeline, id)
+
+
+def test_an_entry_that_is_not_watched_is_a_name_and_a_page_alone(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    url = server.route(HOST, "/blog/", Answer(body=rss("a")))
+    id = pipeline.register(url, "blog", title="A blog", watch=False)
+    synced = pipeline.sync()
+    assert synced.scheduled == [], "no partition"
+    pipeline.poll(all_feeds=True)
+    pipeline.clock.turn(days=30)
+    assert due.due_now(pipeline.database, pipeline.clock()) == 0
+    pipeline.poll()
+    assert server.asked(HOST) == []
+    assert "`watch: false` in feeds.yaml" in refused(pipeline, id)
+    [row] = feed_health(pipeline.database)
+    assert (row["health"], row["title"], row["last_error_kind"]) == ("unwatched", "A blog", None)
+    assert pipeline.feed(id)["link"] == url
+    whole = overview(pipeline.database, now=pipeline.clock())
+    assert (whole.registered, whole.disabled, whole.unwatched, whole.due) == (0, 0, 1, 0)
+    assert pipeline.sync().is_without_changes
+
+    # It has a feed one day: that is visited at once.
+    pipeline.feeds[0].pop("watch")
+    pipeline.write_registry()
+    pipeline.poll()
+    assert len(pipeline.items(id)) == 1
+    assert pipeline.sync().scheduled == [id]
+
+
+def test_an_entry_that_is_not_watched_stays_so_for_its_subscribers(pipeline: Pipeline) -> None:
+    id = "page"
+    pipeline.feeds = [{"url": "http://page.example/", "id": id, "watch": False}]
+    pipeline.register("http://127.0.0.3:9/", "other", enabled=False)
+    pipeline.sync()
+    subscribe(pipeline.database, "ann", id)
+    take_out(pipeline, id)
+    synced = pipeline.sync()
+    assert (synced.kept, synced.scheduled) == ((id,), ["other"])
+    assert pipeline.sync().scheduled == ["other"]
+    assert pipeline.feed(id)["enabled"] == 0
+    pipeline.poll(all_feeds=True)
+    assert [row["health"] for row in feed_health(pipeline.database, feed_id=id)] == ["unwatched"]
+
+
+@pytest.mark.parametrize("name", FEED_KEYS)
+def test_a_key_that_needs_documents_is_refused_beside_watch_false(name: str, tmp_path: Path) -> None:
+    text = f"feeds:\n- url: https://a.example/\n  watch: false\n  {name}: auto\n"
+    with pytest.raises(RegistryError) as refusal:
+        parse_registry(text, path=tmp_path / "feeds.yaml", environ={})
+    assert f"line 4: feeds[0].{name}: is for what is collected" in str(refusal.value)
 
 
 WRONG = {

@@ -378,7 +378,7 @@ async def failing(request: Request, caller: SignedIn) -> Response:
         title="Feeds that fail",
         failures=failures,
         more=len(found) - len(failures),
-        off=[feed for feed in frame.feeds if not feed.is_collected],
+        off=[feed for feed in frame.feeds if not feed.is_collected and feed.health != "unwatched"],
         partitions=partitions if owns else {},
         is_owner=owns,
     )

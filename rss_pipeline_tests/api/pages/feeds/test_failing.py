@@ -14,7 +14,7 @@ from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.pages.feeds.test_adding import words
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
-from rss_pipeline_tests.storage.values import NOW, change, claim_one, document, failed
+from rss_pipeline_tests.storage.values import NOW, change, claim_one, document, failed, register, spec
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings
 
@@ -58,6 +58,21 @@ def test_a_feed_that_is_switched_off_is_listed_as_not_visited(reader: Reader) ->
     client = browser(reader, ann(reader, a=1))
     change(reader.database, "UPDATE feeds SET enabled = 0")
     assert "Not visited at all" in words(client.get("/failing"))
+
+
+def test_a_page_that_is_not_watched_is_a_feed_of_lists_and_no_trouble(reader: Reader) -> None:
+    user = reader.user("ann")
+    register(reader.database, spec("a", title="A blog", watched=False, enabled=False))
+    subscribe(reader.database, user.id, "a")
+    client = browser(reader, user)
+    assert "Not visited at all" not in words(client.get("/failing"))
+    assert "Feeds that fail" not in client.get("/unread").text
+    assert "a web page for people, of which nothing is collected" in words(client.get("/feeds/a/edit"))
+    [found] = user.client.get("/api/feeds").json()["feeds"]
+    assert (found["title"], found["site_url"], found["next_visit"]) == ("A blog", "https://a.example/a", None)
+    assert found["health"]["status"] == "unwatched"
+    answer = user.client.post("/api/feeds/a/refresh")
+    assert answer.status_code == 409
     assert "Next visit None" in words(client.get("/feeds/a/edit"))
 
 
