@@ -51,6 +51,7 @@ EVERY = (
     Operation("GET", "/api/items"),
     Operation("GET", "/api/items/{id}", None, "item"),
     Operation("GET", "/api/search", feature="search"),
+    Operation("GET", "/api/stories", feature="stories"),
     Operation("GET", "/api/stories/{id}", None, "item", feature="stories"),
     Operation("POST", "/api/stories/{id}/apart", None, "item", feature="stories"),
     Operation("POST", "/api/stories/together", {"items": ["0" * 32] * 2}, feature="stories"),
