@@ -214,7 +214,7 @@ def places(wanted: Sequence[Wanted], limit: int) -> list[Statement]:
     return [
         Statement(
             f"""SELECT {_MEMBER} AS member, i.id, i.feed_id, i.guid, i.link, i.pub_date, i.pub_date_source,
-              i.created_at, {STORY} AS story
+              i.created_at, {STORY.format("i")} AS story
             FROM json_each(?) AS m CROSS JOIN items AS i ON i.rowid IN ({newest})""",
             [compact([[one.index, one.member.feed_id, one.member.stream] for one in chosen]), limit],
             name="find the newest items",
