@@ -578,6 +578,7 @@ CREATE TABLE subscriptions (
   last_read_at TEXT,
   added_at TEXT NOT NULL,
   origin TEXT,
+  leads INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (user_id, feed_id)
 ) WITHOUT ROWID;
 CREATE INDEX subscriptions_feed ON subscriptions (feed_id, wished_interval);

@@ -55,6 +55,7 @@ EVERY = (
     Operation("GET", "/api/stories/{id}", None, "item", feature="stories"),
     Operation("POST", "/api/stories/{id}/apart", None, "item", feature="stories"),
     Operation("POST", "/api/stories/together", {"items": ["0" * 32] * 2}, feature="stories"),
+    Operation("POST", "/api/stories/lead", {"feed_id": "x", "leads": True}, feature="stories"),
     Operation("POST", "/api/stories/undo", feature="stories"),
     Operation("POST", "/api/mark-read", {"up_to": 2**53 - 1}),
     Operation("GET", "/api/mark-read"),

@@ -306,13 +306,15 @@ def restore_user(
 
 # All items up to the last visit that the backup knows count as read, or none; the marks follow.
 _SUBSCRIBE = f"""INSERT INTO subscriptions
-    (user_id, feed_id, title, folder, position, wished_interval, read_up_to, added_at, last_read_at, origin)
+    (user_id, feed_id, title, folder, position, wished_interval, read_up_to, added_at, last_read_at, origin,
+    leads)
   SELECT ?, feeds.id, {FIELD.format("title")}, {FIELD.format("folder")},
     {NUMBER_FIELD.format("position")}, {NUMBER_FIELD.format("wished_interval")},
     CASE WHEN {NUMBER_FIELD.format("rest_is_read")} = 1 THEN coalesce((
       SELECT max(i.arrived) FROM items AS i INDEXED BY items_age
       WHERE i.feed_id = feeds.id AND i.created_at <= {FIELD.format("known_until")}), 0) ELSE 0 END,
-    {FIELD.format("added_at")}, {FIELD.format("last_read_at")}, {FIELD.format("origin")}
+    {FIELD.format("added_at")}, {FIELD.format("last_read_at")}, {FIELD.format("origin")},
+    {NUMBER_FIELD.format("leads")}
   FROM json_each(?) AS v CROSS JOIN feeds ON feeds.id = {FIELD.format("feed_id")}
   WHERE {JOINABLE} ON CONFLICT DO NOTHING"""
 # Items of a replay do not always arrive in the order of their documents.

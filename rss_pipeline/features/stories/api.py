@@ -10,8 +10,8 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import ApiError, documented
-from rss_pipeline.api.request_values import NeverNull
-from rss_pipeline.api.routers.answered import NOT_CHANGED, no_item
+from rss_pipeline.api.request_values import Line, NeverNull
+from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.features.stories import acts
 from rss_pipeline.features.stories.person import SeenItem, stories_of, story_of
@@ -50,6 +50,7 @@ class StoryItem(BaseModel):
     published_at: str
     collected_at: str
     is_read: bool
+    leads: bool = Field(description="You prefer its feed as the leading one.")
     reason: Reason
 
 
@@ -70,6 +71,13 @@ class Together(BaseModel):
     """Two items on one event."""
 
     items: list[ItemId] = Field(min_length=2, max_length=2, description="Their ids.")
+
+
+class LeadingFeed(BaseModel):
+    """A feed of yours."""
+
+    feed_id: Annotated[Line, Field(max_length=80)]
+    leads: Annotated[bool, Field(strict=True)] = Field(description="Its items lead; false: as others do.")
 
 
 @router.get("/stories", operation_id="list_stories", response_model=Stories, responses=NOT_CHANGED | _LISTS)
@@ -112,6 +120,13 @@ async def together(caller: SignedIn, both: Together) -> None:
         raise ApiError("not_found", "Your feeds have no such items, or they are one story already.")
 
 
+@router.post("/stories/lead", operation_id="lead_stories", status_code=204, responses=_JOINS)
+async def lead(caller: SignedIn, feed: LeadingFeed) -> None:
+    """Let items of a feed lead the stories that they are in, for you, or no longer."""
+    if not await caller.change(lambda own: acts.lead(own, feed.feed_id, leads=feed.leads)):
+        raise no_feed()
+
+
 @router.post("/stories/undo", operation_id="undo_story", status_code=204, responses=_ANSWERS)
 async def undo(caller: SignedIn) -> None:
     """Take back what you said last."""
@@ -129,5 +144,6 @@ def _as_json(item: SeenItem) -> dict[str, Any]:
         "published_at": item.published,
         "collected_at": item.collected,
         "is_read": item.is_read,
+        "leads": item.leads,
         "reason": asdict(item.reason),
     }

@@ -76,6 +76,16 @@ async def together(request: Request, caller: SignedIn) -> Response:
     return see_other(f"/stories/{item}?said=together")
 
 
+@router.post("/lead")
+async def lead(request: Request, caller: SignedIn) -> Response:
+    """Let a feed lead the stories that it is in, or no longer."""
+    fields = await form_fields(request)
+    feed, leads = fields.get("feed", ""), fields.get("on") == "yes"
+    if not await caller.change(lambda own: acts.lead(own, feed, leads=leads)):
+        raise ApiError("not_found", "You have no such feed.")
+    return see_other(local(fields.get("back")))
+
+
 @router.post("/undo")
 async def undo(caller: SignedIn) -> Response:
     """Take back what was said last."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rss_pipeline.features.stories import sql
-from rss_pipeline.features.stories.reading import in_own_story, own_story
+from rss_pipeline.features.stories.reading import in_own_story, own_story, place
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.subscribed import shown_url
@@ -38,6 +38,7 @@ class _Row(NamedTuple):
     arrived: int
     evidence: str | None
     is_read: int
+    leads: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ class SeenItem:
     collected: str
     arrived: int
     is_read: bool
+    leads: bool
+    """The user wants items of this feed to lead."""
     reason: Reason
     why: str
     """The reason as a sentence."""
@@ -156,6 +159,7 @@ def _item(row: _Row, reason: Reason, seen: dict[str, _Row]) -> SeenItem:
         collected=row.collected,
         arrived=row.arrived,
         is_read=bool(row.is_read),
+        leads=bool(row.leads),
         reason=reason,
         why=_sentence(reason, seen),
     )
@@ -172,14 +176,15 @@ def _members(user_id: str, own: str, params: Sequence[Value], *, with_first: boo
           CROSS JOIN story_members AS o ON {in_own_story("o", "own.story", "?")})
         SELECT together.story, i.id, i.feed_id, coalesce(s.title, f.title) AS feed_title, f.url AS feed_url,
           i.title, i.link, i.pub_date AS published, i.created_at AS collected, i.arrived, o.evidence,
-          coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS is_read
+          coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS is_read,
+          s.leads
         FROM together CROSS JOIN items AS i ON i.id = together.id
         CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
         CROSS JOIN feeds AS f ON f.id = i.feed_id
         LEFT JOIN story_members AS o ON o.item_id = i.id
         LEFT JOIN item_states AS t
           ON t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived
-        ORDER BY coalesce(o.lead, i.arrived)""",
+        ORDER BY coalesce({place("o")}, i.arrived)""",
         [*params, user_id, user_id, user_id],
         name="read stories of a user",
     )

@@ -72,6 +72,7 @@ class KeptSubscription:
     rest_is_read: bool
     last_read_at: str | None = None
     origin: str | None = None
+    leads: bool = False
     requested_url: str | None = None
     """The address that was requested then, which is another one after a permanent redirect; None in a backup
     of an older version."""
@@ -233,6 +234,7 @@ def _part(line: dict[str, Any]) -> Part:
             rest_is_read=bool(line["rest_is_read"]),
             last_read_at=None if line.get("last_read_at") is None else _instant(line["last_read_at"]),
             origin=None if line.get("origin") is None else _text(line["origin"]),
+            leads=bool(line.get("leads")),
             requested_url=None
             if line.get("requested_url") is None
             else _text(line["requested_url"], MAX_URL_CHARACTERS),

@@ -75,6 +75,7 @@ class _Counted:
             rest_is_read=rest_is_read,
             last_read_at=row["last_read_at"],
             origin=row["origin"],
+            leads=bool(row["leads"]),
             requested_url=row["requested_url"],
         )
         return cls(kept, unread if rest_is_read or read is None else read)

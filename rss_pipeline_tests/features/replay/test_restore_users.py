@@ -48,7 +48,8 @@ def test_each_user_has_the_same_lists_counts_and_stars_after_the_database_was_lo
     serve(place, server)
     chance = random.Random(15)
     met: dict[str, set[object]] = {
-        name: set() for name in ("is_read", "starred_at", "folder", "wished_interval", "last_read_at")
+        name: set()
+        for name in ("is_read", "starred_at", "folder", "wished_interval", "last_read_at", "leads")
     }
     for _ in range(6 if place.settings.database.is_here else 2):
         for _ in range(25):

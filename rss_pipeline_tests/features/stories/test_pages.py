@@ -194,3 +194,23 @@ def test_a_search_shows_a_story_once(reader: Reader) -> None:
     assert all(f"/items/{id}" in page for id in members)
     client.post("/stories/switch", data={"on": "no", "back": "/unread"})
     assert len(lines(client.get("/search?q=title").text)) == 3
+
+
+def test_a_feed_that_a_user_prefers_leads_its_stories_for_them_alone(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1)
+    members = one_story(reader.database, "a1", "b1")
+    other = subscribed(reader, reader.user("bob"))
+    subscribe(reader.database, other.id, "a", "b")
+    reader.database.query("UPDATE users SET preferences = '{\"stories\":true}'")
+    client = browser(reader, user)
+    page = client.get(f"/stories/{members[0]}").text
+    assert page.count("Let this feed lead") == 2
+    client.post("/stories/lead", data={"feed": "b", "on": "yes", "back": f"/stories/{members[0]}"})
+    assert "This feed need not lead" in client.get(f"/stories/{members[0]}").text
+    for address in ("/unread", "/all"):
+        assert lines(client.get(address).text) == [members[1]]
+        assert lines(browser(reader, other).get(address).text) == [members[0]]
+    assert user.client.get(f"/api/items/{members[0]}").json()["story"]["id"] == members[1]
+    assert user.client.post("/api/stories/lead", json={"feed_id": "b", "leads": False}).status_code == 204
+    assert lines(client.get("/unread").text) == [members[0]]
+    assert client.post("/stories/lead", data={"feed": "c", "on": "yes"}).status_code == 404

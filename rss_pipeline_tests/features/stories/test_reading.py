@@ -53,6 +53,8 @@ class Person:
     caller: Caller
     folders: dict[str, str | None]
     """By the feeds that they subscribe to."""
+    leading: set[str] = field(default_factory=set)
+    """Feeds with items that lead."""
     read: set[str] = field(default_factory=set)
     chosen: dict[str, str] = field(default_factory=dict)
     before: list[dict[str, str]] = field(default_factory=list)
@@ -139,7 +141,7 @@ class World:
             if unread:
                 candidates = [each for each in first.values() if each.id not in person.read]
             if candidates:
-                shown = min(candidates, key=lambda one: one.lead)
+                shown = min(candidates, key=lambda one: (one.feed not in person.leading, one.lead))
                 found[shown.arrived] = members
         return found
 
@@ -274,6 +276,12 @@ class World:
         mark_shown(person.caller, Shown(scope=scope, up_to=seen))
         person.read.update(each.id for each in self.mine(person, scope) if each.arrived <= seen)
 
+    def prefer(self, person: Person) -> None:
+        feed = self.chance.choice([*person.folders])
+        person.leading ^= {feed}
+        assert acts.lead(person.caller, feed, leads=feed in person.leading)
+        assert not acts.lead(person.caller, "nobody's", leads=True)
+
     def say(self, person: Person) -> None:
         mine = self.mine(person, Scope())
         if len(mine) < 2:
@@ -356,7 +364,7 @@ def test_lists_and_counts_are_those_of_a_plain_recount(kept: Database, seeds: ra
             history.arrive()
         for _ in range(12):
             person = history.chance.choice(history.people)
-            match history.chance.randrange(12):
+            match history.chance.randrange(13):
                 case 0 | 1 | 2:
                     history.arrive()
                 case 3:
@@ -373,6 +381,8 @@ def test_lists_and_counts_are_those_of_a_plain_recount(kept: Database, seeds: ra
                     history.read_in_app(person)
                 case 10:
                     history.read_all_in_app(person)
+                case 11:
+                    history.prefer(person)
                 case _:
                     history.expire()
         history.check()
