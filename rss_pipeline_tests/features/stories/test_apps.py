@@ -127,11 +127,14 @@ def test_a_later_copy_of_what_was_read_is_a_read_entry(reader: Reader) -> None:
 def test_who_does_not_want_it_has_each_item_and_marks_it_alone(reader: Reader) -> None:
     desk = wanting(reader)
     desk.entries()
+    assert "Also:" in desk.named(desk.lead)[desk.lead]
     change(reader.database, "UPDATE users SET preferences = '{\"stories\":true}'")
     every = {desk.lead, desk.second, desk.third, desk.other}
     assert desk.phone.unread() == every
     assert desk.counts()[ALL] == 4
     assert "Also:" not in desk.entries()[desk.lead]
+    # What is kept of an item's contents is not what another entry of it has.
+    assert "Also:" not in desk.named(desk.lead)[desk.lead]
     desk.phone.mark([desk.lead], a="read")
     assert desk.phone.unread() == every - {desk.lead}
 
