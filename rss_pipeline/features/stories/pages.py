@@ -80,7 +80,8 @@ async def together(request: Request, caller: SignedIn) -> Response:
 async def lead(request: Request, caller: SignedIn) -> Response:
     """Let a feed lead the stories that it is in, or no longer."""
     fields = await form_fields(request)
-    feed, leads = fields.get("feed", ""), fields.get("on") == "yes"
+    leads = "leads" in fields
+    feed = fields.get("leads" if leads else "follows", "")
     if not await caller.change(lambda own: acts.lead(own, feed, leads=leads)):
         raise ApiError("not_found", "You have no such feed.")
     return see_other(local(fields.get("back")))

@@ -205,7 +205,7 @@ def test_a_feed_that_a_user_prefers_leads_its_stories_for_them_alone(reader: Rea
     client = browser(reader, user)
     page = client.get(f"/stories/{members[0]}").text
     assert page.count("Let this feed lead") == 2
-    client.post("/stories/lead", data={"feed": "b", "on": "yes", "back": f"/stories/{members[0]}"})
+    client.post("/stories/lead", data={"leads": "b", "back": f"/stories/{members[0]}"})
     assert "This feed need not lead" in client.get(f"/stories/{members[0]}").text
     for address in ("/unread", "/all"):
         assert lines(client.get(address).text) == [members[1]]
@@ -213,4 +213,4 @@ def test_a_feed_that_a_user_prefers_leads_its_stories_for_them_alone(reader: Rea
     assert user.client.get(f"/api/items/{members[0]}").json()["story"]["id"] == members[1]
     assert user.client.post("/api/stories/lead", json={"feed_id": "b", "leads": False}).status_code == 204
     assert lines(client.get("/unread").text) == [members[0]]
-    assert client.post("/stories/lead", data={"feed": "c", "on": "yes"}).status_code == 404
+    assert client.post("/stories/lead", data={"follows": "c"}).status_code == 404
