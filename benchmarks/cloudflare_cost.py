@@ -9,32 +9,42 @@ docs/cloudflare.md come from here.
 import argparse
 import json
 import os
+import random
 import re
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import dagster as dg
 
+from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.collector.models.hold import url_hash
 from rss_pipeline.features.full_text.service import fetch_articles
 from rss_pipeline.features.full_text.sql import is_due
 from rss_pipeline.features.retention.service import clean
+from rss_pipeline.features.stories.service import catch_up
 from rss_pipeline.features.streams.service import refresh
+from rss_pipeline.reader.feed_queries import hidden_unread
+from rss_pipeline.reader.item_queries import Filter, Fold, Page, arrival_numbers
 from rss_pipeline.storage.backends.d1.database import D1Database
+from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline.storage.images.image_claims import claim_images, earlier_requests
 from rss_pipeline.storage.images.image_closings import Archived, Asked, record_archived
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.features.full_text.made import article
+from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare, local_cloudflare
+from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 
 class Counting(D1Database):
@@ -58,13 +68,18 @@ class Counting(D1Database):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--feeds", type=int, default=100)
-    feeds = parser.parse_args().feeds
+    parser.add_argument("--stories", action="store_true", help="only what stories cost")
+    options = parser.parse_args()
+    feeds = options.feeds
     with (
         tempfile.TemporaryDirectory() as scratch,
         local_cloudflare() as cloudflare,
         FeedServer() as server,
         _pipeline(Path(scratch), cloudflare) as (pipeline, resources),
     ):
+        if options.stories:
+            _stories(pipeline.database, feeds, Path(scratch) / "stories.window")
+            return
         for number in range(feeds):
             _publish(server, pipeline, number, items=0)
         _poll(pipeline, resources, f"first poll of {feeds} feeds without items", feeds)
@@ -248,6 +263,55 @@ def _clean(pipeline: DagsterPipeline) -> None:
     Counting.counts.clear()
     clean(database, objects, pipeline.settings, now=pipeline.clock())
     print(f"a clean with nothing to do: {counts['requests']} requests, {counts['rows_read']:,} rows read")
+
+
+def _stories(database: Database, feeds: int, window: Path) -> None:
+    """A day of 24 polls in which each feed brings 20 items, of which a third is in stories of two feeds; then
+    what a user reads of all feeds, with all of that unread."""
+    names = [f"feed-{number:04}" for number in range(feeds)]
+    add_feeds(database, *names)
+    user = signed_in(database, "ada", clock=utc_now).user_id
+    database.query("UPDATE users SET preferences = '{\"stories\":true}'")
+    database.query(
+        """INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)
+        SELECT ?, id, 0, created_at FROM feeds""",
+        [user],
+    )
+    chance, start = random.Random(1), utc_now() - timedelta(hours=24)
+    words = [f"{chance.choice('bdfgklmnprst')}{chance.choice('aeiou')}{n}x" for n in range(20_000)]
+    number, costs, joined = int(start.timestamp()) * 1_000_000, Counter[str](), 0
+    for hour in range(24):
+        rows = list[Row]()
+        for n in range(feeds * 20 // 29):
+            text, at = " ".join(chance.sample(words, 120)), instant(start + timedelta(hours=hour))
+            for copy in range(2 if n % 5 == 0 else 1):
+                number += 1_000
+                feed = names[(n * 7 + copy * 13 + hour) % feeds]
+                row = item(feed, f"{hour}-{n}-{copy}", at, title=text[:60], content_html=f"<p>{text}</p>")
+                rows.append({**row, "arrived": number})
+        add_items(database, rows)
+        database.query(
+            """INSERT INTO sequences (name, value) VALUES ('items', CAST(? AS INTEGER))
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
+            [number],
+        )
+        Counting.counts.clear()
+        joined += catch_up(database, window).joined
+        costs += Counting.counts
+    items = int(database.query("SELECT count(*) AS n FROM items").rows[0]["n"])
+    print(
+        f"stories of a day, {items:,} items of {feeds} feeds, {joined:,} join: {costs['requests']} requests,"
+        f" {costs['rows_written']:,} rows written, {costs['rows_read']:,} read"
+    )
+    unread, page = Filter(is_read=False), Page(limit=50)
+    for what, query in (
+        ("the counts of a page", hidden_unread(user)),
+        ("a list of 50 unread items", arrival_numbers(user, unread, page)),
+        ("the same with stories once", arrival_numbers(user, replace(unread, fold=Fold()), page)),
+    ):
+        Counting.counts.clear()
+        database.batch(query.statements)
+        print(f"{what}: {Counting.counts['rows_read']:,} rows read")
 
 
 if __name__ == "__main__":

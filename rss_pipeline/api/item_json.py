@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.reader.bodies import Body
-from rss_pipeline.reader.item_queries import ItemRow
+from rss_pipeline.reader.item_queries import ItemRow, ordered_ids
 
 EXAMPLE: dict[str, Any] = {
     "id": "0f8fad5bd9cb469fa16570867728950e",
@@ -29,6 +29,7 @@ EXAMPLE: dict[str, Any] = {
     "is_read": False,
     "is_starred": True,
     "starred_at": "2026-11-22T09:30:00Z",
+    "story": None,
     "html": "<p>Frozen, but <b>water</b>.</p>",
 }
 
@@ -39,6 +40,13 @@ class EnclosureJson(BaseModel):
     url: str
     type: str | None = Field(description="The media type.")
     length: int | None = Field(description="Bytes, as the feed says.")
+
+
+class StoryJson(BaseModel):
+    """The items of your feeds on one event, or that are copies of one article."""
+
+    id: str = Field(description="The item that leads it; the reasons are at `/api/stories/{id}`.")
+    items: list[str] = Field(description="All of them, that one first.")
 
 
 class ItemHead(BaseModel):
@@ -64,6 +72,7 @@ class ItemHead(BaseModel):
     is_read: bool
     is_starred: bool
     starred_at: str | None
+    story: StoryJson | None = Field(description="Null for an item that stands alone.")
 
 
 class Item(ItemHead):
@@ -81,6 +90,7 @@ def item_json(row: ItemRow, body: Body) -> dict[str, Any]:
 
 def head_json(row: ItemRow, title: str, files: Sequence[Enclosure]) -> dict[str, Any]:
     """The members of `ItemHead`; `files` are the enclosures that are listed."""
+    together = ordered_ids(row.together)
     return {
         "id": row.id,
         "cursor": row.arrived,
@@ -100,4 +110,5 @@ def head_json(row: ItemRow, title: str, files: Sequence[Enclosure]) -> dict[str,
         "is_read": row.is_read,
         "is_starred": row.is_starred,
         "starred_at": row.starred,
+        "story": {"id": together[0], "items": together} if together else None,
     }

@@ -12,6 +12,7 @@ from rss_pipeline.reader.accounts.preferences import stored_preferences
 from rss_pipeline.reader.feed_queries import FeedRow
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.accounts import user_rows as users
+from rss_pipeline.storage.database import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +40,32 @@ def failing_feeds(rows: Iterable[FeedRow]) -> list[FailingFeed]:
     return sorted(found, key=lambda feed: (feed.since, feed.feed_id), reverse=True)
 
 
-def read_failures(user_id: str) -> Query[frozenset[int] | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InApps:
+    """The wishes of a user for apps."""
+
+    read_failures: frozenset[int] | None
     """The numbers of the failures that the user has read; None for a user who does not want them shown as
     entries of a feed."""
-    return Query.of(users.preferences(user_id), lambda found: read_failures_of(found.values[0][0]))
+    is_folded: bool
+    """Items that belong together are one entry."""
+
+
+def in_apps(user_id: str) -> Query[InApps]:
+    """The user's wishes for apps."""
+
+    def read(found: Result) -> InApps:
+        text = found.values[0][0]
+        preferences = stored_preferences(text)
+        is_folded = preferences.stories and preferences.stories_in_apps
+        return InApps(read_failures=read_failures_of(text), is_folded=is_folded)
+
+    return Query.of(users.preferences(user_id), read)
+
+
+def read_failures(user_id: str) -> Query[frozenset[int] | None]:
+    """The failures of `InApps` alone."""
+    return in_apps(user_id).then(lambda found: found.read_failures)
 
 
 def read_failures_of(text: str) -> frozenset[int] | None:

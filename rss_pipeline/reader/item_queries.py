@@ -17,13 +17,14 @@ from rss_pipeline.storage.subscriptions.chosen import (
     MAX_CHOSEN,
     Chosen,
     Filter,
+    Fold,
     Key,
     Order,
     Page,
     Scope,
     Shown,
 )
-from rss_pipeline.storage.subscriptions.folding import FoldedItem
+from rss_pipeline.storage.subscriptions.folding import FoldedItem, ordered_ids
 from rss_pipeline.storage.subscriptions.item_lists import (
     READ_CHARACTERS,
     FeedOfPage,
@@ -41,6 +42,7 @@ __all__ = [
     "MAX_INTEGER",
     "FeedOfPage",
     "Filter",
+    "Fold",
     "FoldedItem",
     "ItemRow",
     "Items",
@@ -65,6 +67,7 @@ __all__ = [
     "named_items_with_texts",
     "nearest_numbers",
     "neighbours",
+    "ordered_ids",
     "page_version",
     "together",
 ]
@@ -73,10 +76,11 @@ Texts = Mapping[str, str]
 """By item id, the starts of the texts of items, as unchecked HTML."""
 
 
-def items(user_id: str, filter: Filter, page: Page) -> Query[Items]:
+def items(user_id: str, filter: Filter, page: Page, *, with_together: bool = False) -> Query[Items]:
     """A page of a list."""
     return Query.of(
-        item_lists.list_items(user_id, filter, page), lambda found: item_lists.items_of(found, page)
+        item_lists.list_items(user_id, filter, page, with_together=with_together),
+        lambda found: item_lists.items_of(found, page),
     )
 
 
@@ -132,7 +136,7 @@ def nearest_numbers(since: int | None, until: int | None) -> Query[tuple[int | N
 def item(user_id: str, item_id: str) -> Query[ItemRow | None]:
     """One item; None for what is no item of the user's feeds."""
     return Query.of(
-        item_lists.items_by(user_id, Chosen.by_ids([item_id])),
+        item_lists.items_by(user_id, Chosen.by_ids([item_id]), with_together=True),
         lambda found: next(iter(item_lists.named_items(found)), None),
     )
 

@@ -582,6 +582,7 @@ CREATE TABLE subscriptions (
   last_read_at TEXT,
   added_at TEXT NOT NULL,
   origin TEXT,
+  leads INTEGER NOT NULL DEFAULT 0,
   -- The user wants the articles of items that arrive after this number.
   full_text_after INTEGER,
   PRIMARY KEY (user_id, feed_id)

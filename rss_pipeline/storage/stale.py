@@ -10,6 +10,7 @@ from functools import cache
 
 from rss_pipeline.features import FEATURES
 from rss_pipeline.storage.database import Statement, Value
+from rss_pipeline.storage.sql import compact
 
 
 @cache
@@ -27,6 +28,12 @@ def mark_stale_of(feeds: str, params: Sequence[Value]) -> list[Statement]:
     return [
         replace(each, sql=each.sql.format(feeds=f"IN ({feeds})"), params=params) for each in _statements()
     ]
+
+
+def mark_items_stale(ids: Sequence[str]) -> list[Statement]:
+    """Note that items are shown in another way."""
+    among = "SELECT i.feed_id FROM items AS i WHERE i.id IN (SELECT value FROM json_each(?))"
+    return mark_stale_of(among, [compact(list(ids))])
 
 
 def mark_stale_if(

@@ -97,6 +97,11 @@ def act(pipeline: Pipeline, user: str, chance: random.Random) -> None:
             at=at,
         ),
         [add_folders(user, [chance.choice(("Empty", "News"))])],
+        [
+            Statement(
+                "UPDATE subscriptions SET leads = 1 - leads WHERE user_id = ? AND feed_id = ?", [user, feed]
+            )
+        ],
         unsubscribe(user, [feed], at=at),
         subscribe(user, [Wanted(feed_id=id) for id in FEEDS], at=at),
         [
@@ -124,7 +129,7 @@ def seen(pipeline: Pipeline) -> dict[str, Any]:
         "folders": pipeline.rows("SELECT * FROM folders ORDER BY 1, 2"),
         "subscriptions": pipeline.rows(
             """SELECT user_id, feed_id, url, s.title, s.folder, position, s.wished_interval, added_at,
-              s.last_read_at, registered, s.full_text_after IS NOT NULL AS full_text
+              s.last_read_at, s.leads, registered, s.full_text_after IS NOT NULL AS full_text
             FROM subscriptions AS s JOIN feeds ON feeds.id = feed_id ORDER BY 1, 2"""
         ),
         "items": pipeline.rows(

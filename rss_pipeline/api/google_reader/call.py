@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import AsyncCaller
+from rss_pipeline.api.google_reader.folded import Named
 from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.responses import Refused
 from rss_pipeline.api.gzip_member import PackedParts
@@ -112,6 +113,7 @@ class Service:
     seen: Seen
     bodies: Bodies
     parts: PackedParts
+    named: Named = field(default_factory=Named)
     waiting: Places = field(default_factory=lambda: Places(8))
     """For requests that wait for a search."""
     patience_seconds: float = 20.0

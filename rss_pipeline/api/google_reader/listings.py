@@ -19,6 +19,7 @@ from rss_pipeline.api.answers import BrokenOff, takes_gzip
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in, signed_in_by_token
+from rss_pipeline.api.google_reader.folded import as_entries
 from rss_pipeline.api.google_reader.parameters import (
     LONG_ID,
     READING_LIST,
@@ -42,6 +43,7 @@ from rss_pipeline.api.google_reader.responses import (
     packed_json,
 )
 from rss_pipeline.api.google_reader.stream_entries import (
+    Ends,
     Entry,
     contents,
     entries_of,
@@ -57,14 +59,16 @@ from rss_pipeline.collector.models.clock import rfc3339
 from rss_pipeline.collector.sanitize.text import legal
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.failures import read_failures
+from rss_pipeline.reader.failures import InApps, in_apps
 from rss_pipeline.reader.feed_queries import FeedName, feed_name, folders
 from rss_pipeline.reader.item_queries import (
     ALL,
     Filter,
+    Fold,
     ItemRow,
     Items,
     Key,
+    Numbers,
     Scope,
     arrival_numbers,
     highest_number,
@@ -91,14 +95,14 @@ class _Listing:
     until: int | None
     """The bounds of the page, as `_bounds` gives them."""
 
-    @property
-    def filter(self) -> Filter:
+    def filter(self, *, is_folded: bool) -> Filter:
         return Filter(
             scope=self.scope,
             is_read=self.page.is_read,
             is_starred=self.page.is_starred,
             since=self.since,
             until=self.until,
+            fold=Fold(with_news=True) if is_folded else None,
         )
 
     @property
@@ -119,23 +123,29 @@ class _Head:
     site: str | None
 
 
-_Listed = tuple[Items, _Head | Refused, int, frozenset[int] | None]
-"""The items of a listing, its head, the highest number at its time, the failures that the user has read."""
+_Listed = tuple[Items, _Head | Refused, int, InApps]
+"""The items of a listing, its head, the highest number at its time, the user's wishes for apps."""
 
 
 async def stream_item_ids(call: Call) -> Response:
     """stream/items/ids: decimal numbers, newest first."""
     session = signed_in(call)
     listing = await _listing(call, session, call.fields.first("s"), most=MOST_IDS)
-    page, head, top, read = await session.ask_long(
-        together(
-            arrival_numbers(session.user_id, listing.filter, listing.keys),
-            _head(session.user_id, listing),
+    user_id = session.user_id
+
+    def query(*, is_folded: bool) -> Query[tuple[Numbers, _Head | Refused, int, InApps]]:
+        filter = listing.filter(is_folded=is_folded)
+        return together(
+            arrival_numbers(user_id, filter, listing.keys),
+            _head(user_id, listing),
             highest_number(),
-            read_failures(session.user_id),
+            in_apps(user_id),
         )
-    )
-    extra = await _failing(session, listing, read)
+
+    page, head, top, wishes = await session.ask_long(query(is_folded=False))
+    if wishes.is_folded:
+        page, head, top, wishes = await session.ask_long(query(is_folded=True))
+    extra = await _failing(session, listing, wishes.read_failures)
     if listing.page.place == failing.STREAM:
         return as_json(item_ids(*_cut([entry.number for entry in extra], listing.page)))
     if isinstance(head, Refused):
@@ -205,23 +215,30 @@ async def _scope(session: SignedIn, place: Place | None) -> Scope:
 
 
 async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], str | None, _Head]:
-    bodies = session.service.bodies
+    bodies, user_id = session.service.bodies, session.user_id
 
-    query = together(
-        items(session.user_id, listing.filter, listing.keys),
-        _head(session.user_id, listing),
-        highest_number(),
-        read_failures(session.user_id),
-    )
+    def query(*, is_folded: bool) -> Query[_Listed]:
+        filter = listing.filter(is_folded=is_folded)
+        return together(
+            items(user_id, filter, listing.keys),
+            _head(user_id, listing),
+            highest_number(),
+            in_apps(user_id),
+        )
 
-    def shown(caller: Caller) -> tuple[list[Entry] | None, _Listed]:
-        found = caller.ask(query)
-        return kept_entries(found[0].items, bodies, caller), found
+    def shown(caller: Caller) -> tuple[list[Entry] | None, _Listed, Sequence[ItemRow], Ends]:
+        found = caller.ask(query(is_folded=False))
+        rows: Sequence[ItemRow] = found[0].items
+        ends: Ends = {}
+        if found[3].is_folded:
+            found = caller.ask(query(is_folded=True))
+            rows, ends = as_entries(caller, session.service.named, found[0].items)
+        return kept_entries(rows, bodies, caller, ends), found, rows, ends
 
-    entries, (listed, head, top, read) = await session.run(shown)
+    entries, (listed, head, top, wishes), rows, ends = await session.run(shown)
     if entries is None:
-        entries = await session.make(lambda caller: entries_of(listed.items, bodies, caller))
-    extra = await _failing(session, listing, read)
+        entries = await session.make(lambda caller: entries_of(rows, bodies, caller, ends))
+    extra = await _failing(session, listing, wishes.read_failures)
     if isinstance(head, Refused):
         raise head
     if listing.page.is_empty:
@@ -463,12 +480,16 @@ async def _named(
     be sanitized waits for its turn; the rest does not."""
     make = partial(_made, session.service, as_gzip=as_gzip)
 
-    def read(caller: Caller) -> tuple[int, _Made]:
-        rows = caller.ask(items_by_number(caller.user_id, numbers))
-        ordered = [rows[number] for number in numbers if number in rows]
-        return len(ordered), make(ordered, caller, sanitizes=False)
+    def read(caller: Caller) -> tuple[int, Ends, _Made]:
+        user_id = caller.user_id
+        rows, wishes = caller.ask(together(items_by_number(user_id, numbers), in_apps(user_id)))
+        ordered: Sequence[ItemRow] = [rows[number] for number in numbers if number in rows]
+        ends: Ends = {}
+        if wishes.is_folded:
+            ordered, ends = as_entries(caller, session.service.named, ordered)
+        return len(ordered), ends, make(ordered, caller, ends, sanitizes=False)
 
-    known, (made, left) = await session.run(read)
+    known, ends, (made, left) = await session.run(read)
     items: dict[int, tuple[Packed, ...]] = {**made}
     if known < len(numbers) and failing.may_be_entries(numbers):
         for entry in (await failing.read_failing(session)).entries:
@@ -480,9 +501,9 @@ async def _named(
         place = end
         if left:
             before = len(left)
-            made, left = await session.run(partial(make, left, sanitizes=False))
+            made, left = await session.run(partial(make, left, ends=ends, sanitizes=False))
             if len(left) == before:
-                made, left = await session.make(partial(make, left, sanitizes=True))
+                made, left = await session.make(partial(make, left, ends=ends, sanitizes=True))
             items |= made
 
 
@@ -490,6 +511,7 @@ _Made = tuple[dict[int, tuple[Packed, Packed]], Sequence[ItemRow]]
 
 
 def _made(
-    service: Service, rows: Sequence[ItemRow], caller: Caller, *, as_gzip: bool, sanitizes: bool
+    service: Service, rows: Sequence[ItemRow], caller: Caller, ends: Ends, *, as_gzip: bool, sanitizes: bool
 ) -> _Made:
-    return packed_items(rows, service.bodies, service.parts, caller, as_gzip=as_gzip, sanitizes=sanitizes)
+    bodies, parts = service.bodies, service.parts
+    return packed_items(rows, bodies, parts, caller, ends, as_gzip=as_gzip, sanitizes=sanitizes)

@@ -31,6 +31,9 @@ from rss_pipeline.reader.item_queries import ItemRow
 _WEB = ("http://", "https://")
 _SCHEME = len("https://")
 
+Ends = Mapping[str, bytes]
+"""By item id, HTML to be put behind an item's own, as JSON has it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -206,20 +209,20 @@ _AT_ONCE_BYTES = 2_000_000
 """Bytes of kept HTML that one thread has in memory; so many threads may do so as there are."""
 
 
-def entries_of(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller) -> list[Entry]:
-    """The entries of these rows, with their bodies; it belongs into a thread.
+def entries_of(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller, ends: Ends) -> list[Entry]:
+    """The entries of these rows, with their bodies and what is behind some of them; it belongs into a thread.
 
     An app shows HTML without our cookie, so an archived image without a public URL stays at its publisher.
     """
     found = bodies.all_of(caller.database, [row.body_key for row in rows], shown="public")
-    return [_entry(row, found.get(row.id)) for row in rows]
+    return [_entry(row, found.get(row.id), ends.get(row.id)) for row in rows]
 
 
-def kept_entries(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller) -> list[Entry] | None:
+def kept_entries(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller, ends: Ends) -> list[Entry] | None:
     """The entries of these rows, if none has to be sanitized."""
     known = bodies.known({row.id: row.body_version for row in rows}, shown="public")
     if len(known) == len(rows):
-        return [_entry(row, known[row.id]) for row in rows]
+        return [_entry(row, known[row.id], ends.get(row.id)) for row in rows]
     entries: list[Entry] = []
     while left := rows[len(entries) :]:
         found, further = bodies.page(
@@ -227,7 +230,8 @@ def kept_entries(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller) -> lis
         )
         if len(further) == len(left):
             return None
-        entries += [_entry(row, found.get(row.id)) for row in left[: len(left) - len(further)]]
+        done = left[: len(left) - len(further)]
+        entries += [_entry(row, found.get(row.id), ends.get(row.id)) for row in done]
     return entries
 
 
@@ -236,6 +240,7 @@ def packed_items(
     bodies: Bodies,
     parts: PackedParts,
     caller: Caller,
+    ends: Ends,
     *,
     as_gzip: bool,
     sanitizes: bool,
@@ -243,7 +248,7 @@ def packed_items(
     """The first of these items as JSON in two parts, by number, and the items that are left: those beyond
     some MB of HTML, and from the first one on that has to be sanitized unless `sanitizes`. With `as_gzip` the
     parts are there as deflate, too. It belongs into a thread."""
-    known = parts.known([(row.id, row.body_version) for row in rows])
+    known = parts.known([(_key(row, ends), row.body_version) for row in rows])
     shared = {row.id: part for row, part in zip(rows, known, strict=True) if part is not None}
     keys = [row.body_key for row in rows if row.id not in shared] if len(shared) < len(rows) else []
     found, left = bodies.page(
@@ -253,11 +258,19 @@ def packed_items(
     for row in rows[:done]:
         part = shared.get(row.id)
         if part is None or (as_gzip and part.deflated is None):
-            pieces = shared_part(_entry(row, found.get(row.id))) if part is None else part.pieces
+            if part is None:
+                pieces = shared_part(_entry(row, found.get(row.id), ends.get(row.id)))
+            else:
+                pieces = part.pieces
             part = Packed.of(*pieces) if as_gzip else Packed(pieces)
-            shared[row.id] = parts.keep(row.id, part, row.body_version)
+            shared[row.id] = parts.keep(_key(row, ends), part, row.body_version)
     own = _own_parts(rows[:done], parts)
     return {row.arrived: (one, shared[row.id]) for row, one in zip(rows, own, strict=False)}, rows[done:]
+
+
+def _key(row: ItemRow, ends: Ends) -> Hashable:
+    end = ends.get(row.id)
+    return row.id if end is None else (row.id, end)
 
 
 def _own_parts(rows: Sequence[ItemRow], parts: PackedParts) -> list[Packed]:
@@ -292,10 +305,13 @@ def _origin(row: ItemRow) -> Origin:
     )
 
 
-def _entry(row: ItemRow, body: Body | None) -> Entry:
+def _entry(row: ItemRow, body: Body | None, end: bytes | None) -> Entry:
     # An item that went between the two requests is shown as it was, without its content.
     body = body or Body.of(row.title or "", "")
-    published = row.published_at
+    published, html_json = row.published_at, body.html_json
+    if end is not None:
+        *before, last = html_json
+        html_json = (*before, bytes(last).removesuffix(b'"'), end, b'"')
     return Entry(
         number=row.arrived,
         origin=_origin(row),
@@ -304,7 +320,7 @@ def _entry(row: ItemRow, body: Body | None) -> Entry:
         authors=row.authors or ((row.author,) if row.author else ()),
         published=published,
         updated=row.updated_at or published,
-        html_json=body.html_json,
+        html_json=html_json,
         categories=row.categories,
         enclosures=body.files,
         is_read=row.is_read,

@@ -28,8 +28,15 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.collector.registry.feed_url import completed, same_as
 from rss_pipeline.reader.edit import Changes, edit_feeds, remove_folders, rename_folder, unsubscribe
-from rss_pipeline.reader.failures import read_failures
-from rss_pipeline.reader.feed_queries import FeedName, UnreadCount, feed_names, folders, unread_counts
+from rss_pipeline.reader.failures import in_apps, read_failures
+from rss_pipeline.reader.feed_queries import (
+    FeedName,
+    UnreadCount,
+    feed_names,
+    folders,
+    hidden_unread,
+    unread_counts,
+)
 from rss_pipeline.reader.item_queries import highest_number
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task
@@ -205,10 +212,17 @@ async def tag_list(call: Call) -> Response:
 async def unread_count(call: Call) -> Response:
     """unread-count, for feeds, folders and all. Its numbers have been shown, as those of a listing."""
     session = signed_in(call)
-    counted, top, read = await session.ask_long(
-        together(unread_counts(session.user_id), highest_number(), read_failures(session.user_id))
+    user_id = session.user_id
+    counted, top, wishes = await session.ask_long(
+        together(unread_counts(user_id), highest_number(), in_apps(user_id))
     )
-    own = await failing.failing_of(session, read)
+    if wishes.is_folded:
+        counted, top, hidden = await session.ask_long(
+            together(unread_counts(user_id), highest_number(), hidden_unread(user_id))
+        )
+        less = hidden.of_feeds
+        counted = [each._replace(unread=each.unread - less.get(each.feed_id, 0)) for each in counted]
+    own = await failing.failing_of(session, wishes.read_failures)
     session.service.seen.show(session.session_id, str(READING_LIST), top)
     counts = [*counted]
     if own.is_shown:

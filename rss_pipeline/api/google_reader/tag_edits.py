@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
+from rss_pipeline.api.google_reader.folded import mark_entries, mark_shown
 from rss_pipeline.api.google_reader.parameters import (
     READ,
     READING_LIST,
@@ -27,7 +28,6 @@ from rss_pipeline.api.google_reader.parameters import (
 )
 from rss_pipeline.api.google_reader.responses import Refused, not_understood, ok
 from rss_pipeline.api.google_reader.subscription_calls import Feeds, folder_name, read_feeds
-from rss_pipeline.reader import mark
 from rss_pipeline.reader.edit import add_folders
 from rss_pipeline.reader.feed_queries import FeedName
 from rss_pipeline.reader.item_queries import ALL, MAX_CHOSEN, Scope, Shown
@@ -52,7 +52,8 @@ async def edit_tag(call: Call) -> Response:
     if marks == Marks():
         await session.ask(NOTHING)
         return ok()
-    await session.change(lambda caller: mark.mark_numbers(caller, numbers, marks))
+    named = session.service.named
+    await session.change(lambda caller: mark_entries(caller, named, numbers, marks))
     if edit.is_read is not None and failing.may_be_entries(numbers):
         await failing.mark(session, await failing.read_failing(session), numbers, is_read=edit.is_read)
     return ok()
@@ -76,8 +77,8 @@ async def mark_all_as_read(call: Call) -> Response:
         await _mark_failing(session, await failing.read_failing(session), time)
         return ok()
     feeds = await read_feeds(session) if _needs_feeds(session, stream) else None
-    shown = _shown(session, stream, feeds, time)
-    marked = await session.change(lambda caller: mark.mark_shown(caller, shown))
+    shown, named = _shown(session, stream, feeds, time), session.service.named
+    marked = await session.change(lambda caller: mark_shown(caller, named, shown))
     if stream == READING_LIST:
         await _mark_failing(session, await failing.failing_of(session, marked.read_failures), time)
     return ok()

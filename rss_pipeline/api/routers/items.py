@@ -149,7 +149,7 @@ class ItemPages:
         key = (caller.user_id, filter, page)
         found, version, feed = caller.ask(
             together(
-                items(caller.user_id, filter, page),
+                items(caller.user_id, filter, page, with_together=True),
                 page_version(caller.user_id, filter, page),
                 feed_of_page(caller.user_id, filter),
             )

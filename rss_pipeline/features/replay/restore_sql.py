@@ -307,7 +307,7 @@ def restore_user(
 # All items up to the last visit that the backup knows count as read, or none; the marks follow.
 _SUBSCRIBE = f"""INSERT INTO subscriptions
     (user_id, feed_id, title, folder, position, wished_interval, read_up_to, added_at, last_read_at, origin,
-    full_text_after)
+    full_text_after, leads)
   SELECT ?, feeds.id, {FIELD.format("title")}, {FIELD.format("folder")},
     {NUMBER_FIELD.format("position")}, {NUMBER_FIELD.format("wished_interval")},
     CASE WHEN {NUMBER_FIELD.format("rest_is_read")} = 1 THEN coalesce((
@@ -315,7 +315,8 @@ _SUBSCRIBE = f"""INSERT INTO subscriptions
       WHERE i.feed_id = feeds.id AND i.created_at <= {FIELD.format("known_until")}), 0) ELSE 0 END,
     {FIELD.format("added_at")}, {FIELD.format("last_read_at")}, {FIELD.format("origin")},
     CASE WHEN {NUMBER_FIELD.format("full_text")} = 1 THEN coalesce((
-      SELECT max(i.arrived) FROM items AS i WHERE i.feed_id = feeds.id), 0) END
+      SELECT max(i.arrived) FROM items AS i WHERE i.feed_id = feeds.id), 0) END,
+    {NUMBER_FIELD.format("leads")}
   FROM json_each(?) AS v CROSS JOIN feeds ON feeds.id = {FIELD.format("feed_id")}
   WHERE {JOINABLE} ON CONFLICT DO NOTHING"""
 # Items of a replay do not always arrive in the order of their documents.

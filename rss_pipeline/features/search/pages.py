@@ -14,7 +14,8 @@ from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.features.search.api import searched
 from rss_pipeline.features.search.search_query import MOST_CHARACTERS
-from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results
+from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Results
+from rss_pipeline.reader.item_queries import ordered_ids
 
 router = APIRouter(include_in_schema=False)
 
@@ -44,13 +45,18 @@ async def search(
     def address(**query: str) -> str:
         return with_query(_PATH, {"q": text, **query})
 
+    entries = dict[str, list[Found]]()
+    for each in results.found:
+        beside = ordered_ids(each.item.together) if frame.preferences.stories else []
+        entries.setdefault(beside[0] if beside else each.item.id, []).append(each)
     found = [
         {
-            "item": each.item,
-            "title": Markup(each.title_html),
-            "words": Markup(each.snippet_html),
+            "item": first.item,
+            "title": Markup(first.title_html),
+            "words": Markup(first.snippet_html),
+            "others": [{"item": each.item, "title": Markup(each.title_html)} for each in others],
         }
-        for each in results.found
+        for first, *others in entries.values()
     ]
     return await run_in_threadpool(
         page,

@@ -132,7 +132,9 @@ class Search:
         if not numbers:
             return []
         items, texts = self.read(
-            item_lists.items_by(self.user_id, Chosen.by_numbers(numbers), with_hidden=False),
+            item_lists.items_by(
+                self.user_id, Chosen.by_numbers(numbers), with_hidden=False, with_together=True
+            ),
             sql.shown_texts(numbers),
         )
         rows = {row.arrived: row for row in item_lists.named_items(items)}

@@ -137,6 +137,19 @@ def undo(caller: Caller) -> str | None:
     return str(row["item_id"])
 
 
+def lead(caller: Caller, feed_id: str, *, leads: bool) -> bool:
+    """Let items of this feed lead the stories that they are in, or no longer. False where the user does not
+    subscribe to it."""
+    [changed] = caller.write(
+        Statement(
+            "UPDATE subscriptions SET leads = CAST(? AS INTEGER) WHERE user_id = ? AND feed_id = ?",
+            [int(leads), caller.user_id, feed_id],
+            name="prefer a feed in stories",
+        )
+    )
+    return changed.changes > 0
+
+
 def can_undo(user_id: str) -> Query[str | None]:
     """The item of what was said last; None for nothing."""
     return Query.of(

@@ -3,21 +3,25 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import ApiError, documented
-from rss_pipeline.api.routers.answered import NOT_CHANGED, no_item
+from rss_pipeline.api.request_values import Line, NeverNull
+from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.features.stories import acts
-from rss_pipeline.features.stories.person import SeenItem, story_of
+from rss_pipeline.features.stories.person import SeenItem, stories_of, story_of
 
 router = api_router("stories")
 
+MOST = 100
+
 _ANSWERS = documented("not_signed_in", "foreign_origin", "not_found")
+_LISTS = documented("not_signed_in", "foreign_origin", "invalid_request")
 _JOINS = _ANSWERS | documented("invalid_request")
 
 ItemId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
@@ -44,7 +48,9 @@ class StoryItem(BaseModel):
     title: str | None
     link: str | None
     published_at: str
+    collected_at: str
     is_read: bool
+    leads: bool = Field(description="You prefer its feed as the leading one.")
     reason: Reason
 
 
@@ -54,10 +60,39 @@ class Story(BaseModel):
     items: list[StoryItem]
 
 
+class Stories(BaseModel):
+    """A page of stories, the one with the newest item first."""
+
+    stories: list[Story]
+    next_cursor: int | None = Field(description="For the next page; null where this is the last one.")
+
+
 class Together(BaseModel):
     """Two items on one event."""
 
     items: list[ItemId] = Field(min_length=2, max_length=2, description="Their ids.")
+
+
+class LeadingFeed(BaseModel):
+    """A feed of yours."""
+
+    feed_id: Annotated[Line, Field(max_length=80)]
+    leads: Annotated[bool, Field(strict=True)] = Field(description="Its items lead; false: as others do.")
+
+
+@router.get("/stories", operation_id="list_stories", response_model=Stories, responses=NOT_CHANGED | _LISTS)
+async def list_all(
+    request: Request,
+    caller: SignedIn,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="Stories of a page.")] = 50,
+    cursor: Annotated[
+        int | None, NeverNull(), Query(ge=0, lt=2**53, description="The `next_cursor` of the page before.")
+    ] = None,
+) -> Response:
+    """All stories of two items and more in your feeds, with reasons."""
+    found = await caller.run(lambda own: stories_of(own, limit=limit, below=cursor))
+    stories = [{"items": [*map(_as_json, items)]} for items in found.stories]
+    return json_answer(request, {"stories": stories, "next_cursor": found.next_key})
 
 
 @router.get(
@@ -85,6 +120,13 @@ async def together(caller: SignedIn, both: Together) -> None:
         raise ApiError("not_found", "Your feeds have no such items, or they are one story already.")
 
 
+@router.post("/stories/lead", operation_id="lead_stories", status_code=204, responses=_JOINS)
+async def lead(caller: SignedIn, feed: LeadingFeed) -> None:
+    """Let items of a feed lead the stories that they are in, for you, or no longer."""
+    if not await caller.change(lambda own: acts.lead(own, feed.feed_id, leads=feed.leads)):
+        raise no_feed()
+
+
 @router.post("/stories/undo", operation_id="undo_story", status_code=204, responses=_ANSWERS)
 async def undo(caller: SignedIn) -> None:
     """Take back what you said last."""
@@ -100,6 +142,8 @@ def _as_json(item: SeenItem) -> dict[str, Any]:
         "title": item.title,
         "link": item.link,
         "published_at": item.published,
+        "collected_at": item.collected,
         "is_read": item.is_read,
+        "leads": item.leads,
         "reason": asdict(item.reason),
     }

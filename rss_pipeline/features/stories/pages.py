@@ -76,6 +76,17 @@ async def together(request: Request, caller: SignedIn) -> Response:
     return see_other(f"/stories/{item}?said=together")
 
 
+@router.post("/lead")
+async def lead(request: Request, caller: SignedIn) -> Response:
+    """Let a feed lead the stories that it is in, or no longer."""
+    fields = await form_fields(request)
+    leads = "leads" in fields
+    feed = fields.get("leads" if leads else "follows", "")
+    if not await caller.change(lambda own: acts.lead(own, feed, leads=leads)):
+        raise ApiError("not_found", "You have no such feed.")
+    return see_other(local(fields.get("back")))
+
+
 @router.post("/undo")
 async def undo(caller: SignedIn) -> Response:
     """Take back what was said last."""

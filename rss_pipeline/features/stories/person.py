@@ -5,14 +5,16 @@ user's are compared once more.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rss_pipeline.features.stories import sql
-from rss_pipeline.features.stories.reading import in_own_story, own_story
+from rss_pipeline.features.stories.reading import in_own_story, own_story, place
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.storage.database import Statement
+from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.subscribed import shown_url
+from rss_pipeline.storage.sql import compact
 
 _WORDS = {
     "link": "A copy: it has the same link as",
@@ -24,6 +26,7 @@ _WORDS = {
 
 
 class _Row(NamedTuple):
+    story: str
     id: str
     feed_id: str
     feed_title: str | None
@@ -31,9 +34,11 @@ class _Row(NamedTuple):
     title: str | None
     link: str | None
     published: str
+    collected: str
     arrived: int
     evidence: str | None
     is_read: int
+    leads: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +65,11 @@ class SeenItem:
     title: str | None
     link: str | None
     published: str
+    collected: str
+    arrived: int
     is_read: bool
+    leads: bool
+    """The user wants items of this feed to lead."""
     reason: Reason
     why: str
     """The reason as a sentence."""
@@ -70,57 +79,114 @@ def story_of(caller: Caller, item_id: str) -> list[SeenItem]:
     """The items that stand together with this one, and the item itself, the leading one first; empty where it
     is no item of the user's feeds."""
     user_id = caller.user_id
-    [found] = caller.read(_members(user_id, item_id))
-    rows = list(map(_Row._make, found.columns(*_Row._fields)))
-    seen, reasons = {row.id: row for row in rows}, dict[str, Reason]()
-    for row in sorted(rows, key=lambda each: each.arrived):
-        known: dict[str, Any] = json.loads(row.evidence or "{}")
-        earlier = list(reasons)
-        if known.get("nearest") in seen or known.get("kind") == "operator":
-            reasons[row.id] = _reason(known)
-        elif not earlier:
-            reasons[row.id] = Reason(kind="first")
-        else:
-            reasons[row.id] = _compared(caller, row.id, earlier[-1])
+    own = f"""SELECT i.id, coalesce({own_story("m", "?")}, i.id) AS story FROM items AS i
+      CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+      LEFT JOIN story_members AS m ON m.item_id = i.id WHERE i.id = ?"""
+    [found] = caller.read(_members(user_id, own, [user_id, user_id, item_id]))
+    return next(iter(_seen(caller, found)), [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenStories:
+    """A page of stories, the one with the newest item first."""
+
+    stories: Sequence[Sequence[SeenItem]]
+    next_key: int | None
+    """None where this is the last page."""
+
+
+def stories_of(caller: Caller, *, limit: int, below: int | None = None) -> SeenStories:
+    """The stories of the user with newest items below this arrival number."""
+    user_id = caller.user_id
+    [listed] = caller.read(_newest(user_id, limit=limit + 1, below=below))
+    keys = {str(story): int(newest) for story, newest in listed.values}
+    page = [*keys][:limit]
+    if not page:
+        return SeenStories(stories=(), next_key=None)
+    own = "SELECT j.value AS story FROM json_each(?) AS j"
+    [found] = caller.read(_members(user_id, own, [compact(page)], with_first=False))
+    stories = sorted(_seen(caller, found), key=lambda one: max(each.arrived for each in one), reverse=True)
+    return SeenStories(stories=stories, next_key=keys[page[-1]] if len(keys) > limit else None)
+
+
+def _newest(user_id: str, *, limit: int, below: int | None) -> Statement:
+    """The stories of two items and more in the user's feeds, and their newest arrival numbers."""
+    return Statement(
+        f"""SELECT story, max(arrived) AS newest FROM (
+          SELECT {own_story("m", "s.user_id")} AS story, m.arrived FROM subscriptions AS s
+          CROSS JOIN story_members AS m INDEXED BY story_members_feed ON m.feed_id = s.feed_id
+          WHERE s.user_id = ?) AS mine
+        GROUP BY story HAVING count(*) > 1 AND max(arrived) < CAST(? AS INTEGER)
+        ORDER BY max(arrived) DESC LIMIT {limit}""",
+        [user_id, 2**53 if below is None else below],
+        name="list stories of a user",
+    )
+
+
+def _seen(caller: Caller, result: Result) -> list[list[SeenItem]]:
+    """The stories of the rows that `_members` has read."""
+    stories = dict[str, list[_Row]]()
+    for row in map(_Row._make, result.columns(*_Row._fields)):
+        stories.setdefault(row.story, []).append(row)
+    kinds, compared = dict[str, Reason](), dict[str, str]()
+    for rows in stories.values():
+        seen, earlier = {row.id for row in rows}, ""
+        for row in sorted(rows, key=lambda each: each.arrived):
+            known: dict[str, Any] = json.loads(row.evidence or "{}")
+            if known.get("nearest") in seen or known.get("kind") == "operator":
+                kinds[row.id] = _reason(known)
+            elif not earlier:
+                kinds[row.id] = Reason(kind="first")
+            else:
+                compared[row.id] = earlier
+            earlier = row.id
+    kinds |= _compared(caller, compared)
     return [
-        SeenItem(
-            id=row.id,
-            feed_id=row.feed_id,
-            feed_title=row.feed_title,
-            feed_url=shown_url(row.feed_url),
-            title=row.title,
-            link=row.link,
-            published=row.published,
-            is_read=bool(row.is_read),
-            reason=reasons[row.id],
-            why=_sentence(reasons[row.id], seen),
-        )
-        for row in rows
+        [_item(row, kinds[row.id], {each.id: each for each in rows}) for row in rows]
+        for rows in stories.values()
     ]
 
 
-def _members(user_id: str, item_id: str) -> Statement:
+def _item(row: _Row, reason: Reason, seen: dict[str, _Row]) -> SeenItem:
+    return SeenItem(
+        id=row.id,
+        feed_id=row.feed_id,
+        feed_title=row.feed_title,
+        feed_url=shown_url(row.feed_url),
+        title=row.title,
+        link=row.link,
+        published=row.published,
+        collected=row.collected,
+        arrived=row.arrived,
+        is_read=bool(row.is_read),
+        leads=bool(row.leads),
+        reason=reason,
+        why=_sentence(reason, seen),
+    )
+
+
+def _members(user_id: str, own: str, params: Sequence[Value], *, with_first: bool = True) -> Statement:
+    """All items of the user in the stories that `own` gives, a query for `id` and `story`; with the item `id`
+    itself, which may stand alone."""
+    first = "SELECT own.story, own.id FROM own UNION " if with_first else ""
     return Statement(
-        f"""WITH own AS MATERIALIZED (
-          SELECT i.id, coalesce({own_story("m", "?")}, i.id) AS story FROM items AS i
-          CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
-          LEFT JOIN story_members AS m ON m.item_id = i.id WHERE i.id = ?),
+        f"""WITH own AS MATERIALIZED ({own}),
         together AS MATERIALIZED (
-          SELECT own.id FROM own
-          UNION SELECT o.item_id FROM own
+          {first}SELECT own.story, o.item_id AS id FROM own
           CROSS JOIN story_members AS o ON {in_own_story("o", "own.story", "?")})
-        SELECT i.id, i.feed_id, coalesce(s.title, f.title) AS feed_title, f.url AS feed_url, i.title, i.link,
-          i.pub_date AS published, i.arrived, o.evidence,
-          coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS is_read
+        SELECT together.story, i.id, i.feed_id, coalesce(s.title, f.title) AS feed_title, f.url AS feed_url,
+          i.title, i.link, i.pub_date AS published, i.created_at AS collected, i.arrived, o.evidence,
+          coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS is_read,
+          s.leads
         FROM together CROSS JOIN items AS i ON i.id = together.id
         CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
         CROSS JOIN feeds AS f ON f.id = i.feed_id
         LEFT JOIN story_members AS o ON o.item_id = i.id
         LEFT JOIN item_states AS t
           ON t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived
-        ORDER BY coalesce(o.lead, i.arrived)""",
-        [user_id, user_id, item_id, user_id, user_id, user_id],
-        name="read a story of a user",
+        ORDER BY coalesce({place("o")}, i.arrived)""",
+        [*params, user_id, user_id, user_id],
+        name="read stories of a user",
     )
 
 
@@ -129,15 +195,22 @@ def _reason(known: dict[str, Any]) -> Reason:
     return Reason(kind=known["kind"], nearest=known.get("nearest"), names=names, numbers=numbers, terms=terms)
 
 
-def _compared(caller: Caller, id: str, other: str) -> Reason:
-    """The reason between two items of the user: nothing of a third one is in it."""
+def _compared(caller: Caller, pairs: Mapping[str, str]) -> dict[str, Reason]:
+    """By the first, the reasons between pairs of items of the user: nothing of a third one is in them."""
+    if not pairs:
+        return {}
     from rss_pipeline.features.stories.window import why
 
-    entries = sql.entries(caller.database, [id, other])
-    if len(entries) < 2:
-        return Reason(kind="event", nearest=other)
-    found = why(entries[id], entries[other])
-    return Reason(kind=found.kind, nearest=other, names=found.names, numbers=found.numbers, terms=found.terms)
+    entries, reasons = sql.entries(caller.database, [*pairs, *pairs.values()]), dict[str, Reason]()
+    for id, other in pairs.items():
+        if id not in entries or other not in entries:
+            reasons[id] = Reason(kind="event", nearest=other)
+            continue
+        found = why(entries[id], entries[other])
+        reasons[id] = Reason(
+            kind=found.kind, nearest=other, names=found.names, numbers=found.numbers, terms=found.terms
+        )
+    return reasons
 
 
 def _sentence(reason: Reason, seen: dict[str, _Row]) -> str:

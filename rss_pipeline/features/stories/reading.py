@@ -4,6 +4,7 @@ A story in a list is made of its members in the feeds of that list. Of the copie
 first is news. A list of unread items shows a story once, while some of its news is unread.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -26,22 +27,34 @@ def in_own_story(member: str, story: str, user: str) -> str:
     AND {own_story(member, user)} = {story}"""
 
 
+PREFERRED = 2**53
+"""Subtracted from the place of an item of a feed that leads: such an item is before all others."""
+
+
+def place(member: str, subscription: str = "s") -> str:
+    """The place of a member in its story, for one user: the lowest one leads."""
+    return f"({member}.lead - {subscription}.leads * {PREFERRED})"
+
+
 _IS_UNREAD = """coalesce((SELECT t.is_read FROM item_states AS t WHERE t.user_id = s.user_id
     AND t.feed_id = o.feed_id AND t.arrived = o.arrived), CAST(o.arrived <= s.read_up_to AS INTEGER)) = 0"""
 _BEFORE = f"""NOT EXISTS (SELECT 1 FROM (
-    SELECT x.arrived, x.article, x.lead, {{user}} AS user_id, {own_story("x", "{user}")} AS story
-    FROM story_members AS x WHERE x.feed_id = {{feed}} AND x.arrived = {{arrived}}) AS m
+    SELECT x.arrived, x.article, {place("x", "w")} AS place, {{user}} AS user_id,
+      {own_story("x", "{user}")} AS story
+    FROM story_members AS x
+    CROSS JOIN subscriptions AS w ON w.user_id = {{user}} AND w.feed_id = {{feed}}
+    WHERE x.feed_id = {{feed}} AND x.arrived = {{arrived}}) AS m
   CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "m.user_id")}
   CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id
   WHERE {{scope}} AND ({{before}}))"""
 _IS_COPY = f"""EXISTS (SELECT 1 FROM story_members AS p CROSS JOIN subscriptions AS s ON s.feed_id = p.feed_id
     WHERE {{scope}} AND {in_own_story("p", "m.story", "m.user_id")}
       AND p.article = o.article AND p.arrived < o.arrived)"""
-_OF_ALL = _BEFORE.replace("{before}", "o.lead < m.lead")
+_OF_ALL = _BEFORE.replace("{before}", f"{place('o')} < m.place")
 _OF_UNREAD = _BEFORE.replace(
     "{before}",
     f"""(o.article = m.article AND o.arrived < m.arrived)
-      OR (o.lead < m.lead AND {_IS_UNREAD} AND NOT {_IS_COPY})""",
+      OR ({place("o")} < m.place AND {_IS_UNREAD} AND NOT {_IS_COPY})""",
 )
 
 
@@ -60,7 +73,8 @@ def _unread(user_id: str) -> Statement:
             AND NOT EXISTS (SELECT 1 FROM item_states AS t WHERE t.user_id = s.user_id
               AND t.feed_id = m.feed_id AND t.arrived = m.arrived AND t.is_read = 1)
           UNION SELECT {own_story("m", "s.user_id")} {wanted.format(below)})
-        SELECT fresh.story, s.folder, o.article, o.arrived, {number(_IS_UNREAD)} AS unread FROM fresh
+        SELECT fresh.story, s.feed_id, s.folder, o.article, o.arrived, {place("o")} AS place,
+          {number(_IS_UNREAD)} AS unread FROM fresh
         CROSS JOIN story_members AS o ON {in_own_story("o", "fresh.story", "?")}
         CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = o.feed_id""",
         [user_id, user_id, user_id, user_id, user_id],
@@ -73,28 +87,37 @@ def _hidden_unread(result: Result) -> HiddenUnread:
     """The unread items that lists of several feeds do not count, by folder and of all feeds."""
     members = list(map(_Member._make, result.columns(*_Member._fields)))
     folders = {each.folder for each in members if each.folder is not None}
+    of_all = _hidden(members)
     return HiddenUnread(
-        of_all=_hidden(members),
-        of_folders={name: _hidden([each for each in members if each.folder == name]) for name in folders},
+        of_all=len(of_all),
+        of_folders={
+            name: len(_hidden([each for each in members if each.folder == name])) for name in folders
+        },
+        of_feeds=Counter(each.feed_id for each in of_all),
     )
 
 
 class _Member(NamedTuple):
     story: str
+    feed_id: str
     folder: str | None
     article: str
     arrived: int
+    place: int
     unread: int
 
 
-def _hidden(members: Sequence[_Member]) -> int:
+def _hidden(members: Sequence[_Member]) -> list[_Member]:
+    """The unread ones but those that a list of these shows."""
     first = dict[tuple[str, str], int]()
     for each in members:
         key = each.story, each.article
         first[key] = min(each.arrived, first.get(key, each.arrived))
-    unread = [each for each in members if each.unread]
-    entries = {each.story for each in unread if first[each.story, each.article] == each.arrived}
-    return len(unread) - len(entries)
+    shown = dict[str, _Member]()
+    for each in members:
+        if each.unread and first[each.story, each.article] == each.arrived:
+            shown[each.story] = min(each, shown.get(each.story, each), key=lambda one: one.place)
+    return [each for each in members if each.unread and shown.get(each.story) is not each]
 
 
 def _read(user_id: str, scope: Scope, shown: Sequence[str]) -> Statement:
@@ -105,16 +128,24 @@ def _read(user_id: str, scope: Scope, shown: Sequence[str]) -> Statement:
           SELECT x.item_id, {own_story("x", "?")} AS story FROM json_each(?) AS j
           CROSS JOIN story_members AS x ON x.item_id = j.value)
         SELECT m.item_id AS shown_id, o.item_id AS id, o.arrived, o.feed_id,
-          coalesce(s.title, f.title) AS feed_title, f.url AS feed_url, i.title, i.pub_date AS published,
-          o.article, {number(_IS_UNREAD)} AS unread
+          coalesce(s.title, f.title) AS feed_title, f.url AS feed_url, i.title, i.link,
+          i.pub_date AS published, o.article, {number(_IS_UNREAD)} AS unread
         FROM m CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "?")}
         CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id
         CROSS JOIN feeds AS f ON f.id = o.feed_id CROSS JOIN items AS i ON i.id = o.item_id
-        WHERE {condition} ORDER BY m.item_id, o.lead""",
+        WHERE {condition} ORDER BY m.item_id, {place("o")}""",
         [user_id, compact(list(shown)), user_id, user_id, *params],
         name="read stories of a list",
         is_kept=True,
     )
 
 
-FOLDING = Folding(shown=_OF_ALL, shown_unread=_OF_UNREAD, count=_unread, counted=_hidden_unread, read=_read)
+_IDS = f"""(SELECT json_group_array(json_array({place("o")}, o.item_id)) FROM (
+    SELECT {{user}} AS user_id, {own_story("x", "{user}")} AS story
+    FROM story_members AS x WHERE x.item_id = {{item}}) AS m
+  CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "m.user_id")}
+  CROSS JOIN subscriptions AS s ON s.user_id = m.user_id AND s.feed_id = o.feed_id)"""
+
+FOLDING = Folding(
+    shown=_OF_ALL, shown_unread=_OF_UNREAD, count=_unread, counted=_hidden_unread, ids=_IDS, read=_read
+)

@@ -22,6 +22,7 @@ from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import LATER
 from rss_pipeline.storage.sql import compact, new_token
+from rss_pipeline.storage.stale import mark_items_stale
 
 LEASE = timedelta(seconds=180)
 MOST_MEMBERS = 200
@@ -193,7 +194,9 @@ class _Lease:
         """
         now = datetime.fromisoformat(sql.ends(self.database).now)
         after = replace(self.writer, arrived=arrived, until=instant(now + LEASE), version=VERSION)
-        notes = [note_change_of_items()] if members else []
+        notes = (
+            [note_change_of_items(), *mark_items_stale([one.item_id for one in members])] if members else []
+        )
         first, *_ = self.database.batch(
             [*sql.add_members(after, self.stored, members, version=VERSION), *notes]
         )
@@ -266,7 +269,9 @@ def _moved(
     ends = sql.ends(database)
     with _lease(database, ends) as lease:
         lease.commit(members, arrived=lease.writer.arrived)
-        database.batch([sql.move(item_ids, story, evidence), note_change_of_items()])
+        database.batch(
+            [sql.move(item_ids, story, evidence), note_change_of_items(), *mark_items_stale(item_ids)]
+        )
         window = load(path, database=ends.identity)
         if window is not None:
             for id in item_ids:

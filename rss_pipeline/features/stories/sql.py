@@ -54,7 +54,7 @@ class Ends:
     identity: str
     """A mark of this database alone: when it was made."""
     is_wanted: bool
-    """True if a user reads stories."""
+    """True if a user reads stories, or a topic publishes them."""
 
     @property
     def writer(self) -> Writer:
@@ -62,7 +62,7 @@ class Ends:
 
 
 def ends(database: Database) -> Ends:
-    """Four rows are read, and those of users up to the first one who reads stories."""
+    """Four rows are read, and those of users and topics up to the first one with stories."""
     writer, number, clock, wanted = database.batch(
         [
             Statement(
@@ -75,8 +75,9 @@ def ends(database: Database) -> Ends:
             ),
             # SQLite writes JSON without blanks, Postgres with one.
             Statement(
-                """SELECT 1 FROM users
-                WHERE replace(preferences, ': ', ':') LIKE '%"stories":true%' LIMIT 1""",
+                """SELECT 1 FROM users WHERE replace(preferences, ': ', ':') LIKE '%"stories":true%'
+                UNION ALL SELECT 1 FROM topics WHERE removed = 0 AND definition LIKE '%"stories":true%'
+                LIMIT 1""",
                 name="look for a reader of stories",
             ),
         ]

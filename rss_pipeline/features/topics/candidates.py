@@ -19,6 +19,7 @@ from rss_pipeline.features.topics.model import Candidate, SourceFeed, TopicSpec
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import longer_or
 from rss_pipeline.storage.items.items import stored_authors, stored_enclosures
+from rss_pipeline.storage.items.stories import STORY
 from rss_pipeline.storage.sql import compact, number
 
 _LEAST_READ = 5
@@ -128,6 +129,7 @@ class _Reading:
             feed=self._sources[row["feed_id"]],
             item_id=row["id"],
             guid=row["guid"],
+            story=row["story"] if self._topic.stories else None,
             link=row["link"],
             pub_date=datetime.fromisoformat(row["pub_date"]),
             created_at=datetime.fromisoformat(row["created_at"]),
@@ -207,12 +209,12 @@ class Wanted:
 def places(wanted: Sequence[Wanted], limit: int) -> list[Statement]:
     """Queries for the newest `limit` items of each member by the time at which they were stored.
 
-    A row has `member`, `id`, `feed_id`, `guid`, `link`, `pub_date`, `pub_date_source`, `created_at`.
+    A row has `member`, `id`, `feed_id`, `guid`, `link`, `pub_date`, `pub_date_source`, `created_at`, `story`.
     """
     return [
         Statement(
             f"""SELECT {_MEMBER} AS member, i.id, i.feed_id, i.guid, i.link, i.pub_date, i.pub_date_source,
-              i.created_at
+              i.created_at, {STORY.format("i")} AS story
             FROM json_each(?) AS m CROSS JOIN items AS i ON i.rowid IN ({newest})""",
             [compact([[one.index, one.member.feed_id, one.member.stream] for one in chosen]), limit],
             name="find the newest items",

@@ -177,22 +177,30 @@ def _newest(candidates: Sequence[Candidate], each: int) -> list[Candidate]:
 
 
 def _distinct(candidates: Sequence[Candidate]) -> list[Chosen]:
-    """Each item once: candidates with one id, or with one link in two feeds, are the same item."""
+    """Each item once: candidates with one id, with one link in two feeds, or of one story, are the same."""
     links = {each.link: link_key(each.link) for each in candidates}
     vague = _vague_links(candidates, links)
     found: dict[str, list[Candidate]] = {}
     entries_by_id: dict[str, str] = {}
     entries_by_link: dict[str, str] = {}
+    entries_by_story: dict[str, str] = {}
     for candidate in sorted(candidates, key=lambda each: (each.member, _order(each))):
         own = entry_id(candidate)
         link = links[candidate.link]
         if link in vague:
             link = None
-        entry = entries_by_id.get(own) or (entries_by_link.get(link) if link else None) or own
+        entry = (
+            entries_by_id.get(own)
+            or (entries_by_link.get(link) if link else None)
+            or (entries_by_story.get(candidate.story) if candidate.story else None)
+            or own
+        )
         found.setdefault(entry, []).append(candidate)
         entries_by_id.setdefault(own, entry)
         if link:
             entries_by_link.setdefault(link, entry)
+        if candidate.story:
+            entries_by_story.setdefault(candidate.story, entry)
     return [_chosen(*same) for same in found.values()]
 
 

@@ -34,6 +34,8 @@ class TopicSpec:
     """WebSub hubs that are notified of a change."""
     public: bool = False
     """Feeds with a password, headers or `allow_private` may be published in it."""
+    stories: bool = False
+    """Items of several members on one event are one entry."""
 
     def to_json(self) -> str:
         """One canonical text, as the database keeps it: equal texts are equal topics."""
@@ -49,6 +51,9 @@ class TopicSpec:
             "hub": list(self.hub),
             "public": self.public,
         }
+        # A topic without it is written as it was before there were stories.
+        if self.stories:
+            keys["stories"] = True
         return json.dumps(keys, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -66,6 +71,7 @@ class TopicSpec:
             link=keys["link"],
             hub=tuple(keys["hub"]),
             public=keys["public"],
+            stories=keys.get("stories", False),
         )
 
 
@@ -99,6 +105,8 @@ class Candidate:
     feed: SourceFeed
     item_id: str
     guid: str
+    story: str | None = None
+    """The name of its story; None where it stands alone."""
     link: str | None = None
     title: str | None = None
     authors: tuple[str, ...] = ()

@@ -154,6 +154,7 @@ class TopicEntry(EntryModel):
     link: _WebUrl | None = None
     hub: Annotated[tuple[_WebUrl, ...], BeforeValidator(_hubs), AfterValidator(_distinct_hubs)] = ()
     public: Annotated[bool, BeforeValidator(flag_of)] = False
+    stories: Annotated[bool, BeforeValidator(flag_of)] = False
 
 
 def read_topics(

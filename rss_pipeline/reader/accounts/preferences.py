@@ -42,6 +42,12 @@ class Preferences(BaseModel):
         strict=True,
         description="What several feeds write of one event is one entry in lists of several feeds.",
     )
+    stories_in_apps: bool = Field(
+        default=False,
+        strict=True,
+        description="With `stories`: it is one entry in apps (Google Reader API), too. Items that other ones"
+        " stand for vanish from them.",
+    )
     show_failing_feed: bool = Field(
         default=False,
         strict=True,

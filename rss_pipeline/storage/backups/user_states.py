@@ -73,6 +73,7 @@ class KeptSubscription:
     last_read_at: str | None = None
     origin: str | None = None
     full_text: bool = False
+    leads: bool = False
     requested_url: str | None = None
     """The address that was requested then, which is another one after a permanent redirect; None in a backup
     of an older version."""
@@ -235,6 +236,7 @@ def _part(line: dict[str, Any]) -> Part:
             last_read_at=None if line.get("last_read_at") is None else _instant(line["last_read_at"]),
             origin=None if line.get("origin") is None else _text(line["origin"]),
             full_text=bool(line.get("full_text")),
+            leads=bool(line.get("leads")),
             requested_url=None
             if line.get("requested_url") is None
             else _text(line["requested_url"], MAX_URL_CHARACTERS),

@@ -13,6 +13,7 @@ from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline.storage.items.items import OF_STREAMS, stored_authors, stored_enclosures
+from rss_pipeline.storage.items.stories import STORY
 from rss_pipeline.storage.sql import compact, number
 
 PLACES = 5_000
@@ -73,6 +74,8 @@ class StoredItem:
     """Base of relative links in the content, where the document names one."""
     backup_key: str | None
     """Key of the backup of the document that brought it."""
+    story: str | None
+    """The name of its story, which others on the same event have, too; None where it stands alone."""
     cursor: str
     """The place right behind this item, for `since`."""
 
@@ -170,7 +173,8 @@ def _rows(database: Database, places: Sequence[Position]) -> Iterator[list[Row]]
         for name in ("content_html", "summary", "title", "authors", "categories", "enclosures", "items.id")
     )
     sql = f"""SELECT page.n AS n, items.*,
-        feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link
+        feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link,
+        {STORY.format("items")} AS story
       FROM (WITH wanted AS (
         SELECT {number("j.key")} AS n, items.rowid AS place, {size} AS size
         FROM json_each(?) AS j CROSS JOIN items ON items.id = j.value),
@@ -219,5 +223,6 @@ def stored_item(row: Row, *, html: str | None = None) -> StoredItem:
         comments_url=row["comments_url"],
         base_url=row["base_url"],
         backup_key=row["backup_key"],
+        story=row["story"],
         cursor=str(Position(row["arrival"], row["id"])),
     )

@@ -13,6 +13,8 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.sql import compact
 
 _STORIES_AT_ONCE = 200
+STORY = "(SELECT m.story_id FROM story_members AS m WHERE m.item_id = {}.id)"
+"""The name of the story of an item of this table; NULL for none."""
 LATER = 2**52
 """Added to the arrival number of an item without a full text: it leads no story that has another one."""
 

@@ -107,6 +107,16 @@ EVERYTHING = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Show items that belong together once (folding.py), as a list of this part of the feeds does."""
+
+    scope: Scope = ALL
+    with_news: bool = False
+    """A list of all items has the first unread one, too, where the leading one was read: for apps, which know
+    the state of an item and not that of an entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Which items of a user: those for which all of it holds."""
 
@@ -118,8 +128,7 @@ class Filter:
     """The lowest arrival number."""
     until: int | None = None
     """The highest arrival number."""
-    is_folded: bool = False
-    """Show items that belong together once (folding.py), where it is a list of several feeds."""
+    fold: Fold | None = None
 
 
 Order = Literal["arrived", "placed", "published"]

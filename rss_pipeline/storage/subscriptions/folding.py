@@ -3,6 +3,7 @@
 Which items these are is a feature's (`Feature.folding`); item_query.py applies it where a filter is folded.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,6 +27,7 @@ class FoldedItem(NamedTuple):
     """The user's own, or else the feed's."""
     feed_url: str
     title: str | None
+    link: str | None
     published: str
     article: str
     """Equal for the copies of one article."""
@@ -42,6 +44,8 @@ class HiddenUnread:
 
     of_all: int = 0
     of_folders: Mapping[str, int] = field(default_factory=dict)
+    of_feeds: Mapping[str, int] = field(default_factory=dict)
+    """By feed, the ones that a list of all does not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,9 @@ class Folding:
     count: Callable[[str], Statement]
     """A query for `counted`, by a user's id."""
     counted: Callable[[Result], HiddenUnread]
+    ids: str
+    """All items of the entry of an item, in a list of all: SQL for a JSON list of pairs of a place and an id,
+    in terms of `{user}` and `{item}`."""
     read: Callable[[str, Scope, Sequence[str]], Statement]
     """A query for all items of the entries that show these items in a list of this part of the user's feeds:
     rows with the fields of FoldedItem."""
@@ -65,6 +72,18 @@ class Folding:
 def folding() -> Folding | None:
     """The one of the features; None where none folds anything."""
     return next((each.folding.load() for each in FEATURES if each.folding is not None), None)
+
+
+def folded_ids(user: str, item: str) -> str:
+    """`Folding.ids` for columns or parameters with the ids of a user and an item."""
+    folds = folding()
+    return "NULL" if folds is None else folds.ids.format(user=user, item=item)
+
+
+def ordered_ids(text: str | None) -> list[str]:
+    """The ids of that, the leading item first; empty for an item that stands for itself."""
+    found = [] if text is None else sorted(json.loads(text))
+    return [id for _, id in found] if len(found) > 1 else []
 
 
 def folded_items(result: Result) -> dict[str, list[FoldedItem]]:

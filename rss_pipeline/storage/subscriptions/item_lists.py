@@ -18,6 +18,7 @@ from rss_pipeline.storage.items.body_parts import BodyKey, body_text, body_versi
 from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Order, Page
+from rss_pipeline.storage.subscriptions.folding import folded_ids
 from rss_pipeline.storage.subscriptions.item_query import (
     ORDERS,
     STATE,
@@ -65,6 +66,8 @@ class ItemRow(NamedTuple):
     starred: str | None
     body_version: str
     """The version of its body (storage.items.body_parts)."""
+    together: str | None
+    """The items that stand together with it, for `folding.ordered_ids`, where they were read."""
 
     @property
     def feed_url(self) -> str:
@@ -140,7 +143,7 @@ ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS fee
   i.updated_at AS updated, i.created_at AS collected, i.categories AS categories_json,
   i.enclosures AS enclosures_json, coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS read,
   t.starred_at AS starred, {body_version(items="i", feeds="f")} AS body_version"""
-"""The fields of ItemRow."""
+"""The fields of ItemRow, but for `together`."""
 ITEM_FROM = """CROSS JOIN items AS i ON i.rowid = page.place
   CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
   CROSS JOIN feeds AS f ON f.id = i.feed_id
@@ -211,13 +214,15 @@ class FeedOfPage(NamedTuple):
         return shown_url(self.stored_url)
 
 
-def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int = 0) -> Statement:
+def list_items(
+    user_id: str, filter: Filter, page: Page, *, text_characters: int = 0, with_together: bool = False
+) -> Statement:
     """A query for a page of items without their contents, for `items_of`; with so many characters of the
     start of their texts, for `texts_of`."""
     found, params = page_query(user_id, filter, page)
     return Statement(
-        f"""SELECT {ITEM_COLUMNS}, page.at{_text(text_characters)} FROM ({found}) AS page {ITEM_FROM}
-        ORDER BY {order_of(page)}""",
+        f"""SELECT {_columns(with_together)}, page.at{_text(text_characters)}
+        FROM ({found}) AS page {ITEM_FROM} ORDER BY {order_of(page)}""",
         [*params, user_id],
         name="list items of a user",
         is_kept=True,
@@ -255,7 +260,8 @@ def page_version(user_id: str, filter: Filter, page: Page) -> Statement:
     return Statement(
         f"""SELECT u.state_version, (
           SELECT group_concat(v.version, ' ') FROM (
-            SELECT json_array({body_version(items="i", feeds="f")}, f.title, i.comments_url) AS version
+            SELECT json_array({body_version(items="i", feeds="f")}, f.title, i.comments_url,
+              {folded_ids("u.id", "i.id")}) AS version
             FROM ({found}) AS page CROSS JOIN items AS i ON i.rowid = page.place
             CROSS JOIN feeds AS f ON f.id = i.feed_id ORDER BY {order_of(page)}) AS v) AS items
         FROM users AS u WHERE u.id = ? AND ({_HAS_FEED} OR CAST(? AS TEXT) IS NULL)""",
@@ -357,13 +363,18 @@ def numbers_of(result: Result, page: Page) -> Numbers:
 
 
 def items_by(
-    user_id: str, chosen: Chosen, *, text_characters: int = 0, with_hidden: bool = True
+    user_id: str,
+    chosen: Chosen,
+    *,
+    text_characters: int = 0,
+    with_hidden: bool = True,
+    with_together: bool = False,
 ) -> Statement:
     """A query for these items without their contents, newest first, for `named_items`; with so many
     characters of the start of their texts, for `texts_of`. Not `with_hidden`: only those that lists show."""
     where = "" if with_hidden else f"WHERE true{listed('s', 'i', of_one_feed=False)} "
     return Statement(
-        f"""SELECT {ITEM_COLUMNS}{_text(text_characters)}
+        f"""SELECT {_columns(with_together)}{_text(text_characters)}
         FROM (SELECT DISTINCT i.rowid AS place FROM {chosen.rows}) AS page
         {ITEM_FROM} {where}ORDER BY i.arrived DESC""",
         [chosen.names, user_id],
@@ -400,6 +411,10 @@ def marks_of(user_id: str, chosen: Chosen) -> Statement:
 def marked_items(result: Result) -> list[MarkedItem]:
     """The result of `marks_of`."""
     return list(map(MarkedItem._make, result.columns(*MarkedItem._fields)))
+
+
+def _columns(with_together: bool) -> str:
+    return f"{ITEM_COLUMNS}, {folded_ids('s.user_id', 'i.id') if with_together else 'NULL'} AS together"
 
 
 def _text(characters: int) -> str:

@@ -18,7 +18,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features import FEATURES
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.sql import number
-from rss_pipeline.storage.subscriptions.chosen import NEWEST, Filter, Key, Order, Page
+from rss_pipeline.storage.subscriptions.chosen import NEWEST, Filter, Fold, Key, Order, Page
 from rss_pipeline.storage.subscriptions.folding import folding
 
 MAX_PAGE = 20_000
@@ -132,15 +132,15 @@ def page_query(
         before, bindings = _unread_feeds(filter, page.order, scope), [*scope_params]
     for part in parts:
         sql = f"SELECT {part.at} AS at{others} FROM {part.tables}"
-        where = condition.format(number=part.number, at=part.at) + part.more.format(scope=scope)
+        more, more_params = _more(part, filter, user_id)
+        where = condition.format(number=part.number, at=part.at) + more
         sql = f"{sql} WHERE {scope if part.has_scope else 'true'}{where}{_listed(part, filter)}"
         if page.order != "arrived":
             # SQLite stops in an index at the end of the page only where it sorts by no column twice.
             by = f"1 {way}" if part.at == "i.arrived" else f"1 {way}, 2 {way}"
             sql = f"SELECT * FROM ({sql} ORDER BY {by} {most}) AS part"
         found.append(sql)
-        bindings += [*(scope_params if part.has_scope else []), *params]
-        bindings += scope_params * part.more.count("{scope}")
+        bindings += [*(scope_params if part.has_scope else []), *params, *more_params]
     by = f"1 {way}" if page.order == "arrived" else f"1 {way}, 2 {way}"
     return f"{before}{' UNION ALL '.join(found)} ORDER BY {by} {most}", bindings
 
@@ -148,16 +148,22 @@ def page_query(
 def count_query(user_id: str, filter: Filter) -> tuple[str, list[Value]]:
     """A query for the number of items of a filter without bounds, with its parameters."""
     scope, params = filter.scope.of(user_id)
-    counts = [
-        (
-            f"SELECT count(*) AS n FROM {part.tables} WHERE {scope}{part.more.format(scope=scope)}"
-            f"{_listed(part, filter)}",
-            part.more,
-        )
-        for part in _parts(filter, "arrived")
-    ]
-    bindings = [value for _, more in counts for value in params * (1 + more.count("{scope}"))]
-    return f"SELECT sum(n) FROM ({' UNION ALL '.join(sql for sql, _ in counts)}) AS counted", bindings
+    counts, bindings = list[str](), list[Value]()
+    for part in _parts(filter, "arrived"):
+        more, more_params = _more(part, filter, user_id)
+        counts.append(f"SELECT count(*) AS n FROM {part.tables} WHERE {scope}{more}{_listed(part, filter)}")
+        bindings += [*params, *more_params]
+    return f"SELECT sum(n) FROM ({' UNION ALL '.join(counts)}) AS counted", bindings
+
+
+def _more(part: "_Part", filter: Filter, user_id: str) -> tuple[str, list[Value]]:
+    """The conditions of a part beside its scope, with their parameters."""
+    scope, params = filter.scope.of(user_id)
+    of_fold, fold_params = (filter.fold or Fold()).scope.of(user_id)
+    return (
+        part.more.format(scope=scope) + part.folds.format(scope=of_fold),
+        params * part.more.count("{scope}") + fold_params * part.folds.count("{scope}"),
+    )
 
 
 def _listed(part: "_Part", filter: Filter) -> str:
@@ -191,33 +197,39 @@ def _bounds(filter: Filter, page: Page) -> tuple[int | None, int | None]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
     """Some of the items, by one index; `number` is its column of the arrival number, `at` the place in the
-    order, `more` its conditions, with `{scope}` where they need the scope once more."""
+    order, `more` its conditions, with `{scope}` where they need the scope once more, and `folds` the one of a
+    fold, with its own `{scope}`."""
 
     tables: str
     number: str
     at: str
     more: str
+    folds: str = ""
     has_scope: bool = True
     """False where the tables have the feeds of the scope alone."""
 
 
 STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived"
+_IS_UNREAD = f"""coalesce((SELECT t.is_read FROM item_states AS t WHERE {STATE}),
+  CAST(i.arrived <= s.read_up_to AS INTEGER)) = 0"""
 
 
 def _parts(filter: Filter, order: Order) -> list[_Part]:
     """The items of a filter, without the scope and the bounds."""
     parts = _all_parts(filter, order)
-    folds = folding() if filter.is_folded else None
-    if folds is None or filter.scope.feed_id is not None or filter.is_starred or filter.is_read:
+    folds = None if filter.fold is None else folding()
+    if folds is None or filter.fold is None or filter.is_starred:
         return parts
-    condition = folds.shown if filter.is_read is None else folds.shown_unread
+    condition = folds.shown_unread if filter.is_read is False else folds.shown
+    if filter.is_read is None and filter.fold.with_news:
+        condition = f"({folds.shown} OR ({_IS_UNREAD} AND {folds.shown_unread}))"
     return [_folded(part, condition) for part in parts]
 
 
 def _folded(part: _Part, condition: str) -> _Part:
     alias, user = part.number.partition(".")[0], "s" if part.has_scope else "unread"
     columns = {"user": f"{user}.user_id", "feed": f"{alias}.feed_id", "arrived": part.number}
-    return replace(part, more=f"{part.more} AND {condition.format(**columns, scope='{scope}')}")
+    return replace(part, folds=f" AND {condition.format(**columns, scope='{scope}')}")
 
 
 def _all_parts(filter: Filter, order: Order) -> list[_Part]:

@@ -76,6 +76,7 @@ class _Counted:
             last_read_at=row["last_read_at"],
             origin=row["origin"],
             full_text=row["full_text_after"] is not None,
+            leads=bool(row["leads"]),
             requested_url=row["requested_url"],
         )
         return cls(kept, unread if rest_is_read or read is None else read)

@@ -8,7 +8,7 @@ import pytest
 from rss_pipeline.features.stories import acts, service
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import hidden_unread
-from rss_pipeline.reader.item_queries import Filter, Order, Page, Scope, items, together
+from rss_pipeline.reader.item_queries import Filter, Fold, Order, Page, Scope, items, together
 from rss_pipeline.reader.user_backups import back_up_user
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.user_states import KeptStories, list_states, load_state, parts_of
@@ -40,12 +40,14 @@ def story(caller: Caller, id: str) -> set[str]:
 
 def test_lists_and_counts_are_alike_on_every_database(three: tuple[str, str, str], ada: Caller) -> None:
     first, _, third = three
-    assert ada.ask(hidden_unread(ada.user_id)).of_all == 1
+    hidden = ada.ask(hidden_unread(ada.user_id))
+    assert (hidden.of_all, hidden.of_feeds) == (1, {"b": 1})
     for is_read in (False, None):
         for order in get_args(Order):
-            page = Page(limit=10, order=order)
-            found = ada.ask(items(ada.user_id, Filter(is_read=is_read, is_folded=True), page))
-            assert {each.id for each in found.items} == {first, third}
+            for with_news in (False, True):
+                filter = Filter(is_read=is_read, fold=Fold(with_news=with_news))
+                found = ada.ask(items(ada.user_id, filter, Page(limit=10, order=order)))
+                assert {each.id for each in found.items} == {first, third}
 
 
 def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_back(

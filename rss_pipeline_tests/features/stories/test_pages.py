@@ -1,34 +1,14 @@
 """Stories on the reader's page and in its API: one entry, read as a whole, with reasons, and no."""
 
-import json
 import re
+
+import pytest
 
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann, subscribed
-from rss_pipeline_tests.storage.subscriptions.readers import arrive, unread
+from rss_pipeline_tests.features.stories.stored import ids, one_story
+from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe, unread
 from rss_pipeline_tests.support.reader import Reader, User
-
-
-def ids(reader: Reader, *places: str) -> list[str]:
-    """The ids of items, each by its feed and guid: `a1`."""
-    rows = reader.database.query("SELECT id, feed_id, guid FROM items").rows
-    known = {f"{row['feed_id']}{row['guid']}": row["id"] for row in rows}
-    return [known[place] for place in places]
-
-
-def one_story(reader: Reader, *places: str) -> list[str]:
-    """Make these items one story, each compared with the first; their ids."""
-    members = ids(reader, *places)
-    why = json.dumps({"kind": "event", "nearest": members[0], "names": ["ravensdale"], "numbers": ["40"]})
-    for id in members:
-        reader.database.query(
-            """INSERT INTO story_members
-              (item_id, story_id, feed_id, arrived, article, lead, evidence, decided_at, version)
-            SELECT id, ?, feed_id, arrived, id, arrived, ?, '2026-03-02T12:00:00Z', 1
-            FROM items WHERE id = ?""",
-            [members[0], None if id == members[0] else why, id],
-        )
-    return members
 
 
 def lines(text: str) -> list[str]:
@@ -47,7 +27,7 @@ def folder_of(user: User, feed: str, folder: str) -> None:
 
 def test_a_story_is_one_entry_that_names_the_others_and_is_read_as_a_whole(reader: Reader) -> None:
     user = ann(reader, a=2, b=2, c=1)
-    members = one_story(reader, "a1", "b1", "c1")
+    members = one_story(reader.database, "a1", "b1", "c1")
     client = browser(reader, user)
     page = client.get("/unread")
     assert len(lines(page.text)) == 3
@@ -61,7 +41,7 @@ def test_a_story_is_one_entry_that_names_the_others_and_is_read_as_a_whole(reade
     assert unread(reader.database, user.id) == {"a": 2, "b": 2, "c": 1}
     # What comes while somebody reads was in no list: it is not marked, and the story is updated.
     arrive(reader.database, "c", "late")
-    late = ids(reader, "clate")
+    late = ids(reader.database, "clate")
     reader.database.query(
         """INSERT INTO story_members (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
         SELECT id, ?, feed_id, arrived, id, arrived, '2026-03-02T12:00:00Z', 1 FROM items WHERE id = ?""",
@@ -77,7 +57,7 @@ def test_a_story_is_one_entry_that_names_the_others_and_is_read_as_a_whole(reade
 
 def test_a_copy_that_comes_after_its_story_was_read_is_counted_in_its_feed_alone(reader: Reader) -> None:
     user = ann(reader, a=1, b=1)
-    members = one_story(reader, "a1", "b1")
+    members = one_story(reader.database, "a1", "b1")
     reader.database.query("UPDATE story_members SET article = story_id")
     client = browser(reader, user)
     client.post(f"/items/{members[0]}/read", data={"back": "/unread"})
@@ -92,7 +72,7 @@ def test_a_folder_shows_a_story_by_its_own_feeds(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
     folder_of(user, "b", "News")
     folder_of(user, "c", "News")
-    members = one_story(reader, "a1", "b1", "c1")
+    members = one_story(reader.database, "a1", "b1", "c1")
     page = browser(reader, user).get("/folders/News")
     assert lines(page.text) == [members[1]]
     assert "and 1 more" in page.text
@@ -102,7 +82,7 @@ def test_a_folder_shows_a_story_by_its_own_feeds(reader: Reader) -> None:
 
 def test_nobody_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
-    members = one_story(reader, "a1", "b1", "c1")
+    members = one_story(reader.database, "a1", "b1", "c1")
     other = subscribed(reader, reader.user("bob"))
     reader.database.query(
         "INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)"
@@ -123,7 +103,7 @@ def test_nobody_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> 
 
 def test_a_user_says_no_and_takes_it_back_for_themselves_alone(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
-    members = one_story(reader, "a1", "b1")
+    members = one_story(reader.database, "a1", "b1")
     other = subscribed(reader, reader.user("bob"))
     reader.database.query(
         "INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)"
@@ -135,7 +115,7 @@ def test_a_user_says_no_and_takes_it_back_for_themselves_alone(reader: Reader) -
     assert done.headers["location"].endswith(f"/stories/{members[1]}?said=apart")
     assert len(lines(client.get("/unread").text)) == 3
     assert len(lines(browser(reader, other).get("/unread").text)) == 2
-    third = ids(reader, "c1")[0]
+    third = ids(reader.database, "c1")[0]
     client.post(
         "/stories/together", data={"item": members[1], "other": f"http://reader.example/items/{third}"}
     )
@@ -151,7 +131,7 @@ def test_a_user_says_no_and_takes_it_back_for_themselves_alone(reader: Reader) -
 
 def test_who_has_it_off_sees_each_item_and_is_offered_it_once(reader: Reader) -> None:
     user = ann(reader, a=1, b=1)
-    one_story(reader, "a1", "b1")
+    one_story(reader.database, "a1", "b1")
     reader.database.query("UPDATE users SET preferences = '{}' WHERE id = ?", [user.id])
     client = browser(reader, user)
     page = client.get("/unread")
@@ -167,9 +147,70 @@ def test_who_has_it_off_sees_each_item_and_is_offered_it_once(reader: Reader) ->
 
 def test_an_opened_story_is_read_with_what_its_page_lists(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
-    members = one_story(reader, "a1", "b1")
+    members = one_story(reader.database, "a1", "b1")
     client = browser(reader, user)
     page = client.get(f"/items/{members[0]}")
     assert "Others on it" in page.text
     assert unread(reader.database, user.id) == {"a": 0, "b": 0, "c": 1}
     assert total(page.text) == 1
+
+
+def test_programs_list_stories_and_find_them_in_items(reader: Reader) -> None:
+    user = ann(reader, a=2, b=2, c=2)
+    first = one_story(reader.database, "a1", "b1")
+    second = one_story(reader.database, "a2", "b2", "c2")
+    found = user.client.get("/api/stories").json()
+    assert [[each["id"] for each in one["items"]] for one in found["stories"]] == [second, first]
+    assert found["stories"][1]["items"][1]["reason"]["names"] == ["ravensdale"]
+    page = user.client.get("/api/stories", params={"limit": 1}).json()
+    rest = user.client.get("/api/stories", params={"limit": 1, "cursor": page["next_cursor"]}).json()
+    assert page["stories"] + rest["stories"] == found["stories"]
+    assert rest["next_cursor"] is None
+    # An item names its story once it is in one: the tag of its page is another one then.
+    before = user.client.get("/api/items")
+    story = {each["id"]: each["story"] for each in before.json()["items"]}
+    assert story[first[1]] == {"id": first[0], "items": first}
+    [alone] = ids(reader.database, "c1")
+    assert story[alone] is None
+    other = subscribed(reader, reader.user("bob"))
+    subscribe(reader.database, other.id, "c")
+    assert [each["story"] for each in other.client.get("/api/items").json()["items"]] == [None, None]
+    assert other.client.get("/api/stories").json() == {"stories": [], "next_cursor": None}
+    reader.database.query("DELETE FROM story_members WHERE item_id = ?", [first[1]])
+    after = user.client.get("/api/items", headers={"If-None-Match": before.headers["etag"]})
+    assert after.status_code == 200
+    assert {each["id"]: each["story"] for each in after.json()["items"]}[first[0]] is None
+
+
+def test_a_search_shows_a_story_once(reader: Reader) -> None:
+    search = pytest.importorskip("rss_pipeline_tests.features.search.test_api")
+    user = ann(reader, a=1, b=1, c=1)
+    members = one_story(reader.database, "a1", "b1")
+    search.index(reader)
+    client = browser(reader, user)
+    page = client.get("/search?q=title").text
+    assert len(lines(page)) == 2
+    assert "and 1 more" in page
+    assert all(f"/items/{id}" in page for id in members)
+    client.post("/stories/switch", data={"on": "no", "back": "/unread"})
+    assert len(lines(client.get("/search?q=title").text)) == 3
+
+
+def test_a_feed_that_a_user_prefers_leads_its_stories_for_them_alone(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1)
+    members = one_story(reader.database, "a1", "b1")
+    other = subscribed(reader, reader.user("bob"))
+    subscribe(reader.database, other.id, "a", "b")
+    reader.database.query("UPDATE users SET preferences = '{\"stories\":true}'")
+    client = browser(reader, user)
+    page = client.get(f"/stories/{members[0]}").text
+    assert page.count("Let this feed lead") == 2
+    client.post("/stories/lead", data={"leads": "b", "back": f"/stories/{members[0]}"})
+    assert "This feed need not lead" in client.get(f"/stories/{members[0]}").text
+    for address in ("/unread", "/all"):
+        assert lines(client.get(address).text) == [members[1]]
+        assert lines(browser(reader, other).get(address).text) == [members[0]]
+    assert user.client.get(f"/api/items/{members[0]}").json()["story"]["id"] == members[1]
+    assert user.client.post("/api/stories/lead", json={"feed_id": "b", "leads": False}).status_code == 204
+    assert lines(client.get("/unread").text) == [members[0]]
+    assert client.post("/stories/lead", data={"follows": "c"}).status_code == 404

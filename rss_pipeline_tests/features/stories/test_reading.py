@@ -6,11 +6,23 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from rss_pipeline.api.google_reader.folded import Named, as_entries, mark_entries
+from rss_pipeline.api.google_reader.folded import mark_shown as mark_shown_in_app
 from rss_pipeline.features.stories import acts
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import hidden_unread, unread_counts
-from rss_pipeline.reader.item_queries import Filter, Page, Scope, Shown, arrival_numbers, items, together
+from rss_pipeline.reader.item_queries import (
+    Filter,
+    Fold,
+    Page,
+    Scope,
+    Shown,
+    arrival_numbers,
+    items,
+    together,
+)
 from rss_pipeline.reader.mark import Marks, mark_items, mark_shown
+from rss_pipeline.reader.query import together as of_one_moment
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import LATER
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
@@ -21,6 +33,7 @@ from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 FEEDS = "abcde"
 SCOPES = (Scope(), Scope(folder="one"), Scope(folder="two"))
 EVERY = Page(limit=500)
+PREFERENCES = '{"stories":true,"stories_in_apps":true}'
 
 
 @dataclass
@@ -40,9 +53,14 @@ class Person:
     caller: Caller
     folders: dict[str, str | None]
     """By the feeds that they subscribe to."""
+    leading: set[str] = field(default_factory=set)
+    """Feeds with items that lead."""
     read: set[str] = field(default_factory=set)
     chosen: dict[str, str] = field(default_factory=dict)
     before: list[dict[str, str]] = field(default_factory=list)
+    app: Named = field(default_factory=Named)
+    sent: dict[int, set[str]] = field(default_factory=dict)
+    """By the number of an entry that the app has, the items that were named at its end."""
 
 
 @dataclass
@@ -58,6 +76,7 @@ class World:
         self.number += chance.randint(1, 1_000_000)
         feed, guid = chance.choice(FEEDS), str(self.number)
         row = {**item(feed, guid, "2026-05-28T00:00:00Z"), "arrived": self.number}
+        row["title"] = f"Title {row['id']}"
         add_items(self.database, [row])
         kept = Kept(str(row["id"]), feed, self.number, None, str(row["id"]), self.number)
         nearest = chance.choice([*self.items.values()]) if self.items and chance.random() < 0.7 else None
@@ -122,12 +141,13 @@ class World:
             if unread:
                 candidates = [each for each in first.values() if each.id not in person.read]
             if candidates:
-                shown = min(candidates, key=lambda one: one.lead)
+                shown = min(candidates, key=lambda one: (one.feed not in person.leading, one.lead))
                 found[shown.arrived] = members
         return found
 
     def check(self) -> None:
         for person in self.people:
+            self.check_app(person)
             ask = person.caller.ask
             user = person.caller.user_id
             hidden = ask(hidden_unread(user))
@@ -138,7 +158,8 @@ class World:
             }
             for scope in SCOPES:
                 wanted = self.entries(person, scope, unread=True)
-                unread = ask(arrival_numbers(user, Filter(scope=scope, is_read=False, is_folded=True), EVERY))
+                fold = Fold(scope=scope)
+                unread = ask(arrival_numbers(user, Filter(scope=scope, is_read=False, fold=fold), EVERY))
                 assert set(unread.numbers) == set(wanted)
                 of_scope = [feed for feed, folder in person.folders.items() if scope.folder in (None, folder)]
                 less = hidden.of_all if scope.folder is None else hidden.of_folders.get(scope.folder, 0)
@@ -146,9 +167,9 @@ class World:
                 every = self.entries(person, scope, unread=False)
                 for order in ("arrived", "placed", "published"):
                     page = Page(limit=500, order=order)
-                    rows = ask(items(user, Filter(scope=scope, is_folded=True), page)).items
+                    rows = ask(items(user, Filter(scope=scope, fold=fold), page)).items
                     assert {row.arrived for row in rows} == set(every)
-                    rows = ask(items(user, Filter(scope=scope, is_read=False, is_folded=True), page)).items
+                    rows = ask(items(user, Filter(scope=scope, is_read=False, fold=fold), page)).items
                     assert {row.arrived for row in rows} == set(wanted)
                 named = ask(together(user, scope, [row.id for row in rows]))
                 for row in rows:
@@ -157,6 +178,78 @@ class World:
                     assert set(mine) == told or (not mine and told == {row.id})
                     assert len(mine) == len(set(mine))
                     assert {each.feed_id for each in named.get(row.id, ())} <= set(person.folders)
+
+    def in_app(self, person: Person, scope: Scope, *, is_read: bool | None) -> Filter:
+        """A list of an app, and that it is what a plain recount gives: in each stream the entries of all
+        feeds that are items of this part of them, of which those are unread that a list of all shows so."""
+        user, news = person.caller.user_id, self.entries(person, Scope(), unread=True)
+        every = {**news, **({} if is_read is False else self.entries(person, Scope(), unread=False))}
+        filter = Filter(scope=scope, is_read=is_read, fold=Fold(with_news=True))
+        listed = person.caller.ask(items(user, filter, EVERY)).items
+        wanted = {
+            each.arrived
+            for each in self.items.values()
+            if each.arrived in every
+            and scope.feed_id in (None, each.feed)
+            and each.feed in person.folders
+            and scope.folder in (None, person.folders[each.feed])
+        }
+        assert {row.arrived for row in listed} == wanted
+        assert set(person.caller.ask(arrival_numbers(user, filter, EVERY)).numbers) == wanted
+        rows, ends = as_entries(person.caller, person.app, listed)
+        for row in rows:
+            assert row.is_read == (row.arrived not in news)
+            named = {each.id for each in every[row.arrived]} - {row.id}
+            assert (row.id in ends) == bool(named)
+            for each in self.items.values():
+                assert (f"Title {each.id}" in ends.get(row.id, b"").decode()) == (each.id in named)
+            person.sent.setdefault(row.arrived, set()).update(named)
+        return filter
+
+    def check_app(self, person: Person) -> None:
+        user = person.caller.user_id
+        counts, hidden = person.caller.ask(of_one_moment(unread_counts(user), hidden_unread(user)))
+        for scope in (*SCOPES, *(Scope(feed_id=feed) for feed in person.folders)):
+            self.in_app(person, scope, is_read=None)
+            filter = self.in_app(person, scope, is_read=False)
+            counted = sum(
+                each.unread - hidden.of_feeds.get(each.feed_id, 0)
+                for each in counts
+                if scope.feed_id in (None, each.feed_id) and scope.folder in (None, each.folder)
+            )
+            assert counted == len(person.caller.ask(arrival_numbers(user, filter, EVERY)).numbers)
+
+    def read_in_app(self, person: Person) -> None:
+        """An app loads a stream, and marks later one of the entries that it ever had."""
+        chance = self.chance
+        scope = chance.choice((*SCOPES, Scope(feed_id=chance.choice([*person.folders]))))
+        self.in_app(person, scope, is_read=chance.choice((None, False)))
+        if chance.random() < 0.5:
+            self.arrive()
+        known = [
+            number for number in person.sent if any(number == each.arrived for each in self.items.values())
+        ]
+        if known:
+            number = chance.choice(known)
+            mark_entries(person.caller, person.app, [number], Marks(is_read=True))
+            [own] = [each.id for each in self.items.values() if each.arrived == number]
+            person.read.update({own, *person.sent[number]})
+
+    def read_all_in_app(self, person: Person) -> None:
+        chance = self.chance
+        scope = chance.choice((*SCOPES, Scope(feed_id=chance.choice([*person.folders]))))
+        self.in_app(person, scope, is_read=False)
+        seen = self.number
+        if chance.random() < 0.5:
+            self.arrive()
+        mine = [
+            each
+            for each in self.mine(person, scope)
+            if each.arrived <= seen and scope.feed_id in (None, each.feed) and each.id not in person.read
+        ]
+        mark_shown_in_app(person.caller, person.app, Shown(scope=scope, up_to=seen))
+        for each in mine:
+            person.read.update({each.id, *person.sent.get(each.arrived, ())})
 
     def read_entry(self, person: Person) -> None:
         scope = self.chance.choice(SCOPES)
@@ -182,6 +275,12 @@ class World:
             self.arrive()
         mark_shown(person.caller, Shown(scope=scope, up_to=seen))
         person.read.update(each.id for each in self.mine(person, scope) if each.arrived <= seen)
+
+    def prefer(self, person: Person) -> None:
+        feed = self.chance.choice([*person.folders])
+        person.leading ^= {feed}
+        assert acts.lead(person.caller, feed, leads=feed in person.leading)
+        assert not acts.lead(person.caller, "nobody's", leads=True)
 
     def say(self, person: Person) -> None:
         mine = self.mine(person, Scope())
@@ -242,7 +341,7 @@ def world(database: Database, seed: int) -> World:
     clock = Clock()
     for name in ("ada", "bob"):
         caller = signed_in(database, name, clock=clock)
-        database.query("UPDATE users SET preferences = '{\"stories\":true}' WHERE id = ?", [caller.user_id])
+        database.query("UPDATE users SET preferences = ? WHERE id = ?", [PREFERENCES, caller.user_id])
         feeds = chance.sample(FEEDS, 4)
         folders = {feed: chance.choice(("one", "two", None)) for feed in feeds}
         for feed, folder in folders.items():
@@ -265,7 +364,7 @@ def test_lists_and_counts_are_those_of_a_plain_recount(kept: Database, seeds: ra
             history.arrive()
         for _ in range(12):
             person = history.chance.choice(history.people)
-            match history.chance.randrange(9):
+            match history.chance.randrange(13):
                 case 0 | 1 | 2:
                     history.arrive()
                 case 3:
@@ -278,6 +377,12 @@ def test_lists_and_counts_are_those_of_a_plain_recount(kept: Database, seeds: ra
                     history.read_all(person)
                 case 7:
                     history.say(person)
+                case 8 | 9:
+                    history.read_in_app(person)
+                case 10:
+                    history.read_all_in_app(person)
+                case 11:
+                    history.prefer(person)
                 case _:
                     history.expire()
         history.check()

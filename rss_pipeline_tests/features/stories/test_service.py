@@ -190,3 +190,18 @@ def test_polls_decide_for_those_who_read_stories(database: Database) -> None:
     assert sql.ends(database).is_wanted
     database.batch([change_preferences("reader", '{"stories":false}')])
     assert not sql.ends(database).is_wanted
+
+
+def test_a_topic_with_stories_wants_them_and_is_published_again_with_a_new_one(
+    database: Database, three: tuple[str, str, str], window: Path
+) -> None:
+    stored = pytest.importorskip("rss_pipeline_tests.features.topics.stored")
+    stored.set_topics(database, stored.topic("plain", "c"))
+    assert not sql.ends(database).is_wanted
+    stored.set_topics(database, stored.topic("plain", "c"), stored.topic("once", "a", stories=True))
+    assert sql.ends(database).is_wanted
+    database.query("UPDATE topics SET stale = 0")
+    # Its own item came in before, and is one of two now.
+    service.catch_up(database, window)
+    stale = database.query("SELECT id FROM topics WHERE stale > 0").rows
+    assert [row["id"] for row in stale] == ["once"]

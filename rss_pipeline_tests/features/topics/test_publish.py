@@ -14,6 +14,7 @@ from rss_pipeline.features.topics.publish import Publication, Stores, Target, pu
 from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.stale import mark_items_stale
 from rss_pipeline_tests.features.topics.candidates import candidate
 from rss_pipeline_tests.features.topics.stored import set_topics, topic
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -298,3 +299,28 @@ def test_topics_of_a_folder_name_their_own_addresses_once_it_is_told_its_own(pip
     assert b"rss.example" in told.archive.get("topics/index.opml")[0]  # type: ignore[index]
     key = "images/a/0a1b2c3d/0.png"
     assert told.archive.url(key) == f"https://rss.example/archive/{key}"
+
+
+def test_a_topic_with_stories_has_one_entry_of_each(pipeline: Pipeline) -> None:
+    rows = [item("a", "1", day(3)), item("b", "2", day(2)), item("b", "3", day(1))]
+    stored(pipeline, *rows)
+    plain, once = topic("plain", "b", "a"), topic("once", "b", "a", stories=True)
+    set_topics(pipeline.database, plain, once)
+    published(pipeline)
+    assert (
+        titles(pipeline, "once") == titles(pipeline, "plain") == ["Item 1 of a", "Item 2 of b", "Item 3 of b"]
+    )
+    for row in rows[:2]:
+        pipeline.database.query(
+            """INSERT INTO story_members
+              (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
+            SELECT id, ?, feed_id, 1, id, 1, created_at, 1 FROM items WHERE id = ?""",
+            [rows[0]["id"], row["id"]],
+        )
+    pipeline.database.batch(mark_items_stale([str(rows[1]["id"])]))
+    pipeline.clock.turn(hours=1)
+    done = published(pipeline)
+    assert (done["plain"].changed, done["plain"].entries) == ((), 3)
+    # The entry is that of the member that is named first.
+    assert titles(pipeline, "once") == ["Item 2 of b", "Item 3 of b"]
+    assert published(pipeline, "once")["once"].changed == ()

@@ -46,10 +46,16 @@ def lines(data: bytes) -> list[dict[str, Any]]:
 
 
 def test_json_lines_hold_what_is_stored(collected: Pipeline) -> None:
+    collected.database.query(
+        """INSERT INTO story_members
+          (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
+        SELECT id, 's', feed_id, arrived, id, arrived, created_at, 1 FROM items WHERE guid IN ('a', 'd')"""
+    )
     file = io.BytesIO()
     done = export(reader(collected), file, format="jsonl")
     rows = lines(file.getvalue())
     assert (done.items, done.feeds) == (4, 2)
+    assert [row["story"] for row in rows] == ["s", None, None, "s"]
     assert [(row["feed_id"], row["guid"]) for row in rows] == [
         ("news", "a"), ("news", "b"), ("news", "c"), ("other", "d"),
     ]  # fmt: skip

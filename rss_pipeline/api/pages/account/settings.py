@@ -27,6 +27,7 @@ _WORDS: Mapping[str, str] = {
     "entries_per_page": "Entries on a page",
     "show_read": "Show entries that are read, too",
     "stories": "Show what several feeds write of one event as one entry",
+    "stories_in_apps": "In apps, too: items for which another one stands vanish from them",
     "mark_read_on_open": "An entry that is opened is read",
     "show_failing_feed": 'Show a feed "Feeds that fail" in apps, with an entry for each feed that fails',
     "publisher_images": "Load images that are not archived from their publishers, who then see that you read",

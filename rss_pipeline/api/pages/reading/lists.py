@@ -217,7 +217,7 @@ async def read_together(
     caller: AsyncCaller, view: View, preferences: Preferences, rows: Sequence[ItemRow]
 ) -> Together:
     """By item of a view, all items for which it stands."""
-    if not rows or not view.filter(preferences).is_folded or view.kind in ("feed", "starred"):
+    if not rows or view.filter(preferences).fold is None or view.kind == "starred":
         return {}
     found = await caller.ask_long(together_with(caller.user_id, view.scope, [row.id for row in rows]))
     return {id: items for id, items in found.items() if len(items) > 1}

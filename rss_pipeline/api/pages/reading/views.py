@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from rss_pipeline.api.pages.addresses import HOME, feed_url, folder_url, local
 from rss_pipeline.api.request_values import has_controls
 from rss_pipeline.reader.accounts.preferences import Preferences
-from rss_pipeline.reader.item_queries import ALL, Filter, Key, Page, Scope
+from rss_pipeline.reader.item_queries import ALL, Filter, Fold, Key, Page, Scope
 from rss_pipeline.reader.item_queries import Order as ItemOrder
 
 T = TypeVar("T", bound=str)
@@ -79,7 +79,7 @@ class View:
             scope=self.scope,
             is_read=False if self.is_unread_only(preferences) else None,
             is_starred=True if self.kind == "starred" else None,
-            is_folded=preferences.stories,
+            fold=Fold(scope=self.scope) if preferences.stories and self.kind != "feed" else None,
         )
 
     def item_order(self, preferences: Preferences) -> ItemOrder:

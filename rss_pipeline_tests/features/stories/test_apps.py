@@ -1,0 +1,186 @@
+"""Stories in apps: one entry of every stream, that names the others and is read with them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rss_pipeline.web.authority import Authority
+from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
+from rss_pipeline_tests.features.stories.stored import one_story
+from rss_pipeline_tests.storage.values import change, register, spec
+from rss_pipeline_tests.support.clients import liferea, newsboat
+from rss_pipeline_tests.support.clients.liferea import Liferea
+from rss_pipeline_tests.support.clients.newsboat import Newsboat
+from rss_pipeline_tests.support.reader import Reader, reader_settings, served
+from rss_pipeline_tests.support.up import free_port
+from rss_pipeline_tests.support.waiting import soon
+
+ALL = "user/-/state/com.google/reading-list"
+STARRED = "user/-/state/com.google/starred"
+FOLDER = "user/-/label/News"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A user's phone, and the numbers of a story's items, in the feeds a, b and c, and of another item."""
+
+    phone: Phone
+    lead: int
+    second: int
+    third: int
+    other: int
+
+    def counts(self) -> dict[str, int]:
+        found = self.phone.get("unread-count").json()["unreadcounts"]
+        return {each["id"]: each["count"] for each in found}
+
+    def entries(self, stream: str = ALL, **params: Any) -> dict[int, str]:
+        """By number, the contents of a stream."""
+        found = self.phone.get("stream/contents", s=stream, **params).json()["items"]
+        return {int(each["timestampUsec"]): each["summary"]["content"] for each in found}
+
+    def named(self, *numbers: int) -> dict[int, str]:
+        """By number, the contents of items by their ids."""
+        found = self.phone.post("stream/items/contents", {"i": [*map(str, numbers)]}).json()["items"]
+        return {int(each["timestampUsec"]): each["summary"]["content"] for each in found}
+
+
+def wanting(reader: Reader, *, in_apps: str = "true") -> Desk:
+    database = reader.database
+    register(database, spec("a"), spec("b"), spec("c"))
+    phone = Phone.of_new_user(reader, "ann")
+    phone.subscribe("a", folder="News")
+    phone.subscribe("b", folder="News")
+    phone.subscribe("c")
+    change(database, "UPDATE users SET preferences = ?", f'{{"stories":true,"stories_in_apps":{in_apps}}}')
+    [lead] = arrive(database, "a", "1", title="Fire at a harbour", link="https://a.example/fire")
+    [second, other] = arrive(database, "b", "2", "other", link="https://b.example/harbour")
+    [third] = arrive(database, "c", "3", title="Harbour <b>burns</b> & burns", link="javascript:alert(1)")
+    one_story(database, "a1", "b2", "c3")
+    return Desk(phone, lead, second, third, other)
+
+
+def test_each_stream_has_a_story_once_and_counts_agree(reader: Reader) -> None:
+    desk = wanting(reader)
+    assert set(desk.phone.ids()) == desk.phone.unread() == {desk.lead, desk.other}
+    assert desk.phone.unread(FOLDER) == {desk.lead, desk.other}
+    assert desk.phone.unread("feed/b") == {desk.other}
+    assert set(desk.phone.ids("feed/c")) == set()
+    assert desk.counts() == {ALL: 2, FOLDER: 2, "feed/a": 1, "feed/b": 1, "feed/c": 0}
+    assert set(desk.phone.ids(n=1)) == {desk.lead, desk.other}
+    assert desk.phone.ids(ot=desk.lead // 1_000_000 + 100) == []
+    for content in (desk.entries()[desk.lead], desk.named(desk.lead)[desk.lead]):
+        assert "Title 2</a> (A feed)" in content
+        assert 'href="https://b.example/harbour"' in content
+        assert "<li>Harbour burns &amp; burns (A feed)</li>" in content
+    document = desk.phone.client.get("/greader/reader/atom/feed/a").text
+    assert "Harbour burns &amp;amp; burns (A feed)" in document
+
+
+def test_an_entry_is_read_with_what_was_named_then_and_nothing_else(reader: Reader) -> None:
+    desk = wanting(reader)
+    desk.entries()
+    [late] = arrive(reader.database, "c", "late")
+    change(
+        reader.database,
+        """INSERT INTO story_members (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
+        SELECT i.id, m.story_id, i.feed_id, i.arrived, i.id, i.arrived, m.decided_at, 1
+        FROM items AS i, story_members AS m WHERE i.guid = 'late' AND m.story_id = m.item_id""",
+    )
+    assert desk.phone.unread() == {desk.lead, desk.other}
+    desk.phone.mark([desk.lead], a="read")
+    assert desk.phone.unread() == {late, desk.other}
+    assert desk.counts()["feed/c"] == 1
+    # An app that never had the entry names nothing else.
+    desk.phone.mark([desk.lead], r="read")
+    desk.phone.another().mark([desk.lead], a="read")
+    assert desk.phone.unread() == {late, desk.other}
+    # A star is the item's alone.
+    desk.phone.mark([desk.lead], a="starred")
+    assert desk.phone.ids(STARRED) == [desk.lead]
+
+
+def test_a_feed_that_is_marked_in_an_app_is_read_with_what_its_entries_name(reader: Reader) -> None:
+    desk = wanting(reader)
+    desk.entries("feed/a")
+    desk.phone.post("mark-all-as-read", {"s": "feed/a"})
+    assert desk.phone.unread() == {desk.other}
+
+
+def test_a_later_copy_of_what_was_read_is_a_read_entry(reader: Reader) -> None:
+    desk = wanting(reader)
+    change(reader.database, "UPDATE story_members SET article = story_id, lead = -lead")
+    # The last one leads, and is a copy of the first, which is the news.
+    [item] = [
+        each
+        for each in desk.phone.get("stream/contents", s=ALL).json()["items"]
+        if int(each["timestampUsec"]) == desk.third
+    ]
+    assert "user/-/state/com.google/read" in item["categories"]
+    assert set(desk.phone.ids()) == {desk.lead, desk.third, desk.other}
+    assert desk.phone.unread() == {desk.lead, desk.other}
+
+
+def test_who_does_not_want_it_has_each_item_and_marks_it_alone(reader: Reader) -> None:
+    desk = wanting(reader)
+    desk.entries()
+    assert "Also:" in desk.named(desk.lead)[desk.lead]
+    change(reader.database, "UPDATE users SET preferences = '{\"stories\":true}'")
+    every = {desk.lead, desk.second, desk.third, desk.other}
+    assert desk.phone.unread() == every
+    assert desk.counts()[ALL] == 4
+    assert "Also:" not in desk.entries()[desk.lead]
+    # What is kept of an item's contents is not what another entry of it has.
+    assert "Also:" not in desk.named(desk.lead)[desk.lead]
+    desk.phone.mark([desk.lead], a="read")
+    assert desk.phone.unread() == every - {desk.lead}
+
+
+@pytest.fixture
+def on_wire(tmp_path: Path) -> Iterator[tuple[Desk, str]]:
+    """The same, served to programs at this address."""
+    port = free_port()
+    settings = reader_settings(tmp_path / "home", reader_hosts=(Authority("127.0.0.1", port),))
+    with Reader.on(settings) as reader, served(reader.app, port=port):
+        desk = wanting(reader)
+        change(reader.database, "UPDATE feeds SET link = ?", f"http://127.0.0.1:{port}/")
+        yield desk, f"http://127.0.0.1:{port}/greader"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(newsboat.MISSING), reason=f"not installed: {', '.join(newsboat.MISSING)}")
+def test_newsboat_has_one_entry_and_reads_the_story(tmp_path: Path, on_wire: tuple[Desk, str]) -> None:
+    desk, url = on_wire
+    boat = Newsboat(tmp_path / "newsboat", url=url, name="ann", password=desk.phone.password)
+    assert boat.reload() == "2 unread articles"
+    first, other = boat.articles()
+    assert (first.title, other.title) == ("Fire at a harbour", "Title other")
+    assert "Harbour burns &amp; burns" in first.content
+    with boat.at_terminal() as terminal:
+        terminal.shows("3 total")
+        terminal.keys("R")
+        terminal.shows("(1/1)")
+        terminal.keys("Enter")
+        terminal.shows("Fire at a harbour")
+        terminal.keys("Enter")
+        terminal.shows("Link: https://a.example/fire")
+        terminal.keys("q")
+        soon(lambda: desk.phone.unread() == {desk.other})
+    assert boat.reload() == "1 unread articles"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(liferea.MISSING), reason=f"not installed: {', '.join(liferea.MISSING)}")
+def test_liferea_has_one_entry_and_reads_the_story(tmp_path: Path, on_wire: tuple[Desk, str]) -> None:
+    desk, url = on_wire
+    reader = Liferea(tmp_path / "liferea", url=url, name="ann", password=desk.phone.password)
+    with reader.running() as running:
+        soon(lambda: [each.title for each in running.headlines()] == ["Fire at a harbour", "Title other"])
+        assert "Harbour burns" in running.headlines()[0].text
+        running.activate("next-unread-item")
+        soon(lambda: len(desk.phone.unread()) == 1)
+        running.activate("next-unread-item")
+        soon(lambda: desk.phone.unread() == set())
