@@ -14,7 +14,6 @@ import click
 
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.environment import load_env_file
-from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.feature import Part
 from rss_pipeline.settings import Settings, unknown_settings
@@ -64,23 +63,10 @@ class _Command(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except RssPipelineError as error:
-            terminal.complain(str(error))
-            ctx.exit(1)
         except Exception as error:
-            # From a library: Dagster's history, a file that was to be written.
-            home = ctx.obj.home if isinstance(ctx.obj, Settings) else Path.cwd()
-            if not disk_is_full(error, at=home):
+            if not terminal.explained(error, ctx.obj.home if isinstance(ctx.obj, Settings) else Path.cwd()):
                 raise
-            terminal.complain(f"{_where(error, home)}. Cause: {type(error).__name__}: {error}")
             ctx.exit(1)
-
-
-def _where(error: Exception, home: Path) -> str:
-    """The first words about a full disk: that of the file, or of the command's output, which has no name."""
-    if isinstance(error, OSError):
-        return "the disk is full" if error.filename is None else disk_full(Path(error.filename).parent)
-    return disk_full(home)
 
 
 @click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})

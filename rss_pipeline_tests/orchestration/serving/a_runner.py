@@ -9,14 +9,17 @@ from pathlib import Path
 
 from rss_pipeline.orchestration.dagster_private import setup_interrupt_handlers
 from rss_pipeline.orchestration.run_launcher import RUNNER
-from rss_pipeline.orchestration.serving.runner import start
+from rss_pipeline.orchestration.serving.runner import Runner, listen
 from rss_pipeline.settings import Settings
 
 
 def main() -> None:
     setup_interrupt_handlers()
-    runner = start(Settings.from_environ(os.environ, cwd=Path.cwd()))
+    runner = Runner(Settings.from_environ(os.environ, cwd=Path.cwd()), listen())
     path = Path(sys.argv[1])
     path.with_suffix(".new").write_text(os.environ[RUNNER], "utf-8")
     path.with_suffix(".new").rename(path)
-    sys.exit(runner.wait())
+    try:
+        runner.keep_running(parent=os.getppid())
+    finally:
+        runner.end()
