@@ -26,6 +26,7 @@ from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.reader.first_user import code_of_first_user
 from rss_pipeline.reader.stores import open_stores
 from rss_pipeline.settings import Settings
+from rss_pipeline.web.on_demand import ends_when_idle
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than a reverse proxy keeps a connection: it would send a request into one that closes just then."""
@@ -37,8 +38,15 @@ SWITCH_SECONDS = 0.0005
 waits for one that computes: with the interpreter's 5 ms, a hundred bodies wait for half a second."""
 
 
-def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
-    """Serve until this process gets SIGINT or SIGTERM; `say` gets the lines for whoever started it.
+def serve(
+    settings: Settings,
+    *,
+    say: Callable[[str], None],
+    listener: socket.socket | None = None,
+    idle_seconds: float | None = None,
+) -> None:
+    """Serve until this process gets SIGINT or SIGTERM, or was idle for so long; `say` gets the lines for
+    whoever started it. A `listener` is open already.
 
     Raises:
         SettingsError: the port is in use, or this machine does not have the address.
@@ -49,13 +57,15 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     with open_stores(settings, is_starting=True) as stores:
         reader = server(create_app(stores))
+        if idle_seconds is not None:
+            ends_when_idle(reader, idle_seconds)
         reader.config.load()
         asyncio.run(_tried(reader.config.loaded_app))
         # What is there now stays: to look through it for garbage takes as long as an answer.
         gc.collect()
         gc.freeze()
         # Last: a client that is let in waits for nothing but its answer.
-        with listening(settings.reader_address, settings.reader_port) as listener:
+        with listener or listening(settings.reader_address, settings.reader_port) as door:
             say(f"The reader is at {own_url(settings)}")
             code = code_of_first_user(stores.database)
             if code is not None:
@@ -64,7 +74,7 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
                 say(f"From elsewhere the page asks for the code {code}; {again}")
             # uvicorn raises a signal again after it has stopped.
             with suppress(KeyboardInterrupt):
-                reader.run(sockets=[listener])
+                reader.run(sockets=[door])
 
 
 async def _tried(app: ASGIApp) -> None:

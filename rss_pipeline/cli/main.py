@@ -14,7 +14,6 @@ import click
 
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.environment import load_env_file
-from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full, free_bytes
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.feature import Part
 from rss_pipeline.settings import Settings, unknown_settings
@@ -64,29 +63,14 @@ class _Command(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except RssPipelineError as error:
-            terminal.complain(str(error))
-            ctx.exit(1)
         except Exception as error:
-            # From a library: Dagster's history, which may have a disk of its own, or a file to be written.
             settings = ctx.obj
             places = (
                 [settings.home, settings.dagster_home] if isinstance(settings, Settings) else [Path.cwd()]
             )
-            fullest = min(places, key=free_bytes)
-            if not disk_is_full(error, at=fullest):
+            if not terminal.explained(error, *places):
                 raise
-            # SQLAlchemy says the statement on further lines.
-            cause, *_ = str(error).splitlines() or [""]
-            terminal.complain(f"{_where(error, fullest)}. Cause: {type(error).__name__}: {cause}")
             ctx.exit(1)
-
-
-def _where(error: Exception, folder: Path) -> str:
-    """The first words about a full disk: that of the file, or of the command's output, which has no name."""
-    if isinstance(error, OSError):
-        return "the disk is full" if error.filename is None else disk_full(Path(error.filename).parent)
-    return disk_full(folder)
 
 
 @click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,12 +9,13 @@ import pickle
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import click
 import psutil
@@ -28,6 +29,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import HomeNotLockable, RegistryError, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.features import FEATURES
 from rss_pipeline.held_folders import socket_root
+from rss_pipeline.orchestration.serving.forked import Forked
 from rss_pipeline.reserve import keep_reserve
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
 
 ENDING_SECONDS = 75.0
 """Time for the processes of an `up` that was killed: they notice it at once, and have a minute to end."""
-_SERVING = "rss_pipeline.orchestration.serving."
+_SERVING = ("rss_pipeline.cli.services", "rss_pipeline.orchestration.serving.")
 
 _FLAGS = {name: flag for feature in FEATURES for name, flag in feature.up_flags.items()}
+_WAITING_CLIENTS = 2048
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 yes = click.option(
@@ -76,31 +79,32 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
         click.get_current_context().call_on_close(HomeLock(settings.home, address=ui).release)
     except HomeNotLockable as error:
         terminal.complain(str(error))
-    _check_port(settings.ui_address, settings.port, names=("RSS_UI_ADDRESS", "RSS_PORT"))
+    doors = [_bound(settings.ui_address, settings.port, names=("RSS_UI_ADDRESS", "RSS_PORT"))]
     if settings.reader:
         names = ("RSS_READER_ADDRESS", "RSS_READER_PORT")
-        _check_port(settings.reader_address, settings.reader_port, names=names)
+        doors.append(_bound(settings.reader_address, settings.reader_port, names=names))
 
     for name, flag in _FLAGS.items():
         if flags[name.replace("-", "_")]:
             click.get_current_context().with_resource(flag.within.load()(settings))
 
-    with open_database(settings) as database:
-        synced, _ = _sync(settings, database, yes=yes)
-
     workspace = Path.cwd() / "workspace.yaml"
     where = [str(workspace)] if workspace.exists() else []
     # It saves typing -m at Dagster's other commands; the daemon refuses it beside its workspace.
     os.environ.pop("DAGSTER_MODULE_NAME", None)
-    terminal.say(f"Dagster's UI will be at {ui} in some seconds; Ctrl-C stops it.")
-    sys.stdout.flush()
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.orchestration.serving.services"]
+    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.cli.services"]
     # Dagster is the child's alone: imported here, it would take 60 MB for as long as `up` runs.
     with tempfile.TemporaryFile() as handed_over:
-        pickle.dump(synced, handed_over)
-        handed_over.flush()
-        numbers = [str(os.getpid()), str(handed_over.fileno())]
-        code = keep_up([*command, *numbers, *where], say=terminal.complain, pass_fds=[handed_over.fileno()])
+        Forked.listeners.extend(doors)
+        _sync_for(settings, handed_over, yes=yes)
+        for door in doors:
+            # From now on a client waits, and is not refused, also while a process that serves starts again.
+            door.listen(_WAITING_CLIENTS)
+        terminal.say(f"Dagster's UI is at {ui}; Ctrl-C stops it.")
+        sys.stdout.flush()
+        files = [handed_over.fileno(), *(door.fileno() for door in doors)]
+        numbers = [str(os.getpid()), ",".join(map(str, files))]
+        code = keep_up([*command, *numbers, *where], say=terminal.complain, pass_fds=files)
     sys.exit(code)
 
 
@@ -242,8 +246,11 @@ def _shorten_tmpdir() -> None:
         os.environ["TMPDIR"] = tempfile.tempdir = root
 
 
-def _check_port(address: str, port: int, *, names: tuple[str, str], seconds: float = ENDING_SECONDS) -> None:
-    """Refuse an address that cannot be listened on, by the names of the settings for address and port.
+def _bound(
+    address: str, port: int, *, names: tuple[str, str], seconds: float = ENDING_SECONDS
+) -> socket.socket:
+    """A socket at this address, which does not listen yet. One that cannot be is refused, by the names of the
+    settings for address and port.
 
     Processes of an `up` that was killed end a moment after it: they are waited for, so many seconds at most.
     """
@@ -262,19 +269,21 @@ def _check_port(address: str, port: int, *, names: tuple[str, str], seconds: flo
             )
         has_said = True
         time.sleep(0.5)
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except OSError as error:
-            if error.errno == errno.EADDRNOTAVAIL:
-                raise click.ClickException(
-                    f"this machine does not have the address {address}: correct {names[0]}, or remove it"
-                ) from error
+    door = socket.socket()
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((address, port))
+    except OSError as error:
+        door.close()
+        if error.errno == errno.EADDRNOTAVAIL:
             raise click.ClickException(
-                f"port {port} is in use ({error.strerror}): stop the program that uses it, or set"
-                f" {names[1]} to another port"
+                f"this machine does not have the address {address}: correct {names[0]}, or remove it"
             ) from error
+        raise click.ClickException(
+            f"port {port} is in use ({error.strerror}): stop the program that uses it, or set"
+            f" {names[1]} to another port"
+        ) from error
+    return door
 
 
 def _left_at(port: int) -> int | None:
@@ -302,6 +311,30 @@ def _module(process: psutil.Process) -> str | None:
         return "rss_pipeline.cli"
     module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
     return module if module.startswith("rss_pipeline.") else None
+
+
+def _sync_for(settings: Settings, file: IO[bytes], *, yes: bool) -> None:
+    """Migrate, sync the registry, and write what it gave into this file.
+
+    This is done in a process of its own, where it can be: what it imports and leaves behind would be in
+    memory for as long as `up` runs.
+    """
+
+    def work() -> int:
+        try:
+            with open_database(settings) as database:
+                pickle.dump(_sync(settings, database, yes=yes)[0], file)
+            file.flush()
+        except Exception as error:
+            if not terminal.explained(error, settings.home, settings.dagster_home):
+                raise
+            return 1
+        return 0
+
+    # A fleet's main machine has a thread already.
+    is_forked = sys.platform == "linux" and threading.active_count() == 1
+    if (code := Forked("rss-sync", work).wait() if is_forked else work()) != 0:
+        sys.exit(code)
 
 
 def _sync(

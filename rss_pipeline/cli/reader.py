@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,14 +18,31 @@ from rss_pipeline.settings import Settings
 
 
 @click.command()
+@click.option("--listener", type=int, hidden=True, help="Serve at this open socket, while somebody reads.")
 @click.pass_obj
-def reader(settings: Settings) -> None:
+def reader(settings: Settings, listener: int | None) -> None:
     """Serve the reader alone: its JSON API and the Google Reader API, with a login.
 
     `up` starts it as well (RSS_READER=off: it does not). This command is for a machine of its own, beside one
     that collects into the same stores. SIGINT (Ctrl-C) and SIGTERM end it. `rss-pipeline user add` adds who
     may log in.
     """
+    if listener is None:
+        serve_reader(settings)
+    else:
+        from rss_pipeline.web.on_demand import IDLE_SECONDS
+
+        serve_reader(settings, listener=socket.socket(fileno=listener), idle_seconds=IDLE_SECONDS)
+
+
+def serve_reader(
+    settings: Settings,
+    *,
+    listener: socket.socket | None = None,
+    idle_seconds: float | None = None,
+    is_said: bool = True,
+) -> None:
+    """Serve the reader in this process, until it is interrupted or was idle for so long."""
     from rss_pipeline.api.server import serve
 
     with ExitStack() as stack:
@@ -33,8 +51,14 @@ def reader(settings: Settings) -> None:
             for process in feature.reader_processes:
                 stack.enter_context(beside(process.load()(settings)))
             for part in feature.beside_reader:
-                stack.enter_context(part.load()(settings))
-        serve(settings, say=_say)
+                if stack.enter_context(part.load()(settings)):
+                    idle_seconds = None
+        serve(
+            settings,
+            say=_say if is_said else lambda _: None,
+            listener=listener,
+            idle_seconds=idle_seconds,
+        )
 
 
 def _say(line: str) -> None:

@@ -245,8 +245,9 @@ class Feature:
     """The names of its sensors and schedules that are on from the start."""
     backlog_advice: "tuple[Part[Callable[[Database, Settings], str | None]], ...]" = ()
     """Sentences on what to add where feeds wait, by its figures; None where it is off."""
-    beside_reader: "tuple[Part[Callable[[Settings], AbstractContextManager[None]]], ...]" = ()
-    """Work of a thread in the reader's own process, as long as it serves."""
+    beside_reader: "tuple[Part[Callable[[Settings], AbstractContextManager[bool]]], ...]" = ()
+    """Work of a thread in the reader's own process, as long as it serves; True where it has to go on while
+    nobody reads."""
     checks: "tuple[Part[Sequence[Check]], ...]" = ()
     """Health checks. Only the feature health loads them: such a module may import its model.py, without a
     need for it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
-from rss_pipeline.collector.models.clock import Clock, instant
+from rss_pipeline.collector.models.clock import Clock, instant, utc_now
 from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.instance.dead_runs import run_tags
 from rss_pipeline.orchestration.jobs import POLL_FEEDS, REFRESH_FEEDS
@@ -36,11 +36,9 @@ def poll_in_process(
     Then run the last steps of features that are due, if no run failed: one round more, without visits.
     """
     last_steps = [feature.after_poll for feature in FEATURES if feature.after_poll is not None]
-    later = {each.op.load().name: {"config": {"later": True}} for each in last_steps}
 
     def run(wanted: Due | NotVisitedSince) -> Round:
-        ops = {"claim": {"config": _config(wanted)}, **later}
-        return _round(_execute(definitions, instance, POLL_FEEDS, ops))
+        return _round(_poll(definitions, instance, wanted))
 
     is_fine = True
     for done in poll_until_done(
@@ -53,6 +51,14 @@ def poll_in_process(
             yield _publication(_execute(definitions, instance, each.job.load().name, {}))
 
 
+def poll_of_nothing(definitions: dg.Definitions) -> None:
+    """Run a poll of a feed that is not there, in no instance. It loads and makes what any other would."""
+    now = utc_now()
+    with dg.DagsterInstance.ephemeral() as instance:
+        # No id of a feed begins so.
+        _poll(definitions, instance, NotVisitedSince(since=now, now=now, ids=["-"]))
+
+
 def refresh_in_process(
     definitions: dg.Definitions, instance: dg.DagsterInstance, *, reason: str
 ) -> str | None:
@@ -63,6 +69,14 @@ def refresh_in_process(
         return None
     found = first_error(result.all_events)
     return "the run gave no reason" if found is None else ": ".join(found)
+
+
+def _poll(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, wanted: Due | NotVisitedSince
+) -> dg.ExecuteInProcessResult:
+    last_steps = [feature.after_poll for feature in FEATURES if feature.after_poll is not None]
+    later = {each.op.load().name: {"config": {"later": True}} for each in last_steps}
+    return _execute(definitions, instance, POLL_FEEDS, {"claim": {"config": _config(wanted)}, **later})
 
 
 def _execute(

@@ -31,10 +31,10 @@ USERS = ("ann", "bob", "cleo")
 PASSWORD = "correct horse battery staple"
 FEEDS = [f"read-{n}" for n in range(8)]
 VISIT_SECONDS = 0.3
-_PARTS = {"refresher": ["runner"], "run": ["run", "refresh"]}
-WITH_ALL = ("refresher", "daemon", "services")
-"""Processes that start all of `up` anew when they end."""
-KINDS = (*5 * ("reader",), *4 * ("run",), *WITH_ALL)
+_PARTS = {"run": ["run", "refresh"]}
+WITH_ALL = ("services", "services")
+"""The process with which all of `up` starts anew when it ends."""
+KINDS = (*5 * ("reader",), *4 * ("run",), "daemon", *WITH_ALL)
 
 
 class Publishers:
@@ -98,10 +98,7 @@ class Killed:
         for process in members(self.up.process.pid):
             # One that ended meanwhile.
             with suppress(psutil.NoSuchProcess):
-                if kind == "reader":
-                    is_one = "reader" in process.cmdline()
-                else:
-                    is_one = any(is_part(process, part) for part in _PARTS.get(kind, [kind]))
+                is_one = any(is_part(process, part) for part in _PARTS.get(kind, [kind]))
                 found += [process] if is_one else []
         return [*found, *(self._workers() if kind == "run" else ())]
 

@@ -10,6 +10,7 @@ import random
 import signal
 import time
 import urllib.error
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,7 +38,7 @@ from rss_pipeline_tests.support.up import (
     members,
     started,
 )
-from rss_pipeline_tests.support.waiting import soon
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 FEEDS = [f"feed-{n}" for n in range(12)]
 VISIT_SECONDS = 0.4
@@ -56,9 +57,9 @@ SOUP = b"<description>" + b"<b>&x <i>" * 4_000 + b"</description>"
 KILLS = int(os.environ.get("RSS_SOAK_KILLS") or 100)
 ANY = (
     "worker",
-    "runner",
-    "worker and runner",
+    "worker and services",
     "daemon",
+    "reader",
     "webserver",
     "services",
     *2 * ("parser", "stopped worker"),
@@ -174,6 +175,12 @@ class Killed:
             if len(self.kills) % 5 == 1:
                 self.backfill(FEEDS[::3])
 
+    def visit(self) -> None:
+        """Look at both servers, which are there for who looks."""
+        for port in (self.up.port, self.up.reader_port):
+            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE):
+                pass
+
     def workers(self) -> list[psutil.Process]:
         """The processes of the runs that are at work."""
         found = []
@@ -190,9 +197,9 @@ class Killed:
             return self.workers()[:1]
         if kind == "parser":
             return [parser for worker in self.workers() for parser in parsers(worker)][:1]
-        if kind == "worker and runner":
-            workers, runner = self.workers(), self.processes("runner")
-            return [*workers, *runner] if workers and runner else []
+        if kind == "worker and services":
+            workers, services = self.workers(), self.processes("services")
+            return [*workers, *services] if workers and services else []
         found = []
         for process in members(self.up.process.pid):
             with suppress(psutil.NoSuchProcess):
@@ -207,6 +214,7 @@ class Killed:
             assert self.up.process.poll() is None, "up ended"
             if not (found := self.processes(kind)):
                 self.press()
+                self.visit()
                 time.sleep(0.5)
             return found
 

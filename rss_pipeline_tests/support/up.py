@@ -152,8 +152,8 @@ def members(session: int) -> list[psutil.Process]:
 
 
 def is_part(process: psutil.Process, kind: str) -> bool:
-    """True for a process of `up` of this kind: `services`, or a fork of it by its name, or a program by its
-    command line. A fork has that of the services.
+    """True for a process of `up` of this kind: `services`, from which all are forked, or a fork by its name.
+    A fork has the command line of the services.
 
     Raises:
         psutil.NoSuchProcess: it has ended.
@@ -161,7 +161,7 @@ def is_part(process: psutil.Process, kind: str) -> bool:
     name = process.name()
     if name.startswith("rss-"):
         return name == f"rss-{kind}"
-    return f"serving.{kind}" in " ".join(process.cmdline())
+    return kind == "services" and "rss_pipeline.cli.services" in process.cmdline()
 
 
 def materialize(up: Up, id: str) -> str:

@@ -136,7 +136,7 @@ def _end(over: Over) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _watching(settings: Settings, member: Member) -> AbstractContextManager[None]:
+def _watching(settings: Settings, member: Member) -> AbstractContextManager[bool]:
     """Alerts by this worker while the main machine is dead, with its daemon and its reader. One worker sends
     them, the first by name."""
     from rss_pipeline.features.health.alerts import watching

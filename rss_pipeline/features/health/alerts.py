@@ -471,13 +471,13 @@ def watching(
     clock: Clock = utc_now,
     is_ours: Callable[[Database], bool] = lambda _: True,
     seconds: float | None = None,
-) -> Iterator[None]:
-    """Look again and again in a thread, as long as the block. Nothing where no webhook is set.
+) -> Iterator[bool]:
+    """Look again and again in a thread, as long as the block; False where no webhook is set.
 
     `is_ours` is called before each look: False leaves the look to others.
     """
     if settings.alert_webhook is None:
-        yield
+        yield False
         return
     over = threading.Event()
     thread = threading.Thread(
@@ -488,7 +488,7 @@ def watching(
     )
     thread.start()
     try:
-        yield
+        yield True
     finally:
         over.set()
 

@@ -88,6 +88,20 @@ def dead_among(instance: dg.DagsterInstance, run_ids: Collection[str], *, now: d
     return dead
 
 
+def end_of_last_up(instance: dg.DagsterInstance) -> list[str]:
+    """End the runs of an `up` that was killed, before this one starts any; return their ids. Each ended with
+    the process from which it was forked; one that was about to start has left no sign."""
+    ended = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=[*_LOOKED_AT, dg.DagsterRunStatus.STARTING])):
+        if RUNNER_TAG not in run.tags or not is_ours(run.tags):
+            continue
+        sign = last_sign(instance, run.run_id)
+        if sign is None or is_dead(sign, now=sign.newest_at, silence=timedelta(0), born=born):
+            end_dead(instance, run.run_id)
+            ended.append(run.run_id)
+    return ended
+
+
 def begin_to_cancel(instance: dg.DagsterInstance, *, group: int) -> list[str]:
     """Report the runs of this process group as being canceled, before it gets its signal: else Dagster takes
     an orderly stop for a failure, and there would be an alert on the next start. Return their ids."""

@@ -1,33 +1,49 @@
 """The daemon of `rss-pipeline up`: Dagster's, with our code location inside it.
 
-`dagster-daemon run` has no place for a location without a code server. services.py starts this process.
+`dagster-daemon run` has no place for a location without a code server. services.py starts this process. A
+thread beside it prints a line for each run, wakes sensors, and lets them go on where the clock was put back.
 https://docs.dagster.io/deployment/execution/dagster-daemon
 """
 
+import logging
+import os
 import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 
+from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.dagster_private import (
     capture_interrupts,
     configure_loggers,
     daemon_controller_from_instance,
     setup_interrupt_handlers,
 )
+from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
 from rss_pipeline.orchestration.serving.locations import Locations
+from rss_pipeline.orchestration.serving.run_lines import RunLines, print_lines
+from rss_pipeline.orchestration.serving.warmed import opened
+from rss_pipeline.orchestration.wakes import waking
+from rss_pipeline.settings import Settings
 
 HEARTBEAT_SECONDS = 300
 """The UI calls a daemon unhealthy after half an hour without one. Each is a commit, of six daemons."""
 LOG_LEVEL = "warning"
 """Its other messages are those of every tick of every sensor."""
+LOOK_SECONDS = 1.0
+
+_logger = logging.getLogger("dagster")
 
 
-def serve(workspace: Path) -> int:
+def serve(workspace: Path, settings: Settings) -> int:
     """Run the daemon of the instance of DAGSTER_HOME until this process is interrupted; return 0."""
     with (
         capture_interrupts(),
-        dg.DagsterInstance.get() as instance,
+        opened() as instance,
         daemon_controller_from_instance(
             instance,
             workspace_load_target=Locations(workspace),
@@ -35,9 +51,58 @@ def serve(workspace: Path) -> int:
             log_level=LOG_LEVEL,
             code_server_log_level=LOG_LEVEL,
         ) as controller,
+        _looking(
+            print_lines(RunLines(instance, began=datetime.now(UTC)), home=settings.dagster_home),
+            waking(instance, settings),
+            healed(instance),
+        ),
     ):
         controller.check_daemon_loop()
     return 0
+
+
+@contextmanager
+def _looking(*looks: Callable[[], None]) -> Iterator[None]:
+    """Call these again and again in a thread, as long as the block."""
+    over = threading.Event()
+    thread = threading.Thread(target=_look, args=(looks, over), name="looks", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(LOOK_SECONDS)
+
+
+def _look(looks: Sequence[Callable[[], None]], over: threading.Event) -> None:
+    while not over.wait(LOOK_SECONDS):
+        for look in looks:
+            try:
+                look()
+            # A history that cannot be read now: sensors tick by their intervals meanwhile.
+            except Exception as error:  # noqa: BLE001
+                _logger.debug("no look beside the daemon: %s", error)
+
+
+def healed(instance: dg.DagsterInstance) -> Callable[[], None]:
+    """A function that lets sensors go on if the clock was put back since its last call."""
+    clock = WallClock()
+
+    def look() -> None:
+        if not clock.was_put_back():
+            return
+        try:
+            sensors = heal_ticks(instance, now=utc_now())
+        # A history that cannot be read now; the next start heals them.
+        except Exception:
+            _logger.exception("The clock was put back, and sensors wait until it is that late again.")
+            return
+        sys.stderr.write(
+            f"The clock was put back; {sensors} sensors go on at once, not when it is that late again.\n"
+        )
+        sys.stderr.flush()
+
+    return look
 
 
 def main() -> None:
@@ -45,7 +110,7 @@ def main() -> None:
     configure_loggers()
     setup_interrupt_handlers()
     try:
-        serve(Path(sys.argv[1]))
+        serve(Path(sys.argv[1]), Settings.from_environ(os.environ, cwd=Path.cwd()))
     except KeyboardInterrupt:
         return
 

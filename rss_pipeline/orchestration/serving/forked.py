@@ -1,6 +1,6 @@
 """A process that is forked from this one: it has everything imported, and shares nearly all memory with it.
 
-A process with threads, or with an open database, cannot be forked safely: `Forked` refuses it.
+A process with threads, or with an open database or socket, cannot be forked safely: `Forked` refuses it.
 """
 
 import ctypes
@@ -9,6 +9,7 @@ import logging
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,16 +18,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import util
 from types import ModuleType
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from rss_pipeline.errors import InfrastructureError, not_started
-from rss_pipeline.orchestration.instance.storages import OPEN_FILES
 
 DONE, WAITING, FAILED = 0, 3, 1
 """Exit codes: all is done; requests are left; it could not be done."""
 _SET_PARENTS_DEATH_SIGNAL, _SET_NAME = 1, 15
 """prctl(2), which only Linux has."""
 _prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+_STORAGES = "rss_pipeline.orchestration.instance.storages"
+"""Not imported here: the reader is forked before Dagster is there."""
 
 _logger = logging.getLogger(__name__)
 
@@ -34,17 +36,22 @@ _logger = logging.getLogger(__name__)
 class Forked:
     """A forked process, with the part of `subprocess.Popen` that services.py uses.
 
-    It gets SIGTERM when its parent is killed (on Linux), and has this name in `top`.
+    It gets SIGTERM when its parent is killed (on Linux), and has this name in `top`. Of the sockets at which
+    its parent listens it `keeps` this one.
 
     Raises:
         InfrastructureError: there can be no more processes now.
     """
 
-    def __init__(self, name: str, work: Callable[[], int]) -> None:
+    listeners: ClassVar[list[socket.socket]] = []
+    """The sockets at which this process listens. A fork that had them all would keep a port from the next
+    `up`."""
+
+    def __init__(self, name: str, work: Callable[[], int], *, keeps: socket.socket | None = None) -> None:
         if threading.active_count() > 1:
             raise RuntimeError(f"a process with threads is not forked: {threading.enumerate()}")
-        if databases := _open_databases():
-            raise RuntimeError(f"a process with an open database is not forked: {databases}")
+        if found := self._open():
+            raise RuntimeError(f"a process with an open database or socket is not forked: {found}")
         sys.stdout.flush()
         sys.stderr.flush()
         self.returncode: int | None = None
@@ -54,7 +61,18 @@ class Forked:
         except OSError as error:
             raise InfrastructureError(f"no process could be started: {not_started(error)}") from error
         if self.pid == 0:
-            _exit_after(name, parent, work)
+            _exit_after(name, parent, work, keeps)
+
+    @classmethod
+    def _open(cls) -> list[str]:
+        """The databases and sockets that a fork would use as its own, where the system shows them."""
+        closed = {str(each.fileno()) for each in cls.listeners}
+        return [
+            path
+            for number, path in _open_files().items()
+            if path.endswith((".db", ".sqlite", "-wal", "-shm"))
+            or (path.startswith("socket:") and number not in closed and path not in _FROM_OUTSIDE)
+        ]
 
     def poll(self) -> int | None:
         """The exit code; None while it runs."""
@@ -87,15 +105,19 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def _open_databases() -> list[str]:
-    """The SQLite files that this process has open, where the system shows them."""
-    found = []
+def _open_files() -> dict[str, str]:
+    """The open files of this process by number; none where the system does not show them."""
+    found = {}
     with suppress(OSError):
         for number in os.listdir("/proc/self/fd"):
             # The listing itself is among them.
             with suppress(OSError):
-                found.append(os.readlink(f"/proc/self/fd/{number}"))
-    return [path for path in found if path.endswith((".db", ".sqlite", "-wal", "-shm"))]
+                found[number] = os.readlink(f"/proc/self/fd/{number}")
+    return found
+
+
+_FROM_OUTSIDE = frozenset(_open_files().values())
+"""Files of whoever started this process: the output of a service is a socket."""
 
 
 def freeze() -> None:
@@ -104,10 +126,13 @@ def freeze() -> None:
     gc.freeze()
 
 
-def _exit_after(name: str, parent: int, work: Callable[[], int]) -> NoReturn:
+def _exit_after(name: str, parent: int, work: Callable[[], int], keeps: socket.socket | None) -> NoReturn:
     # Not sys.exit: what the parent has registered for its own end is not ours to do.
     code = FAILED
     try:
+        for listener in Forked.listeners:
+            if listener is not keeps:
+                listener.close()
         if _prctl is not None:
             _prctl(_SET_PARENTS_DEATH_SIGNAL, signal.SIGTERM)
             _prctl(_SET_NAME, name.encode()[:15])
@@ -127,7 +152,8 @@ def _exit_after(name: str, parent: int, work: Callable[[], int]) -> NoReturn:
             util._exit_function()  # type: ignore[attr-defined]
         with suppress(Exception):
             # A run's file would keep a log of 2 MB beside it for as long as it is there.
-            OPEN_FILES.close()
+            if (storages := sys.modules.get(_STORAGES)) is not None:
+                storages.OPEN_FILES.close()
         with suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()

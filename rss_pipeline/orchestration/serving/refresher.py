@@ -14,6 +14,7 @@ from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.instance.dead_runs import dead_among
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING
+from rss_pipeline.orchestration.serving.warmed import opened
 from rss_pipeline.pipeline.triggers.refresh import refresh_reason
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
@@ -79,7 +80,7 @@ def serve(settings: Settings) -> int:
         found = open_requests.waiting(database, now=utc_now())
         if found.count == 0:
             return WAITING if found.soon else DONE
-        with dg.DagsterInstance.get() as instance:
+        with opened() as instance:
             _end_leases_of_dead_runs(database, instance)
             if found.can_begin == 0:
                 return WAITING

@@ -1,40 +1,18 @@
-"""A process beside Dagster's that is restarted alone when it ends: Dagster goes on meanwhile.
-
-The processes that end together are in services.py.
-"""
+"""A command that is restarted when it ends."""
 
 import logging
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 STEADY_SECONDS = 60.0
 """A process that ran this long is restarted after a second."""
 LONGEST_WAIT = 60.0
-STOP_SECONDS = 20.0
 
 _logger = logging.getLogger("dagster")
-
-
-@contextmanager
-def restarted(
-    name: str,
-    command: Sequence[str],
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    stop: float = STOP_SECONDS,
-) -> Iterator[Callable[[], None]]:
-    """Run a command until the end of the block. Gives a function that restarts it where it has ended; call it
-    each second."""
-    process = Restarted(name, command, clock)
-    process.start()
-    try:
-        yield process.look
-    finally:
-        process.stop(stop)
 
 
 def next_wait(life: float, wait: float) -> float:
@@ -109,16 +87,3 @@ class Restarted:
                 os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.wait()
-
-    def stop(self, seconds: float) -> None:
-        """End it, within these seconds."""
-        process = self._process
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            _logger.warning("%s did not end within %g s and is killed", self._name, seconds)
-            process.kill()
-            process.wait()

@@ -1,11 +1,12 @@
-"""The process of `up` that forks runs: those of our code location, and those for requests of users.
+"""The loop of the process from which all others of `up` are forked: servers, runs, looks at requests.
 
-It is forked from services.py before that has threads or an open database, has everything imported, and shares
-nearly all of its memory: a run begins within half a second, where the imports alone took three. The launcher
+It has everything imported, neither threads nor an open database, and shares nearly all of its memory with
+what it forks: a run begins within half a second, where the imports alone took three. The launcher
 (run_launcher.py) asks it through a socket in a folder of this user.
 """
 
 import json
+import logging
 import os
 import select
 import signal
@@ -14,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import redirect_stderr, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,24 +30,27 @@ from rss_pipeline.orchestration.dagster_private import (
 )
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
-from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
+from rss_pipeline.orchestration.serving.kept import Kept, Process
 from rss_pipeline.orchestration.serving.refresher import Moment, serve
+from rss_pipeline.orchestration.serving.warmed import opened
 from rss_pipeline.reader.refresh import read_mark
 from rss_pipeline.settings import Settings
 
 LOOK_SECONDS = 0.25
-STOP_SECONDS = 30.0
-"""Time for runs to end by themselves."""
+STOP_SECONDS = 60.0
+"""Time for runs and servers to end by themselves."""
 _ASKING_SECONDS = 2.0
 _WAITING_CONNECTIONS = 64
+_logger = logging.getLogger("dagster")
 _ENDING = {signal.SIGINT, signal.SIGTERM}
 
 
-def start(settings: Settings) -> Forked:
-    """Fork the process, and name its socket in RUNNER where it starts runs. The caller has no threads.
+def listen() -> socket.socket:
+    """A socket for the launcher, named in RUNNER where this process starts runs.
 
     Raises:
-        InfrastructureError: there can be no socket, or no process.
+        InfrastructureError: there can be none.
     """
     folder = tempfile.mkdtemp(prefix="runner-")
     listener = socket.socket(socket.AF_UNIX)
@@ -63,55 +67,51 @@ def start(settings: Settings) -> Forked:
     listener.listen(_WAITING_CONNECTIONS)
     if FORKS_RUNS:
         os.environ[RUNNER] = address
-    freeze()
-    parent = os.getpid()
-    runner = Forked("rss-runner", lambda: Runner(settings, listener).keep_running(parent=parent))
-    listener.close()
-    return runner
+    Forked.listeners.append(listener)
+    return listener
 
 
 @dataclass(slots=True)
 class Runner:
-    """The runs that were forked, and the look at the requests."""
+    """The servers, the runs that were forked, and the look at the requests."""
 
     settings: Settings
     listener: socket.socket
+    servers: Sequence[Kept] = ()
     runs: dict[str, Forked] = field(default_factory=dict)
     """By the id of the run."""
     reports: list[Forked] = field(default_factory=list)
     look: Forked | None = None
 
-    def keep_running(self, *, parent: int) -> int:
+    def keep_running(self, *, parent: int) -> None:
         """Fork what is asked for until an interrupt or the end of the parent."""
         # The first look finds what was requested while nothing ran.
         moment = Moment(again_at=time.monotonic())
-        try:
-            while os.getppid() == parent:
-                now = time.monotonic()
-                moment.see(read_mark(self.settings), now)
-                if self.look is not None and self.look.poll() is not None:
-                    moment.end(self.look.poll() or DONE, now)
-                    self.look = None
-                if self.look is None and moment.is_due(now):
-                    moment.begin()
-                    try:
-                        self.look = self._fork("rss-refresh", lambda: serve(self.settings))
-                    except InfrastructureError:
-                        moment.end(FAILED, now)
-                self._reap()
-                self.listen_again()
-                if select.select([self.listener], [], [], LOOK_SECONDS)[0]:
+        while os.getppid() == parent:
+            now = time.monotonic()
+            moment.see(read_mark(self.settings), now)
+            if self.look is not None and self.look.poll() is not None:
+                moment.end(self.look.poll() or DONE, now)
+                self.look = None
+            if self.look is None and moment.is_due(now):
+                moment.begin()
+                try:
+                    self.look = self._fork("rss-refresh", lambda: serve(self.settings))
+                except InfrastructureError:
+                    moment.end(FAILED, now)
+            self._reap()
+            for server in self.servers:
+                server.look()
+            self.listen_again()
+            awaiting = {door: each for each in self.servers if (door := each.door) is not None}
+            for ready in select.select([self.listener, *awaiting], [], [], LOOK_SECONDS)[0]:
+                if ready is self.listener:
                     self.answer()
-        finally:
-            self._end()
-        return DONE
+                else:
+                    awaiting[ready].connected()
 
     def _fork(self, name: str, work: Callable[[], int]) -> Forked:
-        def alone() -> int:
-            self.listener.close()
-            return work()
-
-        return Forked(name, alone)
+        return Forked(name, work)
 
     def listen_again(self) -> None:
         """Make the socket anew if it is gone: systems remove what was not changed below /tmp for days."""
@@ -124,6 +124,8 @@ class Runner:
             address.parent.mkdir(mode=0o700, exist_ok=True)
             listener.bind(str(address))
             listener.listen(_WAITING_CONNECTIONS)
+            if self.listener in Forked.listeners:
+                Forked.listeners[Forked.listeners.index(self.listener)] = listener
             self.listener, listener = listener, self.listener
         listener.close()
 
@@ -131,13 +133,13 @@ class Runner:
         """Answer one request. One that is broken, or whose sender has gone, harms no other."""
         with suppress(OSError, ValueError, AttributeError):
             connection, _ = self.listener.accept()
-            with connection:
+            with connection, _closed_in_forks(connection):
                 connection.settimeout(_ASKING_SECONDS)
                 with connection.makefile("rb") as requests:
                     request = json.loads(requests.readline())
                 match request:
                     case {"begin": str(run_id)}:
-                        answer: dict[str, object] = self._begin(run_id, connection)
+                        answer: dict[str, object] = self._begin(run_id)
                     case {"interrupt": str(run_id)}:
                         answer = {"is_there": self._interrupt(run_id)}
                     case {"look": str(run_id)}:
@@ -146,18 +148,14 @@ class Runner:
                         answer = {"refused": "not a request"}
                 connection.sendall(json.dumps(answer).encode() + b"\n")
 
-    def _begin(self, run_id: str, connection: socket.socket) -> dict[str, object]:
+    def _begin(self, run_id: str) -> dict[str, object]:
         if self._is_there(run_id):
             return {}
-
-        def work() -> int:
-            connection.close()
-            return execute(run_id)
 
         # A run that is interrupted before it can take it has its signal afterwards.
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         try:
-            self.runs[run_id] = self._fork("rss-run", work)
+            self.runs[run_id] = self._fork("rss-run", lambda: execute(run_id))
         except InfrastructureError as error:
             return {"refused": str(error)}
         finally:
@@ -187,25 +185,43 @@ class Runner:
                 del self.runs[run_id]
         self.reports = [report for report in self.reports if report.poll() is None]
 
-    def _end(self) -> None:
-        """Interrupt the runs. They release their claims, and requests are open for the next `up`."""
+    def end(self, *, seconds: float = STOP_SECONDS) -> None:
+        """Interrupt all. Runs release their claims, and requests are open for the next `up`."""
         self.listener.close()
-        left = [*self.runs.values(), *([] if self.look is None else [self.look]), *self.reports]
-        for process in left:
+        servers = [each.process for each in self.servers if each.process is not None]
+        left: list[Process] = [*self.runs.values(), *self.reports, *servers]
+        stop([*left, *([] if self.look is None else [self.look])], seconds=seconds)
+
+
+@contextmanager
+def _closed_in_forks(connection: socket.socket) -> Iterator[None]:
+    Forked.listeners.append(connection)
+    try:
+        yield
+    finally:
+        Forked.listeners.remove(connection)
+
+
+def stop(processes: Sequence[Process], *, seconds: float) -> None:
+    """Interrupt these processes, and kill those that have not ended within this time."""
+    for process in processes:
+        if process.poll() is None:
             process.send_signal(signal.SIGINT)
-        until = time.monotonic() + STOP_SECONDS
-        for process in left:
-            try:
-                process.wait(timeout=max(until - time.monotonic(), 0))
-            except subprocess.TimeoutExpired:
-                process.kill()
+    until = time.monotonic() + seconds
+    for process in processes:
+        try:
+            process.wait(timeout=max(until - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            _logger.warning("process %s did not end within %g s and is killed", process.pid, seconds)
+            process.kill()
+            process.wait()
 
 
 def execute(run_id: str) -> int:
     """Execute this run in this process; return the exit code."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     setup_interrupt_handlers()
-    with capture_interrupts(), dg.DagsterInstance.get() as instance:
+    with capture_interrupts(), opened() as instance:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         run = instance.get_run_by_id(run_id)
         if run is not None and run.status is dg.DagsterRunStatus.CANCELING:
@@ -230,6 +246,6 @@ def execute(run_id: str) -> int:
 def report_end(run_id: str, code: int) -> int:
     """Report a run whose process has ended with this exit code, unless it reported its end itself."""
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    with dg.DagsterInstance.get() as instance:
+    with opened() as instance:
         end_dead(instance, run_id, f"The process of this run ended unexpectedly ({how}).")
     return DONE

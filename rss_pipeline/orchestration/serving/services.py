@@ -1,121 +1,46 @@
-"""The processes under `rss-pipeline up`: our webserver, the daemon, the runner; beside them the reader.
+"""The processes under `rss-pipeline up`, forked from one: daemon, runs, and a webserver where somebody looks.
 
-When webserver, daemon or runner ends, this process ends with all the rest, and the supervisor
-(cli/supervisor.py) starts it again. When the reader ends, it is restarted alone.
+A process that ends is forked again alone. When the one from which all are forked ends, all end with it, and
+the supervisor (cli/supervisor.py) starts it again. It is cli/services.py; this is its part with Dagster.
 https://docs.dagster.io/deployment/oss/oss-deployment-architecture
 """
 
 import logging
 import os
 import pickle
-import signal
+import socket
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 
 import dagster as dg
-from dagster import DagsterEventType
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.collector.models.plain_text import one_line
-from rss_pipeline.environment import load_env_file
-from rss_pipeline.errors import InfrastructureError, RssPipelineError, disk_full, disk_is_full, ensure_room
+from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
 from rss_pipeline.orchestration.dagster_private import configure_loggers, setup_interrupt_handlers
-from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
-from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel, end_canceled
+from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
+from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel, end_canceled, end_of_last_up
 from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance, prepare_home
-from rss_pipeline.orchestration.jobs import POLL_FEEDS, REFRESH_FEEDS
 from rss_pipeline.orchestration.registry_partitions import register
-from rss_pipeline.orchestration.reporting.asset_keys import POLLS
-from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.run_launcher import OWN_MODULE
+from rss_pipeline.orchestration.serving import daemon, webserver
 from rss_pipeline.orchestration.serving.code_servers import watched
-from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
+from rss_pipeline.orchestration.serving.kept import Kept
 from rss_pipeline.orchestration.serving.locations import Places
-from rss_pipeline.orchestration.serving.restarted import restarted
-from rss_pipeline.orchestration.serving.runner import start as start_runner
-from rss_pipeline.orchestration.wakes import longer_intervals, waking
+from rss_pipeline.orchestration.serving.runner import Runner, listen, stop
+from rss_pipeline.orchestration.serving.warmed import opened, warm
+from rss_pipeline.orchestration.wakes import longer_intervals
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
-
-# The lines that `rss-pipeline up` prints: one for each poll that visited a feed, one for each red run.
-# Read from the instance, so that a run that was killed has its line as well.
-
-_NAMES = {POLL_FEEDS: "poll", REFRESH_FEEDS: "refresh", "__ASSET_JOB": "materialization"}
-_WITH_ERRORS = {
-    DagsterEventType.STEP_FAILURE,
-    DagsterEventType.RESOURCE_INIT_FAILURE,
-    DagsterEventType.ENGINE_EVENT,
-    DagsterEventType.RUN_FAILURE,
-}
-_OVERLAP = timedelta(minutes=1)
-"""Runs are written by several processes, and a later time may be written first."""
-_REMEMBERED = 1_000
-_LONGEST = 1_000
-_POLLS_LOOKED_AT = 10
-
-
-class RunLines:
-    """The lines of the runs that ended since the last look."""
-
-    def __init__(self, instance: dg.DagsterInstance, *, began: datetime) -> None:
-        self._instance = instance
-        self._began = began
-        self._since = began
-        self._printed: deque[str] = deque(maxlen=_REMEMBERED)
-
-    def new(self) -> Iterator[str]:
-        """Yield the lines, in the order in which the runs ended. An older run that changes has none."""
-        ended = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
-        records = self._instance.get_run_records(
-            dg.RunsFilter(statuses=ended, updated_after=self._since - _OVERLAP),
-            order_by="update_timestamp",
-            ascending=True,
-        )
-        for record in records:
-            run, at = record.dagster_run, datetime.fromtimestamp(record.end_time or 0, UTC)
-            self._since = max(self._since, record.update_timestamp.replace(tzinfo=UTC))
-            if at < self._began or run.run_id in self._printed:
-                continue
-            self._printed.append(run.run_id)
-            if (said := self._said(run)) is not None:
-                line = f"{at.astimezone():%H:%M:%S} {_NAMES.get(run.job_name, run.job_name)}{said}"
-                yield one_line(line)[:_LONGEST]
-
-    def _said(self, run: dg.DagsterRun) -> str | None:
-        if run.status is dg.DagsterRunStatus.FAILURE:
-            return f" failed: {self._reason(run.run_id)}"
-        return self._visited(run.run_id) if run.job_name in (POLL_FEEDS, REFRESH_FEEDS) else None
-
-    def _visited(self, run_id: str) -> str | None:
-        polls = self._instance.fetch_materializations(POLLS, limit=_POLLS_LOOKED_AT).records
-        for poll in polls:
-            event = poll.asset_materialization
-            if poll.run_id == run_id and event is not None and event.description:
-                return f": {event.description}"
-        return None
-
-    def _reason(self, run_id: str) -> str:
-        logged = self._instance.all_logs(run_id, of_type=_WITH_ERRORS)
-        events = [entry.dagster_event for entry in logged if entry.dagster_event is not None]
-        found = first_error(events)
-        if found is not None:
-            return found[1]
-        ends = [event.message for event in events if event.event_type is DagsterEventType.RUN_FAILURE]
-        return next((message for message in ends if message), None) or "it gave no reason"
-
+from rss_pipeline.web.on_demand import IDLE_SECONDS
 
 LOOK_SECONDS = 1.0
-LINES_SECONDS = 3.0
 STOP_SECONDS = 60.0
 """Time for webserver and daemon to end by themselves."""
 
@@ -131,97 +56,107 @@ _LOADED_BY_ALL = (
 _logger = logging.getLogger("dagster")
 
 
-def run(workspace: Path | None, *, parent: int, handed_over: int) -> int:
-    """Run all processes until one ends, this one is interrupted, or its parent has this id no longer; return
-    the exit code.
+def run(
+    settings: Settings,
+    workspace: Path | None,
+    *,
+    ui: socket.socket,
+    reader: Kept | None,
+    parent: int,
+    handed_over: int,
+) -> int:
+    """Run all processes until this one is interrupted, or its parent has this id no longer; return the exit
+    code.
 
-    The code locations are those of this workspace.yaml, or else the pipeline alone. `handed_over` is a file
-    with what `up` has synced.
+    The code locations are those of this workspace.yaml, or else the pipeline alone. `ui` is the socket of
+    Dagster's UI, `handed_over` a file with what `up` has synced.
     """
-    settings = _settings()
-    prepare_home(settings)
-    home = Path(os.environ["DAGSTER_HOME"])
+    # Some of Dagster's messages are for those who develop their code beside it, as under `dagster dev`.
+    os.environ["DAGSTER_IS_DEV_CLI"] = "1"
+    configure_loggers()
+    setup_interrupt_handlers()
+    home = prepare_home(settings)
     with (
-        # It needs nothing of the others, and is there while they load.
-        _reader(settings) as look_at_reader,
         # Before the definitions are loaded: their sensors ask it for their intervals.
         longer_intervals(settings),
         TemporaryDirectory() as folder,
     ):
-        # First of all: a process that has threads, or an open database, cannot be forked safely.
         if (code := Forked("rss-prepare", lambda: prepare(settings, handed_over)).wait()) != DONE:
             return code
         places, file = Places.of(workspace, home=home), Path(folder) / "workspace.yaml"
         places.write(file)
-        import_module(OWN_MODULE)
-        forked = _forked(settings, file) if not places.in_servers else {"runner": start_runner(settings)}
-        return _run(settings, places, file, forked, look_at_reader, parent=parent)
+        for module in (OWN_MODULE, *_LOADED_BY_ALL):
+            import_module(module)
+        servers = _inside(settings, file, ui) if not places.in_servers else [_beside(places, file, ui)]
+        runner = Runner(settings, listen(), [*servers, *([] if reader is None else [reader])])
+        if not places.in_servers:
+            warm(settings, file)
+        freeze()
+        return _keep_running(settings, runner, parent=parent)
 
 
-def _forked(settings: Settings, file: Path) -> Mapping[str, Forked]:
-    """All processes, with this workspace file."""
-    for module in _LOADED_BY_ALL:
-        import_module(module)
-    from rss_pipeline.orchestration.serving import daemon, webserver
+def _inside(settings: Settings, file: Path, ui: socket.socket) -> list[Kept]:
+    """Daemon and webserver with our code inside, by this workspace file."""
 
-    return {
-        "runner": start_runner(settings),
-        "webserver": Forked("rss-webserver", lambda: webserver.serve(file, settings)),
-        "daemon": Forked("rss-daemon", lambda: daemon.serve(file)),
-    }
+    def serve_ui() -> int:
+        return webserver.serve(file, settings, ui, idle_seconds=IDLE_SECONDS)
+
+    return [
+        Kept("Dagster's daemon", lambda: Forked("rss-daemon", lambda: daemon.serve(file, settings))),
+        Kept(
+            "Dagster's webserver",
+            lambda: Forked("rss-webserver", serve_ui, keeps=ui),
+            listener=ui,
+            at_once=False,
+        ),
+    ]
 
 
-def _run(
-    settings: Settings,
-    places: Places,
-    file: Path,
-    forked: Mapping[str, Forked],
-    look_at_reader: Callable[[], None],
-    *,
-    parent: int,
-) -> int:
-    """Run what was not forked, and all the rest until one ends; return the exit code."""
-    with (
-        dg.DagsterInstance.get() as instance,
-        _canceled_at_end(settings, instance),
-        places.served(instance, file) if places.in_servers else nullcontext(),
-    ):
-        wake_sensors = waking(instance, settings)
-        print_new = print_lines(
-            RunLines(instance, began=datetime.now(UTC)), home=Path(os.environ["DAGSTER_HOME"])
-        )
+def _beside(places: Places, file: Path, ui: socket.socket) -> Kept:
+    """Daemon and webserver beside code servers, all of which end together."""
 
-        heal = healed(instance)
-        look_at_servers = watched(os.getpid()) if places.in_servers else lambda: None
+    def serve_all() -> int:
+        with opened() as instance, places.served(instance, file):
+            return until_one_ends(
+                {
+                    "webserver": (f"{webserver.__name__}", str(file), str(ui.fileno())),
+                    "daemon": (f"{daemon.__name__}", str(file)),
+                },
+                on_look=watched(os.getpid()),
+                parent=os.getppid(),
+                pass_fds=[ui.fileno()],
+            )
 
-        def look() -> None:
-            print_new()
-            look_at_reader()
-            # A history that cannot be read now: sensors tick by their intervals meanwhile.
-            with suppress(Exception):
-                wake_sensors()
-            heal()
-            look_at_servers()
+    return Kept("Dagster", lambda: Forked("rss-dagster", serve_all, keeps=ui))
 
-        return until_one_ends(
-            {
-                name: (f"rss_pipeline.orchestration.serving.{name}", str(file))
-                for name in ("webserver", "daemon")
-                if name not in forked
-            },
-            on_look=look,
-            # Runs of other machines go on.
-            on_interrupt=lambda: (
-                settings.runs_elsewhere is None and begin_to_cancel(instance, group=os.getpgrp())
-            ),
-            parent=parent,
-            forked=forked,
-        )
+
+def _keep_running(settings: Settings, runner: Runner, *, parent: int) -> int:
+    """Run them all; return the exit code. Runs of other machines go on at the end."""
+    is_alone, group = settings.runs_elsewhere is None, os.getpgrp()
+    try:
+        runner.keep_running(parent=parent)
+        # Its lock on the home is free: the next `up` would start a second daemon beside ours.
+        _logger.error("`rss-pipeline up` was killed: its processes end")
+        return FAILED
+    except KeyboardInterrupt:
+        if is_alone:
+            Forked("rss-cancel", lambda: _with_instance(lambda it: begin_to_cancel(it, group=group))).wait()
+        raise
+    finally:
+        runner.end(seconds=STOP_SECONDS)
+        if is_alone:
+            Forked("rss-cancel", lambda: _with_instance(end_canceled)).wait()
+
+
+def _with_instance(work: Callable[[dg.DagsterInstance], object]) -> int:
+    with opened() as instance:
+        work(instance)
+    return DONE
 
 
 def prepare(settings: Settings, handed_over: int) -> int:
-    """Give the instance what `up` has synced, and let sensors go on if the clock was put back; return the
-    exit code. It is a process of its own, which leaves no open database behind."""
+    """Give the instance what `up` has synced, let sensors go on if the clock was put back, and end the runs
+    of an `up` that was killed; return the exit code. A process of its own leaves no open database behind."""
     try:
         with open_database(settings) as database, open_instance(settings) as instance:
             if (sentence := changed_by_hand(settings)) is not None:
@@ -231,6 +166,7 @@ def prepare(settings: Settings, handed_over: int) -> int:
                 # Once: a feed that was forgotten may be back when these processes start again.
                 os.ftruncate(handed_over, 0)
             heal_ticks(instance, now=utc_now())
+            end_of_last_up(instance)
     except RssPipelineError as error:
         _complain(str(error))
         return FAILED
@@ -255,145 +191,31 @@ def _complain(sentence: str) -> None:
     sys.stderr.flush()
 
 
-@contextmanager
-def _canceled_at_end(settings: Settings, instance: dg.DagsterInstance) -> Iterator[None]:
-    """End the runs that were to be canceled, after all processes have ended. Runs of other machines go on."""
-    try:
-        yield
-    finally:
-        if settings.runs_elsewhere is None:
-            end_canceled(instance)
-
-
-def healed(instance: dg.DagsterInstance) -> Callable[[], None]:
-    """A function that lets sensors go on if the clock was put back since its last call."""
-    clock = WallClock()
-
-    def look() -> None:
-        if not clock.was_put_back():
-            return
-        try:
-            sensors = heal_ticks(instance, now=utc_now())
-        # A history that cannot be read now; the next start heals them.
-        except Exception:
-            _logger.exception("The clock was put back, and sensors wait until it is that late again.")
-            return
-        _complain(f"The clock was put back; {sensors} sensors go on at once, not when it is that late again.")
-
-    return look
-
-
-def _settings() -> Settings:
-    load_env_file(Path.cwd())
-    return Settings.from_environ(os.environ, cwd=Path.cwd())
-
-
-def _reader(settings: Settings) -> AbstractContextManager[Callable[[], None]]:
-    """The reader, which neither needs Dagster nor ends it, and the function that checks it."""
-    if not settings.reader:
-        return nullcontext(lambda: None)
-    return restarted("The reader", [sys.executable, "-m", "rss_pipeline.cli", "reader"])
-
-
-def print_lines(lines: RunLines, *, home: Path, every: float = LINES_SECONDS) -> Callable[[], None]:
-    """A function that prints the lines that are new, at most once in so many seconds.
-
-    `home` is Dagster's. That its disk is full is printed once: no run could record it.
-    """
-    next_look = 0.0
-    was_full = False
-
-    def look() -> None:
-        nonlocal next_look, was_full
-        if time.monotonic() < next_look:
-            return
-        next_look = time.monotonic() + every
-        try:
-            try:
-                ensure_room(home)
-                was_full = False
-            except InfrastructureError as full:
-                if not was_full:
-                    sys.stdout.write(f"{full}\n")
-                was_full = True
-            for line in lines.new():
-                sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
-        # A history that cannot be read now, a terminal that is gone: collecting goes on without the lines.
-        except Exception as error:  # noqa: BLE001
-            _logger.debug("no line about runs: %s", error)
-
-    return look
-
-
 def until_one_ends(
     modules: Mapping[str, Sequence[str]],
     *,
     parent: int,
     look: float = LOOK_SECONDS,
-    stop: float = STOP_SECONDS,
+    seconds: float = STOP_SECONDS,
     on_look: Callable[[], None] = lambda: None,
-    on_interrupt: Callable[[], object] = lambda: None,
-    forked: Mapping[str, Forked] = MappingProxyType({}),
+    pass_fds: Sequence[int] = (),
 ) -> int:
-    """Run these modules with their arguments, each in a process, beside those that are `forked`, until one
-    ends; then end the others.
+    """Run these modules with their arguments, each in a process, until one ends; then end the others.
 
-    `on_look` is called at each look, `on_interrupt` before an interrupt of this process ends them. Return the
-    exit code 1; an interrupt, or the end of this process's parent, ends them all, too.
+    `on_look` is called at each look. Return the exit code 1; an interrupt, or the end of this process's
+    parent, ends them all, too.
     """
-    processes: dict[str, subprocess.Popen[bytes] | Forked] = {**forked}
+    processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name, module in modules.items():
-            processes[name] = subprocess.Popen([sys.executable, "-m", *module])
-        while True:
+            processes[name] = subprocess.Popen([sys.executable, "-m", *module], pass_fds=pass_fds)
+        while os.getppid() == parent:
             for name, process in processes.items():
                 if process.poll() is not None:
                     _logger.error("Dagster's %s ended (exit code %s)", name, process.returncode)
-                    return 1
-            if os.getppid() != parent:
-                # Its lock on the home is free: the next `up` would start a second daemon beside ours.
-                _logger.error("`rss-pipeline up` was killed: its processes end")
-                return 1
+                    return FAILED
             on_look()
             time.sleep(look)
-    except KeyboardInterrupt:
-        on_interrupt()
-        raise
+        return FAILED
     finally:
-        _stop(*processes.values(), seconds=stop)
-
-
-def _stop(*processes: "subprocess.Popen[bytes] | Forked", seconds: float) -> None:
-    for process in processes:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-    until = time.monotonic() + seconds
-    for process in processes:
-        try:
-            process.wait(timeout=max(until - time.monotonic(), 0))
-        except subprocess.TimeoutExpired:
-            _logger.warning("process %s did not end within %g s and is killed", process.pid, seconds)
-            process.kill()
-            process.wait()
-
-
-if __name__ == "__main__":
-    # Some of Dagster's messages are for those who develop their code beside it, as under `dagster dev`.
-    os.environ["DAGSTER_IS_DEV_CLI"] = "1"
-    configure_loggers()
-    setup_interrupt_handlers()
-    up, handed_over = map(int, sys.argv[1:3])
-    try:
-        workspace = Path(sys.argv[3]) if len(sys.argv) > 3 else None
-        sys.exit(run(workspace, parent=up, handed_over=handed_over))
-    except RssPipelineError as error:
-        _complain(str(error))
-        sys.exit(1)
-    except KeyboardInterrupt:
-        _logger.info("Dagster's processes have ended")
-    finally:
-        if os.getppid() != up and os.getpgrp() == os.getpid():
-            # What the supervisor would do: runs that are in progress release their claims.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            os.killpg(os.getpgrp(), signal.SIGTERM)
+        stop([*processes.values()], seconds=seconds)

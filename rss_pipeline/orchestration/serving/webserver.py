@@ -5,12 +5,11 @@ layer around it. The layer is web/same_origin.py; services.py starts this proces
 https://docs.dagster.io/guides/operate/webserver
 """
 
-import logging
 import os
+import socket
 import sys
 from pathlib import Path
 
-import dagster as dg
 import uvicorn
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.cli import (
@@ -26,8 +25,10 @@ from rss_pipeline.orchestration.dagster_private import (
     setup_interrupt_handlers,
 )
 from rss_pipeline.orchestration.serving.locations import Locations
+from rss_pipeline.orchestration.serving.warmed import opened
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import own_authorities
+from rss_pipeline.web.on_demand import ends_when_idle
 from rss_pipeline.web.same_origin import SameOrigin
 
 GRAPHQL = "/graphql"
@@ -35,9 +36,12 @@ REFRESH_MS = 2000
 """Interval at which the UI reads the state of assets, as under `dagster dev`."""
 
 
-def serve(workspace: Path, settings: Settings) -> int:
-    """Serve the UI of the instance of DAGSTER_HOME until this process is interrupted; return 0."""
-    with dg.DagsterInstance.get() as instance:
+def serve(
+    workspace: Path, settings: Settings, listener: socket.socket, *, idle_seconds: float | None = None
+) -> int:
+    """Serve the UI of the instance of DAGSTER_HOME at this socket until this process is interrupted, or was
+    idle for so long; return 0."""
+    with opened() as instance:
         instance.optimize_for_webserver(
             DEFAULT_DB_STATEMENT_TIMEOUT, DEFAULT_POOL_RECYCLE, DEFAULT_POOL_MAX_OVERFLOW
         )
@@ -45,25 +49,25 @@ def serve(workspace: Path, settings: Settings) -> int:
             instance, version=__version__, workspace_load_target=Locations(workspace)
         ) as context:
             ui = create_app_from_workspace_process_context(context, live_data_poll_rate=REFRESH_MS)
-            logging.getLogger("dagster").info(
-                "Dagster's UI is at http://%s:%s", settings.ui_address, settings.port
+            closed = SameOrigin(
+                ui,
+                own=own_authorities(settings.port, settings.ui_hosts),
+                setting="RSS_UI_HOSTS",
+                json_paths=(GRAPHQL,),
             )
-            uvicorn.run(
-                SameOrigin(
-                    ui,
-                    own=own_authorities(settings.port, settings.ui_hosts),
-                    setting="RSS_UI_HOSTS",
-                    json_paths=(GRAPHQL,),
-                ),
-                host=settings.ui_address,
-                port=settings.port,
-                log_level="warning",
-                lifespan="off",
-            )
+            server = uvicorn.Server(uvicorn.Config(closed, log_level="warning", lifespan="off"))
+            if idle_seconds is not None:
+                ends_when_idle(server, idle_seconds)
+            server.run(sockets=[listener])
     return 0
 
 
 if __name__ == "__main__":
     configure_loggers()
     setup_interrupt_handlers()
-    serve(Path(sys.argv[1]), Settings.from_environ(os.environ, cwd=Path.cwd()))
+    file, number = sys.argv[1:]
+    serve(
+        Path(file),
+        Settings.from_environ(os.environ, cwd=Path.cwd()),
+        socket.socket(fileno=int(number)),
+    )

@@ -4,7 +4,6 @@ others read. Stages of test_up.py.
 No test is in here.
 """
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,7 +124,7 @@ def no_kill_loses_anything_while_users_read(
 
 def the_killed_reader_is_restarted_alone(up: Up, killed: Killed) -> None:
     def others() -> set[int]:
-        return {process.pid for process in members(up.process.pid) if "reader" not in process.cmdline()}
+        return {process.pid for process in members(up.process.pid) if not is_part(process, "reader")}
 
     def printed() -> str:
         return Path(up.log.name).read_text("utf-8")
@@ -144,9 +143,9 @@ def a_killed_run_loses_no_click(killed: Killed, reader: Reader, server: FeedServ
     runs = []
 
     def kill(_: object) -> Answer:
-        [refresher] = killed.processes("refresher")
+        [services] = killed.processes("services")
         # Beside the daemon's runs.
-        [run] = [each for each in refresher.children() if each.name() == "rss-refresh"]
+        [run] = [each for each in services.children() if each.name() == "rss-refresh"]
         server.route(host(1), "/feed", Answer(body=rss("a", "run")))
         runs.append(run.pid)
         run.kill()
@@ -159,14 +158,12 @@ def a_killed_run_loses_no_click(killed: Killed, reader: Reader, server: FeedServ
 
 
 def killed_services_lose_no_click(killed: Killed, reader: Reader, server: FeedServer) -> None:
-    [process] = soon(lambda: killed.processes("refresher"))
+    [services] = soon(lambda: killed.processes("services"))
     server.route(host(3), "/feed", Answer(body=rss("a", "services")))
-    services = process.ppid()
-    process.send_signal(signal.SIGSTOP)
+    services.send_signal(signal.SIGSTOP)
     task = reader.click(3)
-    os.kill(services, signal.SIGKILL)
+    services.kill()
     killed.note("services")
-    process.send_signal(signal.SIGCONT)
     is_done_within_two_minutes(reader, task)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.output.status_table import show_shards
-from rss_pipeline.cli.poll import _check_port
+from rss_pipeline.cli.poll import _bound
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.shard import shards
 from rss_pipeline.environment import load_env_file
@@ -213,13 +213,13 @@ def test_a_port_of_an_up_that_was_killed_is_waited_for(module: str) -> None:
         assert process.stdout is not None
         port = int(process.stdout.readline())
         with pytest.raises(click.ClickException) as caught:
-            _check_port("127.0.0.1", port, names=("RSS_UI_ADDRESS", "RSS_PORT"), seconds=0)
+            _bound("127.0.0.1", port, names=("RSS_UI_ADDRESS", "RSS_PORT"), seconds=0)
         ours = module.startswith("rss_pipeline")
         assert ("left of an `rss-pipeline up` that was killed" in caught.value.message) is ours
         assert ("stop the program that uses it" in caught.value.message) is not ours
         if ours:
             threading.Timer(0.2, process.stdin.close).start()
-            _check_port("127.0.0.1", port, names=("RSS_UI_ADDRESS", "RSS_PORT"))
+            _bound("127.0.0.1", port, names=("RSS_UI_ADDRESS", "RSS_PORT"))
         else:
             process.stdin.close()
 

@@ -49,7 +49,15 @@ def test_each_user_has_the_same_lists_counts_and_stars_after_the_database_was_lo
     chance = random.Random(15)
     met: dict[str, set[object]] = {
         name: set()
-        for name in ("is_read", "starred_at", "folder", "wished_interval", "full_text", "last_read_at", "leads")
+        for name in (
+            "is_read",
+            "starred_at",
+            "folder",
+            "wished_interval",
+            "full_text",
+            "last_read_at",
+            "leads",
+        )
     }
     for _ in range(6 if place.settings.database.is_here else 2):
         for _ in range(25):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rss_pipeline.orchestration.dagster_private import setup_interrupt_handlers
 from rss_pipeline.orchestration.run_launcher import RUNNER
-from rss_pipeline.orchestration.serving.runner import start
+from rss_pipeline.orchestration.serving.runner import Runner, listen
 from rss_pipeline.settings import Settings
 
 
@@ -18,7 +18,10 @@ def main() -> None:
     path = Path(sys.argv[1])
     os.dup2(os.open(path.with_suffix(".said"), os.O_WRONLY | os.O_CREAT), 2)
     setup_interrupt_handlers()
-    runner = start(Settings.from_environ(os.environ, cwd=Path.cwd()))
+    runner = Runner(Settings.from_environ(os.environ, cwd=Path.cwd()), listen())
     path.with_suffix(".new").write_text(os.environ[RUNNER], "utf-8")
     path.with_suffix(".new").rename(path)
-    sys.exit(runner.wait())
+    try:
+        runner.keep_running(parent=os.getppid())
+    finally:
+        runner.end()

@@ -42,7 +42,9 @@ except InfrastructureError as error:
 
 
 OPEN = """
-import sqlite3, sys
+import socket, sqlite3, sys
+# Output may be a socket of a service manager.
+outside = socket.socketpair()
 from rss_pipeline.orchestration.serving.forked import Forked
 database = sqlite3.connect(sys.argv[1])
 try:
@@ -50,6 +52,14 @@ try:
 except RuntimeError as error:
     print(error)
 database.close()
+listener = socket.create_server(("127.0.0.1", 0))
+try:
+    Forked("rss-child", lambda: 0)
+except RuntimeError as error:
+    print("socket:" in str(error))
+Forked.listeners.append(listener)
+assert Forked("rss-child", lambda: 3 if listener.fileno() == -1 else 0).wait() == 3
+assert Forked("rss-child", lambda: 0 if listener.fileno() == -1 else 3, keeps=listener).wait() == 3
 assert Forked("rss-child", lambda: 3).wait() == 3
 """
 
@@ -93,11 +103,12 @@ def test_a_process_with_threads_is_not_forked() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing shows which files are open")
-def test_a_process_with_an_open_database_is_not_forked(tmp_path: Path) -> None:
-    """SQLite's locks are those of a process, and a child would use its parent's file as its own."""
+def test_a_process_with_an_open_database_or_socket_is_not_forked(tmp_path: Path) -> None:
+    """SQLite's locks are those of a process, and a child would use its parent's file as its own. Of its
+    parent's listening sockets it has the one that it is to keep: another would hold a port."""
     path = str(tmp_path / "rss.sqlite")
     done = subprocess.run([sys.executable, "-c", OPEN, path], check=True, capture_output=True, text=True)
-    assert done.stdout == f"a process with an open database is not forked: ['{path}']\n"
+    assert done.stdout == f"a process with an open database or socket is not forked: ['{path}']\nTrue\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process learns of its parent's end")

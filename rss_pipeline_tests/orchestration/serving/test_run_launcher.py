@@ -134,7 +134,7 @@ def test_a_run_that_is_terminated_is_canceled_and_releases_its_feeds(
     sign = last_sign(pipeline.instance, run.run_id)
     assert sign is not None
     process = psutil.Process(sign.pid)
-    assert (process.name(), process.ppid()) == ("rss-run", runner_of(running).pid)
+    assert (process.name(), process.ppid()) == ("rss-run", running.pid)
     assert launcher.check_run_worker_health(tagged).status is WorkerStatus.RUNNING
     assert launcher.terminate(run.run_id)
     assert soon(lambda: has_ended(pipeline, run)) is dg.DagsterRunStatus.CANCELED
@@ -174,16 +174,11 @@ def test_when_the_runner_is_killed_its_runs_end_and_are_seen_to_be_gone(
     launch(launcher, run)
     assert asked.wait(PATIENCE)
     tagged = now(pipeline, run)
-    runner_of(running).kill()
+    running.send_signal(signal.SIGKILL)
     soon(lambda: pipeline.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL") == [])
     assert launcher.check_run_worker_health(tagged).status is WorkerStatus.FAILED
     with pytest.raises(DagsterUserCodeUnreachableError, match="does not answer"):
         launch(launcher, queued(pipeline))
-
-
-def runner_of(process: PreparedProcess) -> psutil.Process:
-    [runner] = psutil.Process(process.pid).children()
-    return runner
 
 
 def test_a_run_without_a_runner_stays_in_the_queue(
@@ -298,5 +293,5 @@ def test_a_path_that_is_too_long_for_a_socket_is_an_error_with_the_remedy(
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
     with pytest.raises(InfrastructureError, match="set TMPDIR to a folder with a shorter path"):
-        runner.start(pipeline.settings)
+        runner.listen()
     assert list(deep.iterdir()) == []

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.orchestration.serving.services import RunLines, print_lines
+from rss_pipeline.orchestration.serving.run_lines import RunLines, print_lines
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import psutil
 import pytest
 
 from rss_pipeline.orchestration.serving.services import until_one_ends
-from rss_pipeline_tests.support.waiting import PATIENCE, soon
+from rss_pipeline_tests.support.waiting import soon
 
 SLEEPER = """
 import os, pathlib, signal, sys, time
@@ -39,7 +37,7 @@ def test_when_one_process_is_killed_the_other_is_ended(
     killer = threading.Thread(target=lambda: os.kill(soon(lambda: pid(files, "webserver")), signal.SIGKILL))
     killer.start()
     stop = 0.5 if is_deaf else 60
-    assert until_one_ends(modules, parent=os.getppid(), look=0.05, stop=stop) == 1
+    assert until_one_ends(modules, parent=os.getppid(), look=0.05, seconds=stop) == 1
     killer.join()
     assert not psutil.pid_exists(int(files["daemon"].read_text()))
     assert (tmp_path / "daemon.interrupted").exists() is not is_deaf
@@ -53,41 +51,8 @@ def test_when_their_parent_is_gone_the_processes_are_ended(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     path = tmp_path / "daemon"
     others = {process.pid for process in psutil.Process().children()}
-    assert until_one_ends({"daemon": ["sleeper", str(path)]}, parent=os.getpid(), look=0.05, stop=60) == 1
+    assert until_one_ends({"daemon": ["sleeper", str(path)]}, parent=os.getpid(), look=0.05, seconds=60) == 1
     assert {process.pid for process in psutil.Process().children()} <= others
-
-
-SERVICES = """
-import os, sys
-from pathlib import Path
-from rss_pipeline.orchestration.serving import runner, services
-from rss_pipeline.settings import Settings
-forked = {"runner": runner.start(Settings.from_environ(os.environ, cwd=Path.cwd()))}
-modules = {"daemon": ["sleeper", sys.argv[1]]}
-sys.exit(services.until_one_ends(modules, parent=os.getppid(), look=0.05, stop=60, forked=forked))
-"""
-
-
-@pytest.mark.slow
-def test_when_the_runner_is_killed_the_others_are_ended(tmp_path: Path) -> None:
-    """`up` starts them all anew, and the first look of the next runner finds what waits."""
-    (tmp_path / "sleeper.py").write_text(SLEEPER, "utf-8")
-    path = tmp_path / "daemon"
-    environment = {
-        **os.environ,
-        "RSS_PIPELINE_HOME": str(tmp_path),
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
-    }
-    with subprocess.Popen([sys.executable, "-c", SERVICES, str(path)], env=environment) as services:
-        try:
-            daemon = int(soon(lambda: path.read_text() if path.exists() else ""))
-            [runner] = [each for each in psutil.Process(services.pid).children() if each.pid != daemon]
-            runner.kill()
-            assert services.wait(PATIENCE) == 1
-        finally:
-            services.kill()
-    assert not psutil.pid_exists(daemon)
-    assert (tmp_path / "daemon.interrupted").exists()
 
 
 def pid(files: dict[str, Path], name: str) -> int:

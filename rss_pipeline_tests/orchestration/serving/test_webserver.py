@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.cli.poll import _bound
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
@@ -23,8 +24,10 @@ def test_it_listens_on_the_address_of_the_setting_and_on_no_other(tmp_path: Path
         "DAGSTER_HOME": str(tmp_path),
         "RSS_PIPELINE_HOME": str(tmp_path),
         "RSS_PORT": str(port),
-        "RSS_UI_ADDRESS": "127.0.0.3",
     }
+    # As `up` opens it.
+    door = _bound("127.0.0.3", port, names=("RSS_UI_ADDRESS", "RSS_PORT"))
+    door.listen()
     process = subprocess.Popen(
         [
             sys.executable,
@@ -33,7 +36,9 @@ def test_it_listens_on_the_address_of_the_setting_and_on_no_other(tmp_path: Path
             "-m",
             "rss_pipeline.orchestration.serving.webserver",
             "workspace.yaml",
+            str(door.fileno()),
         ],
+        pass_fds=[door.fileno()],
         cwd=tmp_path,
         env={**clean, **environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.DEVNULL,
@@ -56,3 +61,4 @@ def test_it_listens_on_the_address_of_the_setting_and_on_no_other(tmp_path: Path
     finally:
         process.kill()
         process.wait(PATIENCE)
+        door.close()

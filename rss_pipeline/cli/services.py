@@ -1,0 +1,102 @@
+"""The process below `rss-pipeline up` from which all others are forked: first the reader, then Dagster's.
+
+Its imports come in two parts, so that the reader serves before Dagster is imported. The supervisor starts it,
+with its own process id, the open files that it hands over, and the workspace.yaml. What it does from then on
+is in orchestration/serving/.
+"""
+
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from rss_pipeline.cli.reader import serve_reader
+from rss_pipeline.cli.start import share_heaps
+from rss_pipeline.environment import load_env_file
+from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
+from rss_pipeline.orchestration.serving.kept import Kept
+from rss_pipeline.settings import Settings
+from rss_pipeline.web.on_demand import IDLE_SECONDS
+
+_OF_THE_READER = (
+    "rss_pipeline.api.server",
+    "anyio._backends._asyncio",
+    "uvicorn.lifespan.off",
+    "uvicorn.loops.auto",
+)
+"""Modules that each reader would load for itself."""
+
+
+def main() -> int:
+    """Run all processes of `up`; return the exit code."""
+    share_heaps()
+    # Dagster's imports make objects that stay: see cli/start.py.
+    gc.set_threshold(50_000, 20, 20)
+    up = int(sys.argv[1])
+    handed_over, ui, *reader = map(int, sys.argv[2].split(","))
+    workspace = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+    load_env_file(Path.cwd())
+    settings = Settings.from_environ(os.environ, cwd=Path.cwd())
+    of_reader = _reader(settings, _door(reader[0])) if reader else None
+    if of_reader is not None:
+        of_reader.look()
+    from rss_pipeline.orchestration.serving.services import run
+
+    return run(settings, workspace, ui=_door(ui), reader=of_reader, parent=up, handed_over=handed_over)
+
+
+def _door(number: int) -> socket.socket:
+    door = socket.socket(fileno=number)
+    door.set_inheritable(False)
+    Forked.listeners.append(door)
+    return door
+
+
+def _reader(settings: Settings, door: socket.socket) -> Kept:
+    """The reader, which needs no Dagster."""
+    if sys.platform != "linux":
+        command = [sys.executable, "-m", "rss_pipeline.cli", "reader", "--listener", str(door.fileno())]
+        return Kept("The reader", lambda: subprocess.Popen(command, pass_fds=[door.fileno()]), listener=door)
+    for module in _OF_THE_READER:
+        import_module(module)
+    freeze()
+    starts = 0
+
+    def start() -> Forked:
+        nonlocal starts
+        starts += 1
+        return Forked("rss-reader", lambda: _serve(settings, door, is_first=starts == 1), keeps=door)
+
+    return Kept("The reader", start, listener=door)
+
+
+def _serve(settings: Settings, door: socket.socket, *, is_first: bool) -> int:
+    # An interrupt is for the server, as in a process of its own.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        serve_reader(settings, listener=door, idle_seconds=IDLE_SECONDS, is_said=is_first)
+    except RssPipelineError as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED
+    return DONE
+
+
+if __name__ == "__main__":
+    code = FAILED
+    try:
+        code = main()
+    except RssPipelineError as error:
+        sys.stderr.write(f"{error}\n")
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if os.getppid() != int(sys.argv[1]) and os.getpgrp() == os.getpid():
+            # What the supervisor would do: runs that are in progress release their claims.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.killpg(os.getpgrp(), signal.SIGTERM)
+    sys.exit(code)

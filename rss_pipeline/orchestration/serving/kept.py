@@ -1,0 +1,69 @@
+"""A process of `up` that is started again where it has ended: at once after a failure, and otherwise when
+somebody connects to its socket. That socket is open all the time, and nobody is refused.
+"""
+
+import logging
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.orchestration.serving.forked import DONE, Forked
+from rss_pipeline.orchestration.serving.restarted import next_wait
+
+_logger = logging.getLogger("dagster")
+
+Process = Forked | subprocess.Popen[Any]
+
+
+class Kept:
+    """One such process; `start` starts it. With a `listener` it may end, with exit code 0, when nobody needs
+    it, and is started for who connects next; `at_once` is False for one that starts so, too."""
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[], Process],
+        *,
+        listener: socket.socket | None = None,
+        at_once: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.process: Process | None = None
+        self._listener = listener
+        self._name = name
+        self._start = start
+        self._clock = clock
+        self._rests = not at_once
+        self._began = self._next_start = self._wait = 0.0
+
+    @property
+    def door(self) -> socket.socket | None:
+        """Its socket, while whoever connects there makes it start."""
+        return self._listener if self._rests else None
+
+    def connected(self) -> None:
+        """Somebody waits at its socket."""
+        self._rests = False
+        self.look()
+
+    def look(self) -> None:
+        """Start it where it has ended, and it is time."""
+        if self.process is not None and (code := self.process.poll()) is not None:
+            self.process = None
+            self._rests = code == DONE and self._listener is not None
+            if not self._rests:
+                self._later(f"{self._name} ended (exit code {code})")
+        if self.process is None and not self._rests and self._clock() >= self._next_start:
+            self._began = self._clock()
+            try:
+                self.process = self._start()
+            except (InfrastructureError, OSError) as error:
+                self._later(f"{self._name} could not be started: {error}")
+
+    def _later(self, why: str) -> None:
+        self._wait = next_wait(self._clock() - self._began, self._wait)
+        self._next_start = self._clock() + self._wait
+        _logger.error("%s; it is restarted in %g s", why, self._wait)

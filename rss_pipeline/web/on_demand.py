@@ -1,0 +1,53 @@
+"""A web server that ends when nobody has been connected for a time, and whose socket stays open meanwhile.
+
+The process that forked it keeps the socket: a client that comes later waits there until the next server is
+forked (orchestration/serving/kept.py). It is refused nothing, and no answer is cut off.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # Its import brings click, which nothing here needs.
+    import uvicorn
+
+IDLE_SECONDS = 300.0
+"""A page that looks for news each minute keeps its server; an app that comes each quarter of an hour does
+not."""
+
+
+def ends_when_idle(
+    server: "uvicorn.Server", seconds: float, *, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Let a server that is not started end by itself after so many seconds without an open connection."""
+    state = server.server_state
+    used_at, requests = clock(), 0
+
+    async def look() -> None:
+        nonlocal used_at, requests
+        if state.connections or state.tasks or state.total_requests != requests:
+            used_at, requests = clock(), state.total_requests
+        if clock() - used_at >= seconds:
+            await end(server)
+
+    server.config.callback_notify = look
+    server.config.timeout_notify = 0
+
+
+async def end(server: "uvicorn.Server") -> None:
+    """Let in no client any more, answer those who were let in just before, and end the server."""
+    for each in server.servers:
+        each.close()
+    await asyncio.sleep(0)
+    while any(map(_is_unanswered, server.server_state.connections)):
+        await asyncio.sleep(0.05)
+    server.should_exit = True
+
+
+def _is_unanswered(connection: object) -> bool:
+    """True for one whose first or present request is not answered. A websocket, which is none of uvicorn's
+    HTTP connections any more, opens again elsewhere."""
+    cycle = getattr(connection, "cycle", False)
+    return cycle is None or (bool(cycle) and not getattr(cycle, "response_complete", True))

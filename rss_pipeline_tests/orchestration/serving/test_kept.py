@@ -1,0 +1,124 @@
+"""Processes of `up` that are started again where they end, or when somebody connects. Those of a real one are
+tested in cli/up/test_up.py and test_killed_parts.py."""
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rss_pipeline.errors import InfrastructureError, not_started
+from rss_pipeline.orchestration.serving.kept import Kept
+from rss_pipeline.orchestration.serving.restarted import next_wait
+from rss_pipeline_tests.support.waiting import soon
+
+STARTED = """
+import os, pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+(folder / f"{os.getpid()}.new").touch()
+(folder / f"{os.getpid()}.new").rename(folder / str(os.getpid()))
+if "ends" not in sys.argv:
+    time.sleep(600)
+"""
+
+
+class Seconds:
+    """A clock of seconds that a test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def started(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.iterdir() if path.suffix == ""]
+
+
+def has_ended(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+    """Starts a process that notes its id in the folder, and is ended after the test."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: str) -> "subprocess.Popen[bytes]":
+        processes.append(subprocess.Popen([sys.executable, "-c", STARTED, str(tmp_path), *arguments]))
+        return processes[-1]
+
+    yield start
+    for each in processes:
+        with suppress(ProcessLookupError):
+            each.kill()
+        each.wait()
+
+
+def test_the_wait_grows_to_a_minute_and_shrinks_after_a_long_life() -> None:
+    waits = [0.0]
+    for _ in range(8):
+        waits.append(next_wait(5.0, waits[-1]))
+    assert waits == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+    assert next_wait(61.0, 60.0) == 1.0
+
+
+def test_one_that_was_killed_is_started_again_when_its_wait_is_over(
+    tmp_path: Path, process: Callable[[], "subprocess.Popen[bytes]"]
+) -> None:
+    clock = Seconds()
+    kept = Kept("It", process, clock=clock)
+    kept.look()
+    [first] = soon(lambda: started(tmp_path))
+    kept.look()
+    assert started(tmp_path) == [first]
+    os.kill(first, signal.SIGKILL)
+    soon(lambda: has_ended(first))
+    kept.look()
+    clock.now += 0.9
+    kept.look()
+    assert kept.process is None, "not before its wait is over"
+    clock.now += 0.2
+    kept.look()
+    soon(lambda: len(started(tmp_path)) == 2)
+
+
+def test_one_that_nobody_needs_is_started_for_who_connects(
+    tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    clock = Seconds()
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        kept = Kept("It", lambda: process("ends"), listener=door, at_once=False, clock=clock)
+        kept.look()
+        assert kept.process is None
+        assert kept.door is door
+        kept.connected()
+        assert kept.door is None, "the process has the socket now"
+        [first] = soon(lambda: started(tmp_path))
+        soon(lambda: has_ended(first))
+        clock.now += 600
+        kept.look()
+        assert kept.process is None
+        assert kept.door is door, "it has ended by itself"
+
+
+def test_one_for_which_there_can_be_no_process_is_tried_again() -> None:
+    clock = Seconds()
+    tried: list[float] = []
+
+    def start() -> "subprocess.Popen[bytes]":
+        tried.append(clock.now)
+        raise InfrastructureError(not_started(OSError(errno.EAGAIN, "")))
+
+    kept = Kept("It", start, clock=clock)
+    for _ in range(8):
+        kept.look()
+        clock.now += 1
+    assert tried == [100, 101, 103, 107]

@@ -1,0 +1,119 @@
+"""A server without clients ends; one that comes while it ends has its answer."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from websockets.sync.client import connect
+
+from rss_pipeline.web.on_demand import end, ends_when_idle
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+class Seconds:
+    """A clock of seconds that a test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@contextmanager
+def serving(door: socket.socket, clock: Callable[[], float]) -> Iterator[threading.Thread]:
+    """A server at a copy of this socket, as a fork has one."""
+    config = uvicorn.Config(app, lifespan="off", log_level="error", timeout_keep_alive=int(PATIENCE))
+    server = uvicorn.Server(config)
+    ends_when_idle(server, 60, clock=clock)
+    thread = threading.Thread(target=lambda: server.run(sockets=[door.dup()]))
+    thread.start()
+    try:
+        yield thread
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def answered(port: int) -> int:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+        connection.request("GET", "/")
+        return connection.getresponse().status
+
+
+def has_ended(thread: threading.Thread, clock: Seconds) -> bool:
+    """True after its end; a minute passes before each look."""
+    clock.now += 61
+    return not thread.is_alive()
+
+
+def test_it_ends_when_nobody_is_connected_and_who_comes_then_waits_for_the_next() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+        clock = Seconds()
+        with serving(door, clock) as thread:
+            assert answered(port) == 200
+            soon(lambda: has_ended(thread, clock))
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+            client.sendall(REQUEST)
+            with serving(door, Seconds()):
+                assert client.recv(100).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("kind", ["connection", "websocket"])
+def test_a_page_that_is_open_keeps_it(kind: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+        clock = Seconds()
+        with serving(door, clock) as thread:
+            assert answered(port) == 200
+            with (
+                connect(f"ws://127.0.0.1:{port}/", open_timeout=PATIENCE)
+                if kind == "websocket"
+                else socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+            ):
+                clock.now += 61
+                # One connection is taken after the other: a look came between.
+                for _ in range(3):
+                    assert answered(port) == 200
+                    clock.now += 61
+                assert thread.is_alive()
+            soon(lambda: has_ended(thread, clock))
+
+
+def test_who_is_let_in_while_it_ends_has_an_answer() -> None:
+    """The connection is there, its request comes later: it was reset when the server just ended."""
+    with socket.create_server(("127.0.0.1", 0)) as door, closing(door.dup()) as copy:
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error"))
+        is_ending = threading.Event()
+
+        async def look() -> None:
+            if server.server_state.connections:
+                is_ending.set()
+                await end(server)
+
+        server.config.callback_notify, server.config.timeout_notify = look, 0
+        thread = threading.Thread(target=lambda: server.run(sockets=[copy]))
+        with socket.create_connection(door.getsockname(), timeout=PATIENCE) as client:
+            thread.start()
+            assert is_ending.wait(PATIENCE)
+            client.sendall(REQUEST)
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
