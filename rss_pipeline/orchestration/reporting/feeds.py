@@ -254,6 +254,7 @@ def materialization(
         "asked_at": change.fetch_url and dg.MetadataValue.url(change.fetch_url),
         "redirects_for_good_to": change.move_url and dg.MetadataValue.url(change.move_url),
         "gaps": change.gaps or None,
+        "warning": change.warning,
         "change": change.count,
     }
     if backup_key:

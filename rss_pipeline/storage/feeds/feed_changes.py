@@ -33,6 +33,8 @@ class Change:
     last_visited_at: str | None
     last_error_kind: str | None
     last_error: str | None
+    warning: str | None
+    """A sentence on the newest document."""
 
 
 def unreported(database: Database) -> list[Change]:
@@ -55,8 +57,8 @@ def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
 def _changes(database: Database, where: str, params: Sequence[str]) -> list[Change]:
     rows = database.query(
         f"""SELECT id, url, link, change_count, reported_count, last_change, items_version, next_fetch_at,
-        schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error
-        FROM feeds WHERE {where} ORDER BY changed_at, id""",
+        schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error,
+        warning FROM feeds WHERE {where} ORDER BY changed_at, id""",
         params,
         name="read changes",
     ).rows
@@ -77,6 +79,7 @@ def _changes(database: Database, where: str, params: Sequence[str]) -> list[Chan
             last_visited_at=row["last_visited_at"],
             last_error_kind=row["last_error_kind"],
             last_error=row["last_error"],
+            warning=row["warning"],
         )
         for row in rows
     ]
