@@ -1,7 +1,7 @@
 """A supervisor of Dagster's processes: `rss-pipeline up` restarts them when they end without a signal to us.
 
-They run below one process, orchestration/serving/services.py, which ends with all the rest when one of them
-is killed, and is restarted here. No Dagster is imported: this process lives as long as `up`, and stays small.
+They are forked from one process, cli/services.py. When that ends, all the rest ends with it, and it is
+restarted here. No Dagster is imported: this process lives as long as `up`, and stays small.
 """
 
 import os
