@@ -34,16 +34,16 @@ class HomeLock:
         try:
             home.mkdir(parents=True, exist_ok=True)
             # For writing: NFS gives an exclusive lock on nothing less.
-            self._file = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+            self.file = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
         except OSError as error:
             sentence = file_error(f"{path} cannot be written", error, home)
             mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{sentence}; name another folder")
             raise SettingsError(mistake) from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            owner = _owner(self._file)
-            os.close(self._file)
+            owner = _owner(self.file)
+            os.close(self.file)
             if error.errno not in _IS_TAKEN:
                 raise HomeNotLockable(
                     f"{home} is on a file system without locks ({error.strerror}), so that a second"
@@ -58,12 +58,12 @@ class HomeLock:
         own = {"pid": os.getpid(), "host": socket.gethostname(), "address": address}
         # A full disk takes nothing: the lock is the kernel's, and holds without it.
         with suppress(OSError):
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, json.dumps(own).encode(), 0)
+            os.ftruncate(self.file, 0)
+            os.pwrite(self.file, json.dumps(own).encode(), 0)
 
     def release(self) -> None:
         """Release it. The file stays: removed, it could be locked twice."""
-        os.close(self._file)
+        os.close(self.file)
 
 
 def _owner(file: int) -> str:

@@ -24,7 +24,7 @@ from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.home_lock import HomeLock
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
-from rss_pipeline.cli.supervisor import keep_up
+from rss_pipeline.cli.supervisor import become, keep_up
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import HomeNotLockable, RegistryError, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.features import FEATURES
@@ -75,8 +75,10 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
     keep_reserve(settings.home)
     _shorten_tmpdir()
     # Before the port: a second one in this home may have another one.
+    lock = None
     try:
-        click.get_current_context().call_on_close(HomeLock(settings.home, address=ui).release)
+        lock = HomeLock(settings.home, address=ui)
+        click.get_current_context().call_on_close(lock.release)
     except HomeNotLockable as error:
         terminal.complain(str(error))
     doors = [_bound(settings.ui_address, settings.port, names=("RSS_UI_ADDRESS", "RSS_PORT"))]
@@ -104,7 +106,11 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
         sys.stdout.flush()
         files = [handed_over.fileno(), *(door.fileno() for door in doors)]
         numbers = [str(os.getpid()), ",".join(map(str, files))]
-        code = keep_up([*command, *numbers, *where], say=terminal.complain, pass_fds=files)
+        command += [*numbers, *where]
+        if threading.active_count() == 1:
+            become(command, files=files, kept=[] if lock is None else [lock.file])
+        # A fleet's main machine goes on in a thread.
+        code = keep_up(command, say=terminal.complain, pass_fds=files)
     sys.exit(code)
 
 

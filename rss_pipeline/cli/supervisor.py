@@ -1,16 +1,18 @@
 """A supervisor of Dagster's processes: `rss-pipeline up` restarts them when they end without a signal to us.
 
-They run below one process, orchestration/serving/services.py, which ends with all the rest when one of them
-is killed, and is restarted here. No Dagster is imported: this process lives as long as `up`, and stays small.
+They are forked from one process, cli/services.py. When that ends, all the rest ends with it, and it is
+restarted here. No Dagster is imported: this process lives as long as `up`, and stays small.
 """
 
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import NoReturn
 
 import psutil
 
@@ -120,6 +122,26 @@ def _temporary_folder() -> Iterator[tuple[Mapping[str, str] | None, Sequence[int
         folder.remove()
 
 
+def become(command: Sequence[str], *, files: Sequence[int], kept: Sequence[int]) -> NoReturn:
+    """Let this module take the place of the program of this process, with the same id, and keep this command
+    up: what was imported and made until now would be in memory for as long as `up` runs.
+
+    The command inherits `files`. `kept` stay open for this process alone.
+    """
+    for each in (*files, *kept):
+        os.set_inheritable(each, True)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    module = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.cli.supervisor"]
+    os.execv(sys.executable, [*module, ",".join(map(str, files)), *command])
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
 def end_group(group: int) -> None:
     """End the processes left of a process group: with SIGTERM first, with SIGKILL after a time."""
     until = time.monotonic() + GRACE_SECONDS
@@ -150,3 +172,7 @@ def _send(group: int, number: int) -> None:
     # Gone, or (on macOS) all zombies.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
+
+
+if __name__ == "__main__":
+    sys.exit(keep_up(sys.argv[2:], say=_say, pass_fds=[int(each) for each in sys.argv[1].split(",")]))

@@ -161,7 +161,10 @@ def is_part(process: psutil.Process, kind: str) -> bool:
     name = process.name()
     if name.startswith("rss-"):
         return name == f"rss-{kind}"
-    return kind == "services" and "rss_pipeline.cli.services" in process.cmdline()
+    words = process.cmdline()
+    # The supervisor has it behind its own.
+    module = words[words.index("-m") + 1] if "-m" in words else ""
+    return kind == "services" and module == "rss_pipeline.cli.services"
 
 
 def materialize(up: Up, id: str) -> str:

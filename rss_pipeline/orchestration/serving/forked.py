@@ -22,6 +22,7 @@ from typing import ClassVar, NoReturn
 
 from rss_pipeline.errors import InfrastructureError, not_started
 
+_ENDING = {signal.SIGINT, signal.SIGTERM}
 DONE, WAITING, FAILED = 0, 3, 1
 """Exit codes: all is done; requests are left; it could not be done."""
 _SET_PARENTS_DEATH_SIGNAL, _SET_NAME = 1, 15
@@ -56,12 +57,16 @@ class Forked:
         sys.stderr.flush()
         self.returncode: int | None = None
         parent = os.getpid()
+        # Python loses an interrupt in the middle of a fork, and `up` would go on.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         try:
             self.pid = os.fork()
+            if self.pid == 0:
+                _exit_after(name, parent, work, keeps, before)
         except OSError as error:
             raise InfrastructureError(f"no process could be started: {not_started(error)}") from error
-        if self.pid == 0:
-            _exit_after(name, parent, work, keeps)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @classmethod
     def _open(cls) -> list[str]:
@@ -126,10 +131,17 @@ def freeze() -> None:
     gc.freeze()
 
 
-def _exit_after(name: str, parent: int, work: Callable[[], int], keeps: socket.socket | None) -> NoReturn:
+def _exit_after(
+    name: str,
+    parent: int,
+    work: Callable[[], int],
+    keeps: socket.socket | None,
+    mask: set[int | signal.Signals],
+) -> NoReturn:
     # Not sys.exit: what the parent has registered for its own end is not ours to do.
     code = FAILED
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for listener in Forked.listeners:
             if listener is not keeps:
                 listener.close()

@@ -8,6 +8,7 @@ https://docs.dagster.io/guides/operate/webserver
 import os
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -58,7 +59,9 @@ def serve(
             server = uvicorn.Server(uvicorn.Config(closed, log_level="warning", lifespan="off"))
             if idle_seconds is not None:
                 ends_when_idle(server, idle_seconds)
-            server.run(sockets=[listener])
+            # uvicorn raises a signal again after it has stopped.
+            with suppress(KeyboardInterrupt):
+                server.run(sockets=[listener])
     return 0
 
 

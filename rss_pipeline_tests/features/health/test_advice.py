@@ -219,7 +219,7 @@ def test_a_port_of_an_up_that_was_killed_is_waited_for(module: str) -> None:
         assert ("stop the program that uses it" in caught.value.message) is not ours
         if ours:
             threading.Timer(0.2, process.stdin.close).start()
-            _bound("127.0.0.1", port, names=("RSS_UI_ADDRESS", "RSS_PORT"))
+            _bound("127.0.0.1", port, names=("RSS_UI_ADDRESS", "RSS_PORT")).close()
         else:
             process.stdin.close()
 

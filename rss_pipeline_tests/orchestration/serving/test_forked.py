@@ -26,6 +26,17 @@ def work():
 
 Forked("rss-child", work).wait()
 """
+INTERRUPTED = """
+import os, signal
+from rss_pipeline.orchestration.serving.forked import Forked
+# Python leaves it ignored where a shell started the tests in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))
+try:
+    Forked("rss-child", lambda: 0)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
 LIMITED = """
 import os, resource
 from rss_pipeline.errors import InfrastructureError
@@ -119,6 +130,12 @@ def test_a_fork_ends_when_its_parent_is_killed_and_has_a_name_of_its_own() -> No
         assert child.name() == "rss-child"
         parent.send_signal(signal.SIGKILL)
         soon(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_an_interrupt_in_the_middle_of_a_fork_is_not_lost() -> None:
+    """Python ignores it there: `up` went on after it."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
 def test_where_this_user_may_have_no_more_processes_the_error_says_so() -> None:
