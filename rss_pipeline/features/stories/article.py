@@ -26,6 +26,8 @@ TEMPLATE_WORDS = 90
 """Words of a text that are aligned with another's."""
 TEMPLATE_CHARACTERS = 170
 """The same for scripts of pairs."""
+HEAD, LEAST_COMPOUND = 6, 7
+"""Letters of a word's beginning, and of the word at least."""
 _TITLE_TIMES = 3
 
 
@@ -58,6 +60,8 @@ class Article:
     """Stems of the title's words that say something."""
     weighed: tuple[str, ...] = ()
     """Names and the title's words, whose rarity counts."""
+    heads: frozenset[str] = frozenset()
+    """Beginnings of long words: compounds of one thing begin alike."""
     places: dict[tuple[str, ...], int] = field(default_factory=dict)
     """The places of runs of words, made where they are needed first (pair.py)."""
 
@@ -108,6 +112,7 @@ def _read_spaced(title: str, text: str, language: str) -> Article:
         long_names=tuple(sorted(name for name in all_names if len(name) >= 5)),
         facts=read_facts((head, head_words), (body, body_words), all_names),
         characters=len(title) + len(text),
+        heads=frozenset(word[:HEAD] for word in (*title_words, *text_words) if len(word) >= LEAST_COMPOUND),
         shown=shown,
     )
 

@@ -3,19 +3,17 @@
 judge.py makes a decision of it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 from math import sqrt
 
-from rss_pipeline.features.stories.article import Article
+from rss_pipeline.features.stories.article import HEAD, Article
+from rss_pipeline.features.stories.common import AS_HEAD, Run, Weights, shared
 from rss_pipeline.features.stories.facts import Facts
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, SPELLED
 from rss_pipeline.features.stories.words import stem
-
-Weights = Mapping[str, float]
-"""The rarity of the names of an article, of its title and text."""
 
 _MOST_SLOT = 5
 """Words between two common runs that are a slot of a template; more are another text."""
@@ -50,11 +48,30 @@ class Likeness:
     soft: float
     characters: int
     """The length of the other article."""
+    days: float
+    """1 for each kind of days (weekdays, dates, years) of which both name one, -1 if they name others."""
+    named: float
+    """The worth of names of both that stand apart from each other."""
+    told: float
+    """The worth of rare words of both that are no names, and stand in no common run."""
+
+    @property
+    def is_clean(self) -> bool:
+        """True where nothing differs between the common runs."""
+        return not (self.name_slots or self.number_slots or self.title_name_slots or self.title_word_slots)
 
 
-def compare(one: Article, other: Article, cosine: float, mine: Weights, theirs: Weights) -> Likeness:
-    """Return the likeness of two articles in one language."""
-    template, slots = _aligned(one, other)
+def compare(
+    one: Article,
+    other: Article,
+    cosine: float,
+    mine: Weights,
+    theirs: Weights,
+    weights: Callable[[Iterable[str]], Weights],
+) -> Likeness:
+    """Return the likeness of two articles in one language; `weights` gives the rarity of any word of it."""
+    template, slots, runs = _aligned(one, other)
+    named, told = shared(one, other, runs, weights)
     common, shown, differ = _numbers(one.facts, other.facts)
     name_slots = number_slots = title_name_slots = title_word_slots = 0
     for slot in slots:
@@ -68,19 +85,18 @@ def compare(one: Article, other: Article, cosine: float, mine: Weights, theirs: 
                 title_name_slots += 1
             elif template > 0.4:
                 title_word_slots += 1
+    names = _common_names(one, other)
     hard, soft = conflicts(one.facts, other.facts, template)
     title_names = (_share(one, other, mine) + _share(other, one, theirs)) / 2
     return Likeness(
         cosine=cosine,
         title_names=title_names,
         title_words=(_word_share(one, other, mine) + _word_share(other, one, theirs)) / 2,
-        names=tuple(
-            one.shown.get(name) or other.shown.get(name, name) for name in sorted(one.names & other.names)
-        ),
+        names=tuple(one.shown.get(name) or other.shown.get(name, name) for name in sorted(names)),
         # Pairs of characters have no capitals: those of the titles are names, but for a template's.
         names_share=title_names**2 * max(0.0, 1.0 - 2.0 * template)
         if one.is_paired
-        else _names_share(one, other, mine, theirs),
+        else _names_share(one, other, weights(names), mine, theirs),
         numbers=common,
         shown_numbers=shown,
         all_numbers_differ=differ,
@@ -92,6 +108,9 @@ def compare(one: Article, other: Article, cosine: float, mine: Weights, theirs: 
         hard=hard,
         soft=soft,
         characters=other.characters,
+        days=_days(one.facts, other.facts),
+        named=named,
+        told=told,
     )
 
 
@@ -121,13 +140,18 @@ def common_words(
     return tuple(words[key] for key in rarest[:_MOST_SHOWN])
 
 
-def _names_share(one: Article, other: Article, mine: Weights, theirs: Weights) -> float:
-    common = one.names & other.names
+def _common_names(one: Article, other: Article) -> set[str]:
+    """Names of one that the other has as well: at the start of a sentence nothing shows one."""
+    return {*(one.names & other.known), *(other.names & one.known)}
+
+
+def _names_share(one: Article, other: Article, common: Weights, mine: Weights, theirs: Weights) -> float:
     if not common:
         return 0.0
-    own = sum([mine[name] ** 2 for name in one.names])
-    others = sum([theirs[name] ** 2 for name in other.names])
-    return sum([mine[name] ** 2 for name in common]) / (sqrt(own * others) or 1.0)
+    own = sum([mine[name] ** 2 for name in one.names if name not in common])
+    others = sum([theirs[name] ** 2 for name in other.names if name not in common])
+    both = sum([weight**2 for weight in common.values()])
+    return both / (sqrt((own + both) * (others + both)) or 1.0)
 
 
 def _share(one: Article, other: Article, weights: Weights) -> float:
@@ -147,6 +171,8 @@ def _word_share(one: Article, other: Article, weights: Weights) -> float:
         total += each
         if word in other.known:
             found += each
+        elif len(word) >= HEAD and word[:HEAD] in other.heads:
+            found += AS_HEAD * each
     return found / total if total else 0.5
 
 
@@ -166,11 +192,11 @@ Slot = tuple[bool, bool, bool]
 """Numbers that differ, names on both sides, in both titles."""
 
 
-def _aligned(one: Article, other: Article) -> tuple[float, list[Slot]]:
-    """The share of words in common runs of three and more, and what differs beside these."""
+def _aligned(one: Article, other: Article) -> tuple[float, list[Slot], list[Run]]:
+    """The share of words in common runs of three and more, what differs beside these, and the runs."""
     left, right = one.words, other.words
     if not left or not right:
-        return 0.0, []
+        return 0.0, [], []
     is_characters = one.is_paired and one.language != "ko"
     least, unit, most = (6, 2, 8) if is_characters else (3, 1, _MOST_SLOT)
     runs = _runs(left, right, _places(other, least), least)
@@ -184,11 +210,9 @@ def _aligned(one: Article, other: Article) -> tuple[float, list[Slot]]:
                 if slot is not None:
                     slots.append(slot)
         end_left, end_right = start_left + length, start_right + length
-    return template, slots
+    return template, slots, runs
 
 
-Run = tuple[int, int, int]
-"""Its places in both, and its length."""
 Span = tuple[int, int, int, int]
 """From and to, in both."""
 
@@ -457,6 +481,18 @@ def conflicts(one: Facts, other: Facts, template: float) -> tuple[int, float]:
     if one.is_rumour != other.is_rumour:
         soft += 2
     return hard, soft
+
+
+def _days(one: Facts, other: Facts) -> float:
+    found = 0.0
+    for some, others in (
+        (frozenset(one.weekdays), frozenset(other.weekdays)),
+        (one.dates, other.dates),
+        (one.years, other.years),
+    ):
+        if some and others:
+            found += -1.0 if some.isdisjoint(others) else 1.0
+    return found
 
 
 def _disjoint(

@@ -42,6 +42,25 @@ _MAGNITUDE = re.compile(r"(?:マグニチュード|規模|规模|규모|震级)[
 _NUMBER = re.compile(
     r"(\d+(?:[.,]\d+)*)\s?([万亿億兆千만억천]*)\s?(元|円|원|달러|美元|ドル|[^\W\d_a-zA-Z]|%|％|℃|[a-zA-Z]{1,3})?"
 )
+_SPELLED = re.compile(
+    "(?<![第一二三四五六七八九十百千两数几多〇零月])([一二三四五六七八九十百千两〇零]{1,6})(?=[余多]?[万亿]?(?:[名人个個家台辆輛架户戶棟栋頭头只条件套枚张張艘元円岁歳年天日米公平公小分秒吨噸层層处處座所次位级級份箱瓶回票]))"
+)
+_PLACES = {"十": 10, "百": 100, "千": 1000}
+
+
+def _spelled(found: re.Match[str]) -> str:
+    """The number in digits; one is left as it is, for it counts nothing."""
+    total = value = 0
+    for each in found[1]:
+        if each in _PLACES:
+            total += (value or 1) * _PLACES[each]
+            value = 0
+        else:
+            value = 2 if each == "两" else _DIGITS.get(each, 0)
+    total += value
+    return str(total) if total > 1 else found[1]
+
+
 _SCALES = {"万": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8, "억": 1e8, "兆": 1e12, "千": 1e3, "천": 1e3}
 _TOLL = re.compile(
     "死|亡|伤|傷|遇难|失踪|失联|失聯|不明|けが|負傷|被困|숨|사망|실종|부상|다쳐|다친|피해|避難|避难|대피|逮捕|体捕|检测|感染|확진|搜救|救出|获救|구조"
@@ -51,7 +70,7 @@ _MONEY = {"元": "元", "円": "¥", "원": "₩", "달러": "$", "美元": "$",
 _PRICE_CUT = re.compile(
     "降价|降價|促销|促銷|直降|优惠|特价|特價|値下げ|割引|セール|最安|特価|인하|할인|특가|세일"
 )
-_RUMOUR = re.compile("传闻|傳聞|爆料|曝光|曝|据传|噂|リーク|うわさ|루머|유출|소문")
+_RUMOUR = re.compile("传闻|傳聞|爆料|(?<!被)曝|据传|噂|リーク|うわさ|루머|유출|소문")
 _WEEKDAY = re.compile("(?:周|星期|礼拜)([一二三四五六日天])|([月火水木金土日])曜|([월화수목금토일])요일")
 _DAYS = {
     each: n
@@ -81,14 +100,22 @@ def pairs(text: str) -> list[str]:
     """Overlapping pairs of characters of each run, and words in other letters."""
     found = []
     for run in _RUN.findall(text):
-        found += [run[at : at + 2] for at in range(len(run) - 1)]
+        found += [
+            run[at : at + 2]
+            for at in range(len(run) - 1)
+            # A pair with one hiragana is of an ending or a particle.
+            if ("\u3041" <= run[at] <= "\u3096") == ("\u3041" <= run[at + 1] <= "\u3096")
+        ]
     found += [word.casefold() for word in _WORD.findall(text)]
     return found
 
 
 def read(title: str, text: str) -> Read:
     """Return pairs and facts of a title and a text."""
-    title, text = (_COMPOSED.sub(r"\1.\3\2", unicodedata.normalize("NFKC", each)) for each in (title, text))
+    title, text = (
+        _SPELLED.sub(_spelled, _COMPOSED.sub(r"\1.\3\2", unicodedata.normalize("NFKC", each)))
+        for each in (title, text)
+    )
     facts = Facts()
     _read(facts, title, is_title=True)
     _read(facts, text, is_title=False)

@@ -53,6 +53,15 @@ class Postings:
         """Release the parts that have no number from `first` on."""
         self._parts = [each for each in self._parts if each[1] >= first]
 
+    def parts(self) -> "list[tuple[array[int], int]]":
+        """All postings, as `load` takes them."""
+        if self._newest:
+            self._settle()
+        return self._parts
+
+    def load(self, parts: "list[tuple[array[int], int]]") -> None:
+        self._parts = parts
+
     def _settle(self) -> None:
         part = array(
             "Q",

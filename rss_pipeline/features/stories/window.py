@@ -24,10 +24,11 @@ from operator import itemgetter
 from rss_pipeline.features.stories import copies, kept
 from rss_pipeline.features.stories.article import Article, read
 from rss_pipeline.features.stories.boilerplate import Boilerplate, without
+from rss_pipeline.features.stories.common import Weights
 from rss_pipeline.features.stories.frequencies import Frequencies, Vector
 from rss_pipeline.features.stories.judge import VERSION, margin
 from rss_pipeline.features.stories.model import WINDOW, Decision, Entry, Evidence
-from rss_pipeline.features.stories.pair import Likeness, Weights, common_words, compare
+from rss_pipeline.features.stories.pair import Likeness, common_words, compare
 from rss_pipeline.features.stories.postings import Postings
 from rss_pipeline.features.stories.words import hashed, may_be_one_language
 
@@ -45,7 +46,9 @@ MOST_IN_MEAN = 30
 MOST_WALKED = 400
 """Items of a term, the latest, that are looked at: so 10,000 of one template cost no more."""
 LOOKED_AT = 6
-LEAST_COSINE = 0.10
+LEAST_COSINE = 0.06
+LEAST_COSINE_OF_PAIRS = 0.1
+"""The same for scripts of pairs, which all texts have more of in common."""
 LEAST_PART = 0.5
 """The part of the cosine of the likest story that another one needs to be judged beside it."""
 READ_CHARACTERS, READ_BYTES = 1_000, 1_300
@@ -112,7 +115,7 @@ class Window:
         self.stories: dict[int, Story] = {}
         self._numbers: dict[str, int] = {}
         """Stories by the id of their first item."""
-        self._postings = Postings()
+        self.postings = Postings()
         self._articles: OrderedDict[int, Article] = OrderedDict()
         self._means: OrderedDict[int, Mean] = OrderedDict()
 
@@ -192,17 +195,13 @@ class Window:
         """Make what follows from the columns, which were set."""
         self.stories = stories
         self._numbers = {each.id: number for number, each in stories.items()}
+        if not stories:
+            return
         for at, story in enumerate(self.story_of):
             known = stories.get(story)
             if known is not None:
                 known.members.append(self.first + at)
                 known.feeds.add(self.feeds[at])
-            start, end = self.vector_ends[at], self.vector_ends[at + 1]
-            keys = end
-            while keys > start and not self.vector_weights[keys - 1]:
-                keys -= 1
-            heaviest = self.vector_terms[start : min(keys, start + HEAVY_TERMS)]
-            self._postings.add(self.first + at, {*heaviest, *self.vector_terms[keys:end]})
 
     def entry(self, number: int) -> Entry:
         """The item of a number."""
@@ -232,7 +231,7 @@ class Window:
         self.vector_weights.extend([max(1, round(weight * _WHOLE)) for _, weight in heaviest])
         self.vector_weights.extend([0] * len(keys))
         self.vector_ends.append(len(self.vector_terms))
-        self._postings.add(number, {*terms[:HEAVY_TERMS], *keys})
+        self.postings.add(number, {*terms[:HEAVY_TERMS], *keys})
         self.arrived = max(self.arrived, entry.arrived)
         self.frequencies.add(article.language, article.terms)
         self._remember(number, article)
@@ -251,7 +250,7 @@ class Window:
             del column[:count]
         del self.vector_terms[:start], self.vector_weights[:start]
         self.vector_ends = array("I", (end - start for end in self.vector_ends[count:]))
-        self._postings.forget(self.first)
+        self.postings.forget(self.first)
         for number, story in list(self.stories.items()):
             if story.members[0] >= self.first:
                 continue
@@ -263,7 +262,7 @@ class Window:
                 del self._numbers[story.id]
 
     def _number(self, id: str) -> int | None:
-        for number in self._postings.latest(hashed(f"id {id}"), 20, self.first):
+        for number in self.postings.latest(hashed(f"id {id}"), 20, self.first):
             if self.entry(number).id == id:
                 return number
         return None
@@ -338,7 +337,7 @@ class Window:
     def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision] | None:
         tried: set[int] = set()
         for key in keys:
-            for number in self._postings.latest(key, 20, self.first):
+            for number in self.postings.latest(key, 20, self.first):
                 if number in tried:
                     continue
                 tried.add(number)
@@ -387,7 +386,7 @@ class Window:
         found: dict[int, float] = {}
         for term, each in islice(vector.items(), HEAVY_TERMS):
             weight = each * each
-            for number in self._postings.latest(term, MOST_WALKED, self.first):
+            for number in self.postings.latest(term, MOST_WALKED, self.first):
                 found[number] = found.get(number, 0.0) + weight
         looked = nlargest(LOOKED_AT * 3, found.items(), key=itemgetter(1, 0))
         feed = hashed(entry.feed)
@@ -459,11 +458,14 @@ class Window:
         """The distance above the line, with the nearest member; None for a story that is not joined."""
         likenesses: list[Likeness] = []
         voices: set[int] = set()
+        weights = partial(self.frequencies.weights, article.language)
         best = -1
         for near, negative in nearest:
             number = -negative
             feed = self.feeds[number - self.first]
             other = self._article(number)
+            if article.is_paired and near < LEAST_COSINE_OF_PAIRS:
+                continue
             if feed in voices or other.is_paired != article.is_paired:
                 continue
             if not may_be_one_language(other.language, article.language):
@@ -471,13 +473,13 @@ class Window:
             # A feed has one voice: it cannot join by itself what others keep apart.
             voices.add(feed)
             theirs = self.frequencies.weights(other.language, other.weighed)
-            likenesses.append(compare(article, other, near, mine, theirs))
+            likenesses.append(compare(article, other, near, mine, theirs, weights))
             best = number if best < 0 else best
             if len(likenesses) == MOST_MEMBERS:
                 break
         if not likenesses:
             return None
-        over = margin(likenesses, cosine, article.characters)
+        over = margin(likenesses, cosine, article.characters, is_paired=article.is_paired)
         return (over, best, likenesses[0]) if over >= 0 else None
 
 
@@ -485,7 +487,9 @@ def why(one: Entry, other: Entry) -> Evidence:
     """The names, numbers and words that two items have in common: nothing of a third one."""
     one, other = _cut(one), _cut(other)
     mine, theirs = read(one), read(other)
-    likeness = compare(mine, theirs, 0.0, _equal_weights(mine.weighed), _equal_weights(theirs.weighed))
+    likeness = compare(
+        mine, theirs, 0.0, _equal_weights(mine.weighed), _equal_weights(theirs.weighed), _equal_weights
+    )
     return Evidence(
         kind=copies.kind_of_copy(one, other) or "event",
         nearest=other.id,

@@ -48,6 +48,7 @@ _LANGUAGES_OF = {
     "arabic": {"ar", "fa", "ur", "ps", "ckb", "ug"}, "hebrew": {"he", "yi", "iw"}, "greek": {"el"},
 }  # fmt: skip
 _ONE_LANGUAGE = {"han": "zh", "kana": "ja", "hangul": "ko"}
+PAIRED_LANGUAGES = frozenset(_ONE_LANGUAGE.values())
 _SCRIPT_NAMES = frozenset({"latin", "cyrillic", "greek", "arabic", "hebrew", "thai", "indic"})
 _LONGEST = 400
 

@@ -1,4 +1,7 @@
-"""Sets of two invented items in five languages: look-alikes of two events, and two texts of one event."""
+"""Sets of two invented items in five languages: look-alikes of two events, and two texts of one event.
+
+The sets from 21 on were written before the thresholds of method 3 were chosen.
+"""
 
 import json
 from collections import defaultdict

@@ -73,3 +73,28 @@ def test_ages_scores_and_roads_are_facts() -> None:
     assert found.ages == {34, 29}
     assert found.scores == {(2, 1)}
     assert found.codes == {"a38"}
+
+
+@pytest.mark.parametrize(
+    ("written", "digits"),
+    [
+        ("镇政府转移三百名村民", "镇政府转移300名村民"),
+        ("经过十一小时抵达", "经过11小时抵达"),
+        ("全国两千多家门店", "全国2000多家门店"),
+        ("奖金五十万元", "奖金50万元"),
+    ],
+)
+def test_numbers_in_characters_are_numbers(written: str, digits: str) -> None:
+    one, other = facts(written, language="zh"), facts(digits, language="zh")
+    assert one.numbers or one.tolls
+    assert (one.numbers, one.tolls) == (other.numbers, other.tolls)
+
+
+def test_a_first_one_and_a_part_are_no_spelled_numbers() -> None:
+    assert facts("第三季开播", language="zh").counted == facts("第3季开播", language="zh").counted
+    assert not facts("一名男子", language="zh").tolls
+
+
+def test_to_be_exposed_is_no_rumour() -> None:
+    assert not facts("多家门店被曝使用过期原料", language="zh").is_rumour
+    assert facts("新机外观曝光", language="zh").is_rumour

@@ -1,0 +1,112 @@
+"""Texts of one event in other words have a few rare things in common, in each language."""
+
+import pytest
+
+from rss_pipeline.features.stories.article import read
+from rss_pipeline.features.stories.frequencies import Frequencies
+from rss_pipeline.features.stories.model import Entry
+from rss_pipeline.features.stories.pair import Likeness, compare
+from rss_pipeline.features.stories.words import stem
+
+
+def likeness(language: str, one: tuple[str, str], other: tuple[str, str]) -> Likeness:
+    frequencies = Frequencies()
+    first, second = (
+        read(Entry(id="1", feed="f", title=title, text=text, language=language))
+        for title, text in (one, other)
+    )
+    return compare(
+        first,
+        second,
+        0.1,
+        frequencies.weights(language, first.weighed),
+        frequencies.weights(language, second.weighed),
+        lambda words: frequencies.weights(language, words),
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "common", "rare"),
+    [
+        ("en", "police", "tarnby"),
+        ("de", "feuerwehr", "emmersand"),
+        ("fr", "pompier", "kervel"),
+        ("ru", "пожар", "заречн"),
+        ("zh", "消防", "翔鹤"),
+        ("ja", "警察", "霧峰"),
+        ("latin", "polizei", "emmersand"),
+    ],
+)
+def test_the_first_text_of_a_language_has_common_words_and_rare_ones(
+    language: str, common: str, rare: str
+) -> None:
+    weights = Frequencies().weights(language, [stem(common), stem(rare)])
+    assert weights[stem(rare)] > 1.5 * weights[stem(common)]
+
+
+def test_a_name_at_the_start_of_a_sentence_is_the_name_of_the_other_text() -> None:
+    found = likeness(
+        "de",
+        ("Seilbahn abgelehnt", "Bürgermeisterin Vroni Ebner hatte für das Projekt geworben."),
+        ("Keine Gondeln", "Das Vorhaben ist vom Tisch. Ebner will das respektieren."),
+    )
+    assert found.names == ("Ebner",)
+    assert found.names_share > 0
+
+
+def test_names_that_stand_apart_are_worth_more_than_one_with_its_title() -> None:
+    apart = likeness(
+        "en",
+        ("Almenar in the dark", "The substation of Torrealta failed, Lumisur said."),
+        ("Lumisur will pay", "The company blames heat in Torrealta and regrets the evening in Almenar."),
+    )
+    beside = likeness(
+        "en",
+        ("Mayor Rosa Delgado opens a depot", "Sixty buses run from June."),
+        ("Mayor Rosa Delgado rejects a recount", "Supporters may go to court."),
+    )
+    assert apart.named > 1.5 * beside.named
+
+
+def test_compounds_that_begin_alike_are_common() -> None:
+    one = ("Möbelfabrik brennt", "In der Futtermittelhalle brach nachts ein Feuer aus.")
+    other = ("Möbelfabriken in Gefahr", "Löscharbeiten in den Futtermittelbergen dauern an.")
+    assert likeness("de", one, other).told > 0
+    assert likeness("de", one, ("Neues Gesetz", "Der Landtag stimmt heute ab.")).told == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("zh", ("翔鹤首飞", "客机从滨海机场起飞。"), ("悉尼迎来翔鹤", "机场上的人们挥旗迎接。")),
+        (
+            "ja",
+            ("霧峰高原で事故", "県道で観光バスが衝突した。"),
+            ("運転手が語る", "霧峰高原の現場で話を聞いた。"),
+        ),
+    ],
+)
+def test_rare_pairs_of_characters_count(language: str, one: tuple[str, str], other: tuple[str, str]) -> None:
+    found = likeness(language, one, other)
+    assert found.named + found.told >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("zh", ("事故发生", "警方调查。"), ("警方通报", "事故现场。")),
+        ("ja", ("事故の原因", "警察が発表した。"), ("警察", "事故の原因を発表。")),
+    ],
+)
+def test_common_pairs_of_characters_say_nothing(
+    language: str, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    found = likeness(language, one, other)
+    assert found.named + found.told < 0.5
+
+
+def test_days_that_both_name_speak_for_one_event_or_against_it() -> None:
+    one = ("Budget passed", "The vote was on Tuesday.")
+    assert likeness("en", one, ("Vote in Tarnby", "It was on Tuesday night.")).days == 1
+    assert likeness("en", one, ("Vote in Tarnby", "It was on Thursday night.")).days == -1
+    assert likeness("en", one, ("Vote in Tarnby", "It was late.")).days == 0
