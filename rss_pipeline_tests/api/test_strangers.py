@@ -50,6 +50,8 @@ EVERY = (
     Operation("POST", "/api/feeds/{id}/refresh", None, "feed"),
     Operation("GET", "/api/items"),
     Operation("GET", "/api/items/{id}", None, "item"),
+    Operation("GET", "/api/feeds/{id}/full-text", None, "feed", feature="full_text"),
+    Operation("GET", "/api/items/{id}/full-text", None, "item", feature="full_text"),
     Operation("GET", "/api/search", feature="search"),
     Operation("GET", "/api/stories", feature="stories"),
     Operation("GET", "/api/stories/{id}", None, "item", feature="stories"),

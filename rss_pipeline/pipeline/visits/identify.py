@@ -216,9 +216,7 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     known |= known_identities(database, feed.id, wanted)
     listed = others.keys() | set(chain(*(item.guids for item in items)))
     urls = {item.link: item.url for item in items}
-    found = {
-        old: new for new, old in _as_stored(former, known, urls) if old not in listed and new not in known
-    }
+    found = {old: new for new, old in _as_stored(former, known, urls) if old not in listed}
     known |= {new: replace(known[old], alias_of=known[old].alias_of or old) for old, new in found.items()}
     guids = settled(
         items,
@@ -260,15 +258,19 @@ def _as_stored(
 ) -> Iterator[tuple[str, str]]:
     """The guids that are not stored, each with the former one that is.
 
-    What several items may be stored under is that of the one with the stored link, by `urls`.
+    What several items may be stored under is that of the one with the stored link, by `urls` of links that
+    are identities; else the oldest item's, which is the first.
     """
     takers: dict[str, list[str]] = {}
     for new, old in dict.fromkeys(former):
-        takers.setdefault(old, []).append(new)
-    for old, some in takers.items():
         if old in known:
-            stored = known[old].link
-            yield from ((new, old) for new in some if len(some) == 1 or urls.get(new) == stored)
+            takers.setdefault(old, []).append(new)
+    for old, some in takers.items():
+        free = [new for new in some if new not in known]
+        if len(some) > 1:
+            linked = [new for new in free if urls.get(new) == known[old].link]
+            free = linked or [new for new in free if new not in urls][:1]
+        yield from ((new, old) for new in free)
 
 
 def _brought(own: Iterable[str], known: Mapping[str, Known], *, at: datetime) -> Brought:

@@ -25,6 +25,7 @@ from rss_pipeline.storage.database import (
     Value,
 )
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
+from rss_pipeline.storage.items.stories import STORY
 from rss_pipeline.storage.sql import compact, number
 from rss_pipeline.storage.stale import mark_stale_if
 
@@ -254,9 +255,11 @@ def newest(database: Database, feed_id: str, *, limit: int, stream: str | None =
 
 
 def item(database: Database, id: str) -> Row | None:
-    """One item with all its columns and its feed's title, URL and link, by id or a unique start of it."""
+    """One item with all its columns, its feed's title, URL and link, and its story, by id or a unique start
+    of it."""
     rows = database.query(
-        """SELECT items.*, feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link
+        f"""SELECT items.*, feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link,
+          {STORY.format("items")} AS story
         FROM items JOIN feeds ON feeds.id = items.feed_id
         WHERE items.id >= ? AND items.id < ? LIMIT 2""",
         [id, id + "~"],
