@@ -14,6 +14,7 @@ from rss_pipeline_tests.support.waiting import soon
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
+NOTE_KEPT = "addEventListener('pageshow', event => { window.wasKept = event.persisted; })"
 TOP = "id => document.getElementById(id).getBoundingClientRect().top"
 
 
@@ -157,8 +158,14 @@ def test_a_page_that_the_browser_has_kept_as_it_was_says_what_is_read_now(
         user = books.user(books.feed("Planet", "one", "two"))
         with books.open(user, with_cache=True) as found:
             page = found.page()
+            page.goto("/healthz")
+            page.evaluate(NOTE_KEPT)
+            page.goto("/settings")
+            page.go_back(wait_until="commit")
+            if not page.evaluate("window.wasKept"):
+                pytest.skip("this build of Chromium keeps no page as it was, whatever the page")
             page.goto("/all")
-            page.evaluate("addEventListener('pageshow', event => { window.wasKept = event.persisted; })")
+            page.evaluate(NOTE_KEPT)
             item = page.locator(".entry").first.get_attribute("data-id") or ""
             page.goto("/settings")
             books.mark(user, item, is_read=True, is_starred=True)
