@@ -1,4 +1,4 @@
-"""What two articles have in common beside a template: names that stand apart, rare words, parts of compounds.
+"""Common traits of two articles beside a template: names that stand apart, rare words, parts of compounds.
 
 Texts of one event in other words share a few rare things; look-alikes share a template, or one name.
 """

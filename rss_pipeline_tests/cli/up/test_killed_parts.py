@@ -28,9 +28,8 @@ class Home:
         self.over = over
 
     def part(self, kind: str) -> psutil.Process:
-        """The living process of this kind, once there is one."""
-
-        [process] = soon(lambda: self.parts(kind))
+        """The living process of this kind, once there is one alone: a fork has its name a moment later."""
+        [process] = soon(lambda: found if len(found := self.parts(kind)) == 1 else [])
         return process
 
     def parts(self, kind: str) -> list[psutil.Process]:
