@@ -8,6 +8,8 @@ from rss_pipeline.collector.models.clock import instant
 
 IMAGE_AGAIN_AFTER = timedelta(days=1)
 """The URL of an image is requested at most once in so long, however many items show it."""
+IMAGE_RETRY_WRONG_CLOCK = timedelta(hours=49)
+"""No retry of an image is further away, so a later attempt was set by a wrong clock and is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ store already.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER
+from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, IMAGE_RETRY_WRONG_CLOCK
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claims import RANKED_FIRST
 from rss_pipeline.storage.feeds.stored_holds import KnownHolds, known_holds, known_statement
@@ -22,8 +22,6 @@ from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, chunked, compa
 
 PER_HOST = 200
 """Tasks of one host in one claim: what its two connections get through in a round."""
-RETRY_WRONG_CLOCK = timedelta(hours=49)
-"""No retry of ours is further away, so a later attempt was set by a wrong clock and is due."""
 
 _COUNTED = 1000
 COUNTED_IMAGES = 10_000
@@ -242,12 +240,12 @@ def _heal_wrong_clock(now: datetime) -> list[Statement]:
         Statement(
             "UPDATE image_tasks SET next_attempt_at = ?"
             " WHERE status = 'pending' AND coalesce(next_attempt_at, created_at) > ?",
-            [instant(now), instant(now + RETRY_WRONG_CLOCK)],
+            [instant(now), instant(now + IMAGE_RETRY_WRONG_CLOCK)],
             name="heal image schedules",
         ),
         Statement(
             "DELETE FROM image_holds WHERE hold_until > ?",
-            [instant(now + RETRY_WRONG_CLOCK)],
+            [instant(now + IMAGE_RETRY_WRONG_CLOCK)],
             name="drop image holds of a wrong clock",
         ),
     ]

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import UNREACHED_KINDS
+from rss_pipeline.collector.models.hold import IMAGE_RETRY_WRONG_CLOCK
 from rss_pipeline.storage.database import Database, Row, one
 from rss_pipeline.storage.feeds.feed_row import any_answered
 from rss_pipeline.storage.feeds.predicates import (
@@ -32,7 +33,6 @@ from rss_pipeline.storage.feeds.predicates import (
     has_warning,
 )
 from rss_pipeline.storage.feeds.stored_holds import DUE_NOW, WRONG_CLOCK, free_since
-from rss_pipeline.storage.images.image_claims import RETRY_WRONG_CLOCK
 from rss_pipeline.storage.images.image_closings import image_totals
 from rss_pipeline.storage.images.image_tasks import REQUESTED
 from rss_pipeline.storage.sql import NOW
@@ -339,7 +339,7 @@ _QUERY = f"""SELECT
 def waiting(database: Database, *, now: datetime) -> Waiting:
     """Return what waits at `now`, each kind by its newest instant."""
     at, late = instant(now), instant(now + WRONG_CLOCK)
-    image_late = instant(now + RETRY_WRONG_CLOCK)
+    image_late = instant(now + IMAGE_RETRY_WRONG_CLOCK)
     row = one(
         database.query(
             _QUERY, [*5 * [at], late, late, late, image_late, image_late], name="look for what waits"
