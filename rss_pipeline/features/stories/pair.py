@@ -58,7 +58,7 @@ class Likeness:
     titled: float
     """The worth of names of both that stand in a title."""
     soon: float
-    """1 for two items of one hour, falling to 0 for those two days apart, or without times."""
+    """1 for two items of one hour, falling to 0 for those two days apart."""
 
     @property
     def is_clean(self) -> bool:

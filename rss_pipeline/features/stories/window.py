@@ -38,6 +38,8 @@ CLOSED_AFTER = 72 * 3600.0
 """Seconds without news after which nothing joins a story."""
 _LATE = 48 * 3600.0
 """Seconds after which a further report of an event is less likely than another event."""
+_TIMELESS = 0.12
+"""The nearness of two items of which one has no time."""
 MOST_ITEMS = 100_000
 """Items of a window; with more, the oldest leave it."""
 KEPT_TERMS = 64
@@ -505,7 +507,7 @@ def _sought(article: Article, vector: Vector) -> list[int]:
 
 def _soon(one: float | None, other: float) -> float:
     if one is None or other < 0:
-        return 0.0
+        return _TIMELESS
     return max(0.0, 1.0 - abs(one - other) / _LATE)
 
 
