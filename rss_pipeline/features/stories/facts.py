@@ -112,6 +112,9 @@ def _read(facts: Facts, read: Tokens, names: AbstractSet[str], *, is_title: bool
                 kind = vocabulary.COUNTED.get(words[at + 2])
             if kind is not None:
                 _add(facts.counted, facts.title_counted, kind, str(vocabulary.ORDINALS[word]), is_title)
+        elif word in vocabulary.SPELLED and at and words[at - 1] in vocabulary.COUNTED:
+            kind = vocabulary.COUNTED[words[at - 1]]
+            _add(facts.counted, facts.title_counted, kind, str(vocabulary.SPELLED[word]), is_title)
         elif word in vocabulary.SPELLED:
             _spelled(facts, words, at, count)
         elif word[-1].isdigit():
@@ -232,6 +235,8 @@ def _number(
         if suffix != "":
             return
     kind = vocabulary.COUNTED.get(before)
+    if is_title and before == "(" and after == ")" and len(digits) <= 2:
+        kind = "part"
     if kind is None and before in {".", ":"} and at >= 2:
         kind = vocabulary.COUNTED.get(words[at - 2])
     if kind is not None and "," not in digits and len(digits) <= 4:

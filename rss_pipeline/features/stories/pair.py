@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import sqrt
 
 from rss_pipeline.features.stories.article import HEAD, Article
-from rss_pipeline.features.stories.common import AS_HEAD, Run, Weights, shared
+from rss_pipeline.features.stories.common import AS_HEAD, Run, Weights, korean_names, shared
 from rss_pipeline.features.stories.facts import Facts
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, SPELLED
 from rss_pipeline.features.stories.words import stem
@@ -18,7 +18,8 @@ from rss_pipeline.features.stories.words import stem
 _MOST_SLOT = 5
 """Words between two common runs that are a slot of a template; more are another text."""
 _NEAR = 0.12
-_MOST_APART = 0.31
+_MOST_APART = 0.21
+"""Magnitudes of one quake: what is measured again differs by as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class Likeness:
     """The worth of names of both that stand apart from each other."""
     told: float
     """The worth of rare words of both that are no names, and stand in no common run."""
+    titled: float
+    """The worth of names of both that stand in a title."""
+    soon: float
+    """1 for two items of one hour, falling to 0 for those two days apart."""
 
     @property
     def is_clean(self) -> bool:
@@ -68,10 +73,11 @@ def compare(
     mine: Weights,
     theirs: Weights,
     weights: Callable[[Iterable[str]], Weights],
+    soon: float = 0.0,
 ) -> Likeness:
     """Return the likeness of two articles in one language; `weights` gives the rarity of any word of it."""
     template, slots, runs = _aligned(one, other)
-    named, told = shared(one, other, runs, weights)
+    common_rare = shared(one, other, runs, weights)
     common, shown, differ = _numbers(one.facts, other.facts)
     name_slots = number_slots = title_name_slots = title_word_slots = 0
     for slot in slots:
@@ -109,8 +115,10 @@ def compare(
         soft=soft,
         characters=other.characters,
         days=_days(one.facts, other.facts),
-        named=named,
-        told=told,
+        named=common_rare.named,
+        told=common_rare.told,
+        titled=common_rare.titled,
+        soon=soon,
     )
 
 
@@ -126,6 +134,8 @@ def common_words(
         runs = SequenceMatcher(None, one.words, other.words, autojunk=False).get_matching_blocks()
         joint = " " if one.language == "ko" else ""
         found = {joint.join(one.words[run.a : run.a + run.size]) for run in runs if run.size > 1}
+        if joint:
+            found |= korean_names(one, other)
         return tuple(sorted(found, key=lambda each: (-len(each), each))[:_MOST_SHOWN])
     words: dict[str, str] = {}
     names = one.names | other.names
@@ -409,11 +419,12 @@ def _numbers(one: Facts, other: Facts) -> tuple[float, tuple[str, ...], bool]:
         ("cve", one.cves & other.cves),
         ("date", one.dates & other.dates),
     ):
-        common += {"cve": 3.0, "version": 1.0, "code": 1.0, "date": 0.3}.get(name, 0.5) * len(of_both)
+        common += {"cve": 3.0, "version": 1.0, "code": 0.3, "date": 0.3}.get(name, 0.5) * len(of_both)
         shown += [_written(name, each) for each in sorted(of_both, key=str)]
     for name, numbers in one.named.items():
         both_named = numbers & other.named.get(name, set())
-        common += 0.5 * len(both_named)
+        # "J2" is a league, as "A7" is a road: many events have it.
+        common += (0.5 if len(name) > 1 else 0.2) * len(both_named)
         shown += sorted(f"{name} {each}" for each in both_named)
     return common, tuple(dict.fromkeys(shown)), comparable > 0 and agreeing == 0
 
@@ -471,8 +482,13 @@ def conflicts(one: Facts, other: Facts, template: float) -> tuple[int, float]:
             in_text = theirs.numbers.get(currency)
             if currency not in theirs.title_money and in_text and not _any_near(values, in_text):
                 soft += 0.5
+    magnitudes = one.numbers.get("magnitude"), other.numbers.get("magnitude")
+    if magnitudes[0] and magnitudes[1]:
+        soft += 2 * (
+            not any(_equal("magnitude", some, that) for some in magnitudes[0] for that in magnitudes[1])
+        )
     soft += _disjoint(one.ages, other.ages)
-    soft += _disjoint(one.scores, other.scores)
+    soft += 2 * _disjoint(one.scores, other.scores)
     soft += _disjoint(one.codes, other.codes)
     if _disjoint(one.title_years, other.title_years):
         soft += 1

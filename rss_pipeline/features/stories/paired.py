@@ -17,7 +17,9 @@ _COUNT = r"(\d{1,4}|[一二三四五六七八九十])"
 _PART = re.compile(
     rf"第\s?{_COUNT}\s?([四季半回期集轮輪節节話话章部版弾号號站戦届편회차화권])"
     rf"|{_COUNT}\s?(분기|라운드|차전|부작|회차)|(?<![\d.])(\d{{1,3}})(季度|連載|回目|日目)|([上中下])[篇編]"
+    r"|[’'」』》〉>”\"]\s?(\d{1,4})\s?([季集話话章回편회화권])"
 )
+_TITLE_PART = re.compile(r"[(（]([一二三四五六七八九十]|\d{1,2})[)）]|[」』】]\s?([上中下])(?![\w])")
 _CVE = re.compile(r"CVE-\d{4}-\d+", re.IGNORECASE)
 _VERSION = re.compile(
     r"(?:[A-Za-z\u4e00-\u9fff\u30a1-\u30ff\uac00-\ud7a3]\s?|[vV]|版本\s?|バージョン\s?|버전\s?)"
@@ -40,7 +42,7 @@ _AGE = re.compile(r"(\d{1,3})\s?[岁歳세](?!대)")
 _COMPOSED = re.compile(r"(?<!\d)(\d+)([万萬億亿만억])(\d{4})(?!\d)")
 _MAGNITUDE = re.compile(r"(?:マグニチュード|規模|规模|규모|震级)[はを约約\s]*$")
 _NUMBER = re.compile(
-    r"(\d+(?:[.,]\d+)*)\s?([万亿億兆千만억천]*)\s?(元|円|원|달러|美元|ドル|[^\W\d_a-zA-Z]|%|％|℃|[a-zA-Z]{1,3})?"
+    r"(\d+(?:[.,]\d+)*)\s?([万亿億兆千만억천]*)\s?(元|円|원|달러|美元|ドル|[^\W\d_a-zA-Z\u3041-\u309f]|%|％|℃|[a-zA-Z]{1,3})?"
 )
 _SPELLED = re.compile(
     "(?<![第一二三四五六七八九十百千两数几多〇零月])([一二三四五六七八九十百千两〇零]{1,6})(?=[余多]?[万亿]?(?:[名人个個家台辆輛架户戶棟栋頭头只条件套枚张張艘元円岁歳年天日米公平公小分秒吨噸层層处處座所次位级級份箱瓶回票]))"
@@ -142,8 +144,14 @@ def _read(facts: Facts, text: str, *, is_title: bool) -> None:
             count("quarter" if found[4] == "분기" else found[4], found[3])
         elif found[5]:
             count("quarter" if found[6] == "季度" else found[6], found[5])
-        else:
+        elif found[7]:
             count("篇", found[7])
+        else:
+            # A number behind the name of a work.
+            count(found[9], found[8])
+        taken.append(found.span())
+    for found in _TITLE_PART.finditer(text) if is_title else ():
+        count("篇", found[1] or found[2])
         taken.append(found.span())
     for found in _SCORE.finditer(text):
         one, other = int(found[1]), int(found[2])

@@ -36,18 +36,24 @@ __all__ = ["CLOSED_AFTER", "VERSION", "Window", "why"]
 
 CLOSED_AFTER = 72 * 3600.0
 """Seconds without news after which nothing joins a story."""
+_LATE = 48 * 3600.0
+"""Seconds after which a further report of an event is less likely than another event."""
+_TIMELESS = 0.12
+"""The nearness of two items of which one has no time."""
 MOST_ITEMS = 100_000
 """Items of a window; with more, the oldest leave it."""
 KEPT_TERMS = 64
 HEAVY_TERMS = 32
+NAME_TERMS = 16
+"""Names among the heavy terms."""
 MOST_STORIES = 3
 MOST_MEMBERS = 3
 MOST_IN_MEAN = 30
 MOST_WALKED = 400
 """Items of a term, the latest, that are looked at: so 10,000 of one template cost no more."""
 LOOKED_AT = 6
-LEAST_COSINE = 0.06
-LEAST_COSINE_OF_PAIRS = 0.1
+LEAST_COSINE = 0.04
+LEAST_COSINE_OF_PAIRS = 0.06
 """The same for scripts of pairs, which all texts have more of in common."""
 LEAST_PART = 0.5
 """The part of the cosine of the likest story that another one needs to be judged beside it."""
@@ -231,7 +237,7 @@ class Window:
         self.vector_weights.extend([max(1, round(weight * _WHOLE)) for _, weight in heaviest])
         self.vector_weights.extend([0] * len(keys))
         self.vector_ends.append(len(self.vector_terms))
-        self.postings.add(number, {*terms[:HEAVY_TERMS], *keys})
+        self.postings.add(number, {*_sought(article, vector), *keys})
         self.arrived = max(self.arrived, entry.arrived)
         self.frequencies.add(article.language, article.terms)
         self._remember(number, article)
@@ -356,13 +362,13 @@ class Window:
     # Events
 
     def _event(self, entry: Entry, article: Article, vector: Vector) -> tuple[int, Decision] | None:
-        if len(article.known) < 3:
+        if sum(not word[0].isdigit() for word in article.known) < 3:
             return None
         best: tuple[float, int, int, Likeness] | None = None
-        near = self._near(entry, vector)
+        near = self._near(entry, article, vector)
         mine = self.frequencies.weights(article.language, article.weighed) if near else {}
         for cosine, story, members in near:
-            judged = self._judge(article, mine, cosine, members)
+            judged = self._judge(article, mine, cosine, members, entry.time)
             if judged is not None and (best is None or judged[0] > best[0]):
                 best = (judged[0], story, judged[1], judged[2])
         if best is None:
@@ -380,12 +386,14 @@ class Window:
         )
         return story, Decision(item=entry.id, story=self._id_of(story), score=over, evidence=evidence)
 
-    def _near(self, entry: Entry, vector: Vector) -> list[tuple[float, int, list[tuple[float, int]]]]:
+    def _near(
+        self, entry: Entry, article: Article, vector: Vector
+    ) -> list[tuple[float, int, list[tuple[float, int]]]]:
         """The stories most like the item: the cosine with their mean, their number, their members found with
         their own cosine and negative number, the nearest first."""
         found: dict[int, float] = {}
-        for term, each in islice(vector.items(), HEAVY_TERMS):
-            weight = each * each
+        for term in _sought(article, vector):
+            weight = vector[term] ** 2
             for number in self.postings.latest(term, MOST_WALKED, self.first):
                 found[number] = found.get(number, 0.0) + weight
         looked = nlargest(LOOKED_AT * 3, found.items(), key=itemgetter(1, 0))
@@ -453,7 +461,12 @@ class Window:
         return sum([get(term, 0.0) * weight for term, weight in zip(terms, weights, strict=True)]) / _WHOLE
 
     def _judge(
-        self, article: Article, mine: Weights, cosine: float, nearest: list[tuple[float, int]]
+        self,
+        article: Article,
+        mine: Weights,
+        cosine: float,
+        nearest: list[tuple[float, int]],
+        time: float | None,
     ) -> tuple[float, int, Likeness] | None:
         """The distance above the line, with the nearest member; None for a story that is not joined."""
         likenesses: list[Likeness] = []
@@ -473,7 +486,8 @@ class Window:
             # A feed has one voice: it cannot join by itself what others keep apart.
             voices.add(feed)
             theirs = self.frequencies.weights(other.language, other.weighed)
-            likenesses.append(compare(article, other, near, mine, theirs, weights))
+            soon = _soon(time, self.times[number - self.first])
+            likenesses.append(compare(article, other, near, mine, theirs, weights, soon))
             best = number if best < 0 else best
             if len(likenesses) == MOST_MEMBERS:
                 break
@@ -481,6 +495,20 @@ class Window:
             return None
         over = margin(likenesses, cosine, article.characters, is_paired=article.is_paired)
         return (over, best, likenesses[0]) if over >= 0 else None
+
+
+def _sought(article: Article, vector: Vector) -> list[int]:
+    """The terms by which an item is found: names first, as a long text has many words that are as rare."""
+    names = set(map(hashed, article.names))
+    found = [term for term in vector if term in names][:NAME_TERMS]
+    found += [term for term in islice(vector, HEAVY_TERMS) if term not in found]
+    return found[:HEAVY_TERMS]
+
+
+def _soon(one: float | None, other: float) -> float:
+    if one is None or other < 0:
+        return _TIMELESS
+    return max(0.0, 1.0 - abs(one - other) / _LATE)
 
 
 def why(one: Entry, other: Entry) -> Evidence:

@@ -1,5 +1,6 @@
 """A window with what feeds should not send, and with more than it keeps."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,18 +91,25 @@ def test_items_of_one_template_are_apart_however_many_there_are(count: int) -> N
     assert len(stories) >= 0.98 * count
 
 
+def chapter(number: int, at: float) -> Entry:
+    """One more report, with something new."""
+    news = ("The army sends pumps.", "Schools stay closed.", "A bridge is gone.", "Boats are in the streets.")
+    told = f"The dam at Lake Ormund broke on Monday, and Tarnby is under water. {news[number % len(news)]}"
+    return replace(report(number, at=at, text=told), title="Dam at Lake Ormund breaks above Tarnby")
+
+
 def test_a_story_that_never_ends_keeps_its_id_when_its_first_items_left(tmp_path: Path) -> None:
     window = Window()
     for number in range(120):
         at = NOW + number * 4 * HOUR
-        decision = window.decide(report(number, at=at))
+        decision = window.decide(chapter(number, at))
         assert decision.story == "report 0", number
         window.forget(at - 48 * HOUR)
         assert len(window) <= 13
     save(window, tmp_path / "window", database="here")
     again = load(tmp_path / "window", database="here")
     assert again is not None
-    assert again.decide(report(120, at=NOW + 120 * 4 * HOUR)).story == "report 0"
+    assert again.decide(chapter(120, NOW + 120 * 4 * HOUR)).story == "report 0"
 
 
 def test_a_feed_that_repeats_what_others_say_is_in_a_story_once() -> None:

@@ -105,6 +105,22 @@ def test_common_pairs_of_characters_say_nothing(
     assert found.named + found.told < 0.5
 
 
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("en", ("Rewi resigns", "The minister went."), ("A week of trouble", "Rewi held shares.")),
+        ("ko", ("모두페이 먹통", "결제가 멈췄다."), ("점심 장사 망쳤다", "모두페이가 멈춰 손님이 갔다.")),
+        ("zh", ("云杉智能开源模型", "今天放出权重。"), ("算力股走低", "云杉智能的产品免费。")),
+        ("zh", ("Spruce 开源", "今天放出权重。"), ("算力股走低", "新模型 Spruce 免费。")),
+    ],
+)
+def test_a_name_in_a_title_is_one_in_each_script(
+    language: str, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    assert likeness(language, one, other).titled >= 0.4
+    assert likeness(language, ("", one[1]), ("", other[1])).titled == 0
+
+
 def test_days_that_both_name_speak_for_one_event_or_against_it() -> None:
     one = ("Budget passed", "The vote was on Tuesday.")
     assert likeness("en", one, ("Vote in Tarnby", "It was on Tuesday night.")).days == 1

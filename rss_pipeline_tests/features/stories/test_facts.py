@@ -38,6 +38,11 @@ def test_a_number_is_read_in_each_language_s_writing(written: str, value: float 
         ("青鸟浏览器 12.1 发布", "青鸟浏览器 12.2 发布", "zh"),
         ("電子工作 第3回 抵抗", "電子工作 第4回 電池", "ja"),
         ("4월 물가 상승", "5월 물가 상승", "ko"),
+        ("The drowned valley, part one", "The drowned valley, part two", "en"),
+        ("Serie „Verlorene Orte“ (1): Altenau", "Serie „Verlorene Orte“ (2): Krausen", "de"),
+        ("연속극 ‘강가의 집’ 9회 시청률 8%", "‘강가의 집’ 10회, 시청률 최고", "ko"),
+        ("連載「消える渡し船」上", "連載「消える渡し船」下", "ja"),
+        ("乡村医生口述(一):雪夜", "乡村医生口述(二):空屋", "zh"),
     ],
 )
 def test_a_fact_of_both_titles_that_differs_is_a_conflict(one: str, other: str, language: str) -> None:
@@ -66,6 +71,22 @@ def test_numbers_have_units_and_tolls_are_apart() -> None:
     found = facts("Storm with 140 km/h", "Gusts of 60 mph, 40,000 homes without power and 12 people hurt.")
     assert found.numbers["mph"] == {60.0}
     assert found.tolls == {40_000.0, 12.0}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "language", "is_one"),
+    [
+        ("Ein Beben der Stärke 3,1 in Hechen", "Stärke 3,0: Hechen bebt", "de", True),
+        ("Ein Beben der Stärke 3,1 in Hechen", "Stärke 2,8: Hechen bebt", "de", False),
+        ("Rovers win 3-2 in Milton", "Rovers 3-2 Milton", "en", True),
+        ("Rovers win 3-2 in Milton", "Albion win 4-0 in Harlow", "en", False),
+    ],
+)
+def test_another_magnitude_or_score_is_another_event_likely(
+    one: str, other: str, language: str, *, is_one: bool
+) -> None:
+    soft = conflicts(facts(one, language=language), facts(other, language=language), 0.1)[1]
+    assert (soft == 0) == is_one
 
 
 def test_ages_scores_and_roads_are_facts() -> None:

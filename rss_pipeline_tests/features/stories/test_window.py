@@ -77,6 +77,46 @@ def test_a_language_that_is_declared_of_another_script_is_ignored() -> None:
     assert stories([first, changed(second, language="en-US")])[second.id] == first.id
 
 
+BREACH = Entry(
+    id="breach",
+    feed="one",
+    title="Extortion group lists Halloway Stores",
+    text="The group calling itself Gilt Heron has put the retailer Halloway on its leak site. "
+    "It came in through a helpdesk platform.",
+    time=NOW,
+    language="en",
+)
+SORRY = Entry(
+    id="sorry",
+    feed="two",
+    title="Is your Halloway card safe?",
+    text="Millions of bargain hunters woke up to a nightmare: Gilt Heron has raided the points club. "
+    "Here is how to check whether you are a victim.",
+    time=NOW + 4 * 3600,
+    language="en",
+)
+
+
+def test_texts_that_have_little_but_names_in_common_join_while_they_are_near_in_time() -> None:
+    assert stories([BREACH, SORRY])["sorry"] == "breach"
+    assert stories([BREACH, changed(SORRY, time=NOW + 60 * 3600.0)])["sorry"] == "sorry"
+
+
+def test_a_korean_name_of_both_is_evidence() -> None:
+    one = changed(BREACH, title="모두페이 4시간 먹통", text="결제가 멈췄다.", language="ko")
+    other = changed(SORRY, title="점심 장사 망쳤다", text="모두페이가 멈춰 손님이 갔다.", language="ko")
+    assert why(one, other).terms == ("모두페",)
+
+
+def test_a_long_text_is_found_by_its_names() -> None:
+    crowd = " ".join(
+        f"{each}ing {each}ment {each}ful {each}ness" for each in ("bral", "crin", "dosp", "felt", "grum")
+    )
+    title = "Extortion group lists a retailer"
+    long = changed(BREACH, title=title, text=f"{BREACH.text} {crowd}")
+    assert stories([long, SORRY])["sorry"] == "breach"
+
+
 def test_a_story_closes_after_72_hours_without_news() -> None:
     first, second = pair("t02")
     late = changed(second, time=first.time and first.time + CLOSED_AFTER + 1)
