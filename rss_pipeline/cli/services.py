@@ -93,7 +93,7 @@ if __name__ == "__main__":
     except RssPipelineError as error:
         sys.stderr.write(f"{error}\n")
     except KeyboardInterrupt:
-        pass
+        code = DONE
     finally:
         if os.getppid() != int(sys.argv[1]) and os.getpgrp() == os.getpid():
             # What the supervisor would do: runs that are in progress release their claims.

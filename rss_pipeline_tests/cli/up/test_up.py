@@ -234,7 +234,7 @@ def sigterm_in_a_run_cancels_it_ends_every_process_and_leaves_no_claim(home: Hom
     assert len(members(up.process.pid)) >= 3
     printed = len(Path(up.log.name).read_text("utf-8"))
     up.process.send_signal(signal.SIGTERM)
-    up.process.wait(timeout=PATIENCE)
+    assert up.process.wait(timeout=PATIENCE) == 0
     slow.set()
     soon(lambda: not members(up.process.pid))
     [history] = up.home.parent.rglob("runs.db")
