@@ -113,6 +113,8 @@ def test_one_that_was_killed_comes_back_alone_and_its_clients_wait(home: Home, k
     assert {each: home.part(each).pid for each in others} == others
 
 
+# In the soak, where its module runs in order: alone, the first poll comes between.
+@pytest.mark.soak
 def test_when_all_start_anew_a_run_ends_its_claims_are_free_and_nobody_is_refused(home: Home) -> None:
     up = home.up
     soon(up.answers)
