@@ -370,7 +370,7 @@ class ImageRound:
                     self._to_copy[stored.key] = shared
             case Failure() as failure:
                 self._network_is_up |= failure.kind not in NETWORK_KINDS | UNREQUESTED_KINDS
-                self._network_is_up |= failure.reached
+                self._network_is_up |= failure.proves_network
                 was_asked = () if failure.kind in UNREQUESTED_KINDS else asked
                 self._failed.append(_Failed(task, failure, asked=was_asked))
                 self._failed += [_Failed(other, failure) for other in shared]

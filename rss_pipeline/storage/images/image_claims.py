@@ -322,8 +322,14 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
 
 
 def last_answer(database: Database) -> datetime | None:
-    """The last time a feed's host answered, with any status: our network was up then."""
-    row = one(database.query("SELECT max(last_fetched_at) AS at FROM feeds", name="read last answer")) or {}
+    """The last time a feed's host answered, with any status: our network was up then. One of our own network
+    proves so only where there are no others."""
+    rows = database.query(
+        """SELECT coalesce(max(CASE allow_private WHEN 0 THEN last_fetched_at END),
+          max(last_fetched_at)) AS at FROM feeds""",
+        name="read last answer",
+    )
+    row = one(rows) or {}
     return None if row["at"] is None else datetime.fromisoformat(row["at"])
 
 
