@@ -183,6 +183,7 @@ RATES = (
         20,
         limited(both, every=MINUTE, counts_refusals=True, says_when=True),
     ),
+    _many("one a minute, by 503", 20, limited(both, every=MINUTE, says_when=True, status=503)),
     _many("ten an hour, 12 feeds", 12, limited(both, every=HOUR, most=10, says_when=True)),
     _service("a service, two a minute", limited(both, every=MINUTE, most=2)),
 )
