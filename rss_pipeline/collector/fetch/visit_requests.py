@@ -69,7 +69,7 @@ class VisitRequests:
     @asynccontextmanager
     async def turn(self, url: RequestUrl) -> AsyncIterator[Turn]:
         """Wait for the host of `url`. Raises `TurnRefused`, `HoldActive`."""
-        async with self.turns.turn(url.host, begun=self._begun, url=url.url, user=self.user) as turn:
+        async with self.turns.turn(url.host, begun=self._begun, url=url.wire_url, user=self.user) as turn:
             if not self._begun and self.begin is not None and not await self.begin():
                 raise TurnRefused(LAPSED)
             yield turn

@@ -572,7 +572,7 @@ def _kind(failure: Failure) -> FailureKind:
 def _hash(task: ImageTask) -> str:
     """The form in which the URL of a task is kept as requested: URLs that make the same request share it."""
     with suppress(FetchError):
-        return url_hash(request_url(task.url).url)
+        return url_hash(request_url(task.url).wire_url)
     return url_hash(task.url)
 
 

@@ -63,7 +63,7 @@ def test_items_that_show_one_image_have_an_object_each_of_one_request_a_day(
     logo = server.route(IMAGES, "/logo", Answer(body=png(3)), Answer(body=JPEG))
     own = [server.route(IMAGES, f"/{n}", Answer(body=png(9))) for n in range(3)]
     show(home, server, "a", {"1": img(logo, own[0]), "2": img(own[1], logo + "#top"), "3": img(logo)})
-    show(home, server, "b", {"1": img(logo, own[2])}, host="127.0.0.3")
+    show(home, server, "b", {"1": img(logo.replace("http", "HTTP"), own[2])}, host="127.0.0.3")
     done = home.download()
     assert sorted(requested(server)) == ["/0", "/1", "/2", "/logo"]
     assert done.archived == 7
