@@ -15,7 +15,7 @@ How a page is added:
    publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
    `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,
    `.button`, `.notice`. No style and no script is in a template: the policy of pages refuses both.
-4. The router in `ROUTERS` of routes.py, an address with a variable behind those without; of a feature, in
+4. The router in `PAGES` of api/app.py, an address with a variable behind those without; of a feature, in
    its `reader_pages`, with its templates in its folder: `page(request, "search/search.html", ...)`.
 
 An error is an `ApiError`, as in the JSON API: error_pages.py makes a page of it.
