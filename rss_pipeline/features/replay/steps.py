@@ -34,8 +34,8 @@ from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.backup import open_backup
+from rss_pipeline.pipeline.visits.extract_images import image_search, spooled_items
 from rss_pipeline.pipeline.visits.identify import identify
-from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents, rejected
 from rss_pipeline.storage.database import Database, item_bytes
@@ -105,12 +105,7 @@ def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -
     repair, the images of all its items are reviewed.
     """
     visits = review_images(visits, run=run, pool=pool)
-    search = ItemImageSearch(
-        database=run.database,
-        clock=run.clock,
-        pool=pool,
-        images_per_item=run.settings.images_per_item,
-    )
+    search = image_search(run, pool)
     written = [visit for visit in visits if not visit.dry_run]
     leftovers = {
         visit.feed.id: visit
