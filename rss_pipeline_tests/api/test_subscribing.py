@@ -8,10 +8,10 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.refresh import open_requests
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import change, register, spec
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader
 
 FEEDS = "/api/feeds"
