@@ -46,7 +46,10 @@ def measured(clone: Path) -> dict[str, object]:
     single = [name for name in modules if len(users[name] - {name}) == 1]
     names = Counter(name.rpartition(".")[2] for name in modules)
     classes = Counter(
-        node.name for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef)
+        node.name
+        for tree in trees.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     return {
         "modules": len(modules),
@@ -63,7 +66,7 @@ def measured(clone: Path) -> dict[str, object]:
         "modules below 60 lines with one user": sum(modules[name] < 60 for name in single),
         "import circles": "none" if (circle := _circle(trees, modules)) is None else " ".join(circle),
         "file names twice": sum(count > 1 for name, count in names.items() if name not in FIXED),
-        "class names twice": sum(count > 1 for count in classes.values()),
+        "class names with two meanings": sum(count > 1 for count in classes.values()),
         **{f"folders of {name}": _folders(name, paths) for name in FEATURES},
     }
 

@@ -98,7 +98,7 @@ def server(app: ASGIApp) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=Connection,
+            http=ClientConnection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -152,7 +152,7 @@ STALL_SECONDS = 60.0
 """Time in which a client reads nothing of its answer."""
 
 
-class Connection(HttpToolsProtocol):
+class ClientConnection(HttpToolsProtocol):
     """A connection, from its first byte to its end."""
 
     most = CONNECTIONS
@@ -279,7 +279,7 @@ class Connection(HttpToolsProtocol):
         idle = [
             other
             for other in self.connections
-            if isinstance(other, Connection) and other is not self and not other._is_at_work()
+            if isinstance(other, ClientConnection) and other is not self and not other._is_at_work()
         ]
         if not idle:
             return False

@@ -21,7 +21,7 @@ from typing import Self
 
 from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import DatabaseFull, DatabaseUnavailable, StorageRejected, disk_full, disk_is_full
-from rss_pipeline.storage.backends.backend import REQUEST_SECONDS, Answer, DatabaseBackend, shown
+from rss_pipeline.storage.backends.backend import REQUEST_SECONDS, DatabaseBackend, ServerAnswer, shown
 from rss_pipeline.storage.database import (
     LARGE_ITEM_BYTES,
     MAX_PARAMETERS,
@@ -487,8 +487,8 @@ class SqliteBackend(DatabaseBackend):
             return None
         return SqliteDatabase.to_read(path, is_beside_writable=_may_write(path.parent))
 
-    def probe(self) -> Answer:
-        return Answer(said=f"{self.path} can be read", clock=datetime.now(UTC), size_bytes=self.size())
+    def probe(self) -> ServerAnswer:
+        return ServerAnswer(said=f"{self.path} can be read", clock=datetime.now(UTC), size_bytes=self.size())
 
     def size(self) -> int | None:
         """The file, with the log of what was written last."""
