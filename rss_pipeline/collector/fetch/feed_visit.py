@@ -18,7 +18,7 @@ from rss_pipeline.collector.fetch.pacing import Turns
 from rss_pipeline.collector.fetch.shared_answers import Asker, Headers, SharedAnswer, SharedAnswers
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.address_policy import private_hosts
-from rss_pipeline.collector.http.body import Body, save_body
+from rss_pipeline.collector.http.body import SpooledBody, save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.fetch_error import FetchError
@@ -303,7 +303,7 @@ class FeedVisit:
                 with suppress(OSError):
                     path.unlink()
 
-    def _document(self, body: Body, response: Response, path: Path) -> Document:
+    def _document(self, body: SpooledBody, response: Response, path: Path) -> Document:
         return Document(
             response=replace(response, fetch_ms=self._requests.milliseconds()),
             path=path,
@@ -311,7 +311,7 @@ class FeedVisit:
             content_hash=body.content_hash,
         )
 
-    def _known(self, body: Body, response: Response) -> NotModified | None:
+    def _known(self, body: SpooledBody, response: Response) -> NotModified | None:
         """The outcome of bytes that came before; None for new ones. Raises `FetchError` for those that could
         not be read last time."""
         if body.content_hash == self.feed.http.content_hash:
@@ -322,7 +322,7 @@ class FeedVisit:
             raise self._still_unreadable(body, response)
         return None
 
-    def _is_known(self, body: Body) -> bool:
+    def _is_known(self, body: SpooledBody) -> bool:
         http = self.feed.http
         return body.content_hash in (http.content_hash, http.cut_hash) or self._failed_before(
             body.content_hash
@@ -341,7 +341,7 @@ class FeedVisit:
         http = self.feed.http
         return document_hash == http.failed_hash and http.failed_version == parser_version()
 
-    def _still_unreadable(self, body: Body, response: Response) -> FetchError:
+    def _still_unreadable(self, body: SpooledBody, response: Response) -> FetchError:
         """The failure of last time again; without one of the document's own, since a time-out came between
         for instance, a general one."""
         last = self.feed.failures

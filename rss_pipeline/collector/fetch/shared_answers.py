@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rss_pipeline.collector.http.address_policy import PrivateHosts
-from rss_pipeline.collector.http.body import Body
+from rss_pipeline.collector.http.body import SpooledBody
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import Head
@@ -45,7 +45,7 @@ class SharedAnswer:
     head: Head
     network: str | None
     address: str | None
-    body: Body | None = None
+    body: SpooledBody | None = None
     """The body of a 200."""
     path: Path | None = None
     """The file of the body, while its document is new to the feed that got it."""
@@ -64,7 +64,7 @@ class SharedAnswers:
         asker: Asker,
         answer: HttpResponse,
         *,
-        body: Body | None = None,
+        body: SpooledBody | None = None,
         path: Path | None = None,
         error: FetchError | None = None,
     ) -> None:
