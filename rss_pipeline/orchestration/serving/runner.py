@@ -32,6 +32,7 @@ from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
 from rss_pipeline.orchestration.serving.kept import Follower, Kept, Process
+from rss_pipeline.orchestration.serving.parsers import fork_parser_server
 from rss_pipeline.orchestration.serving.refresher import Moment, serve
 from rss_pipeline.orchestration.serving.warmed import opened
 from rss_pipeline.reader.refresh import read_mark
@@ -225,6 +226,9 @@ def execute(run_id: str) -> int:
     """Execute this run in this process; return the exit code."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     setup_interrupt_handlers()
+    # Without it, the run says why it cannot parse, or the system has room again by then.
+    with suppress(InfrastructureError):
+        fork_parser_server()
     with capture_interrupts(), opened() as instance:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         run = instance.get_run_by_id(run_id)

@@ -36,6 +36,7 @@ from rss_pipeline.orchestration.serving.runner import Runner, listen, stop
 from rss_pipeline.orchestration.serving.warmed import opened, warm
 from rss_pipeline.orchestration.wakes import Files, longer_intervals, with_log
 from rss_pipeline.pipeline.registry.sync import RegistrySync
+from rss_pipeline.pipeline.session.parser_pool import PRELOADED
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.web.on_demand import IDLE_SECONDS
@@ -87,7 +88,7 @@ def run(
             return code
         places, file = Places.of(workspace, home=home), Path(folder) / "workspace.yaml"
         places.write(file)
-        for module in (OWN_MODULE, *_LOADED_BY_ALL):
+        for module in (OWN_MODULE, *_LOADED_BY_ALL, *PRELOADED):
             import_module(module)
         servers = _inside(settings, file, ui) if not places.in_servers else [_beside(places, file, ui)]
         followers = [] if reader is None else [_follower(settings, reader, *each) for each in looks.items()]
