@@ -13,15 +13,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from rss_pipeline.cli.reader import of_features, serve_reader
 from rss_pipeline.cli.start import share_heaps
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
 from rss_pipeline.orchestration.serving.kept import Kept
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.schema import migrations
 from rss_pipeline.web.on_demand import IDLE_SECONDS
 
 _OF_THE_READER = (
@@ -29,6 +32,7 @@ _OF_THE_READER = (
     "anyio._backends._asyncio",
     "uvicorn.lifespan.off",
     "uvicorn.loops.auto",
+    *(["uvicorn.loops.uvloop"] if find_spec("uvloop") else []),
 )
 """Modules that each reader would load for itself."""
 
@@ -81,6 +85,12 @@ def _reader(settings: Settings, door: socket.socket, *, looks_are_forked: bool) 
         return Kept("The reader", lambda: subprocess.Popen(command, pass_fds=[door.fileno()]), listener=door)
     for module in _OF_THE_READER:
         import_module(module)
+    for feature in FEATURES:
+        for beside in feature.beside_reader:
+            beside.load()
+        for kept in feature.reader_objects:
+            kept.load()
+    migrations()
     freeze()
     starts = 0
 

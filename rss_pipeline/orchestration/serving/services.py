@@ -95,6 +95,7 @@ def run(
         servers += [] if reader is None else [reader]
         runner = Runner(settings, listen(), servers, followers)
         if not places.in_servers:
+            webserver.schema()
             warm(settings, file)
         freeze()
         return _keep_running(settings, runner, parent=parent)
