@@ -26,7 +26,14 @@ from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.supervisor import become, keep_up
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import HomeNotLockable, RegistryError, SettingMistake, SettingsError, ensure_room
+from rss_pipeline.errors import (
+    HomeNotLockable,
+    InfrastructureError,
+    RegistryError,
+    SettingMistake,
+    SettingsError,
+    ensure_room,
+)
 from rss_pipeline.features import FEATURES
 from rss_pipeline.held_folders import socket_root
 from rss_pipeline.orchestration.serving.forked import Forked
@@ -71,6 +78,7 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
     for name, flag in _FLAGS.items():
         flag.check.load()(settings, flags[name.replace("-", "_")])
     ui = f"http://127.0.0.1:{settings.port}"
+    _check_processes_are_seen()
     ensure_room(settings.home, settings.dagster_home)
     keep_reserve(settings.home)
     _shorten_tmpdir()
@@ -240,6 +248,14 @@ def _poll_in_process(
             ids_late = {each.feed_id for each in late}
             left = [*(each for each in named if each.feed_id not in ids_late), *late]
     return PollResult.of(rounds, left)
+
+
+def _check_processes_are_seen() -> None:
+    if sys.platform == "linux" and not Path("/proc/self/stat").exists():
+        raise InfrastructureError(
+            "/proc is not mounted, and every run at work would be taken for one that was killed: mount it"
+            " (`mount -t proc proc /proc`), or start the container with it"
+        )
 
 
 def _shorten_tmpdir() -> None:
