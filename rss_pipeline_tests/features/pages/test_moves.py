@@ -152,7 +152,9 @@ class Blog:
 def rows(entries: list[Entry]) -> dict[str, Row]:
     return {
         guid: Row(
-            title=each.title, link=each.link, pub_date=each.date and datetime.combine(each.date, time(), UTC)
+            title=each.title,
+            link=each.link,
+            pub_date=None if each.date is None else datetime.combine(each.date, time(), UTC),
         )
         for guid, each in zip(guids_of(entries), entries, strict=True)
     }
