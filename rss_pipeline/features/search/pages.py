@@ -14,7 +14,7 @@ from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.features.search.api import searched
 from rss_pipeline.features.search.search_query import MOST_CHARACTERS
-from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Results
+from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results, SearchHit
 from rss_pipeline.reader.item_queries import ordered_ids
 
 router = APIRouter(include_in_schema=False)
@@ -45,7 +45,7 @@ async def search(
     def address(**query: str) -> str:
         return with_query(_PATH, {"q": text, **query})
 
-    entries = dict[str, list[Found]]()
+    entries = dict[str, list[SearchHit]]()
     for each in results.found:
         beside = ordered_ids(each.item.together) if frame.preferences.stories else []
         entries.setdefault(beside[0] if beside else each.item.id, []).append(each)

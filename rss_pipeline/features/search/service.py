@@ -19,7 +19,7 @@ from rss_pipeline.features.search import finding, sql
 from rss_pipeline.features.search.finding import Match, RankKey
 from rss_pipeline.features.search.index_build import FIRST_YEAR, LAST_YEAR
 from rss_pipeline.features.search.index_file import IndexFile
-from rss_pipeline.features.search.search_query import Query, months
+from rss_pipeline.features.search.search_query import SearchQuery, months
 from rss_pipeline.features.search.words import folded, normal, pattern
 from rss_pipeline.features.search.writing import Generation, generations, scope_of_time
 from rss_pipeline.storage.database import Result, Row
@@ -39,7 +39,7 @@ KEY_PATTERN = r"^([0-9]{1,16})(?:_(-?[0-9]{1,4}\.[0-9]{1,18}(?:e-[0-9]{1,3})?)_(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchHit:
     """An item that was found."""
 
     item: ItemRow
@@ -53,7 +53,7 @@ class Found:
 class Results:
     """A page of a search."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[SearchHit, ...] = ()
     next_key: str | None = None
     left_out: tuple[str, ...] = ()
     """A sentence for each part of the query that was not used, and for an index that is being built."""
@@ -69,7 +69,7 @@ class Search:
     open_index: OpenIndex
     read: Read
     user_id: str
-    query: Query
+    query: SearchQuery
     order: Order = "date"
     limit: int = 50
     key: str | None = None
@@ -101,7 +101,7 @@ class Search:
 
     def _by_date(self, file: IndexFile, generation: Generation, match: Match, key: "_Key | None") -> Results:
         """The newest arrivals first."""
-        shown: list[Found] = []
+        shown: list[SearchHit] = []
         before = None if key is None else key.arrived
         for _ in range(_ROUNDS):
             wanted = self.limit - len(shown)
@@ -124,10 +124,10 @@ class Search:
             next_key = f"{up_to}_{_decimal(last.score)}_{last.slot}"
         return self._page(shown, next_key)
 
-    def _page(self, shown: Sequence[Found], next_key: str | None) -> Results:
+    def _page(self, shown: Sequence[SearchHit], next_key: str | None) -> Results:
         return Results(found=tuple(shown), next_key=next_key, left_out=tuple(self._left_out))
 
-    def _shown(self, numbers: Sequence[int]) -> list[Found]:
+    def _shown(self, numbers: Sequence[int]) -> list[SearchHit]:
         """These items in their order, without those that are gone."""
         if not numbers:
             return []
@@ -141,7 +141,7 @@ class Search:
         html = {int(row["arrived"]): row["html"] or "" for row in texts.rows}
         marker = Marker([term.text for term in self.query.terms if not term.is_author])
         return [
-            Found(
+            SearchHit(
                 item=rows[number],
                 title_html=marker.marked(without_markup(rows[number].title or "")),
                 snippet_html=marker.snippet(html.get(number, "")),
@@ -180,7 +180,7 @@ def _read_key(key: str | None) -> _Key | None:
     return _Key(int(found[1]), place)
 
 
-def _match(query: Query, feed_ids: Sequence[str]) -> Match | None:
+def _match(query: SearchQuery, feed_ids: Sequence[str]) -> Match | None:
     """The query for the index; None where nothing can match."""
     parts = [term.expression for term in query.terms]
     if query.after is not None or query.before is not None:

@@ -234,7 +234,7 @@ def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     }
     result = {"outcome": "offered", "offer": offer, "milliseconds": 5}
     open_requests.answer_requests(
-        reader.database, "t", [open_requests.Answer(id=id, result=result)], now=reader.clock()
+        reader.database, "t", [open_requests.RequestResult(id=id, result=result)], now=reader.clock()
     )
     assert task(user.client, id)["result"]["page"] == offer
     shown = user.client.get(f"/tasks/{id}").text

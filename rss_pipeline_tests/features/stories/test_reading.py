@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rss_pipeline.api.google_reader.folded import Named, as_entries, mark_entries
+from rss_pipeline.api.google_reader.folded import NamedItems, as_entries, mark_entries
 from rss_pipeline.api.google_reader.folded import mark_shown as mark_shown_in_app
 from rss_pipeline.features.stories import acts
 from rss_pipeline.reader.accounts.callers import Caller
@@ -21,7 +21,7 @@ from rss_pipeline.reader.item_queries import (
     items,
     together,
 )
-from rss_pipeline.reader.mark import Marks, mark_items, mark_shown
+from rss_pipeline.reader.mark import ItemMarks, mark_items, mark_shown
 from rss_pipeline.reader.query import together as of_one_moment
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import LATER
@@ -58,7 +58,7 @@ class Person:
     read: set[str] = field(default_factory=set)
     chosen: dict[str, str] = field(default_factory=dict)
     before: list[dict[str, str]] = field(default_factory=list)
-    app: Named = field(default_factory=Named)
+    app: NamedItems = field(default_factory=NamedItems)
     sent: dict[int, set[str]] = field(default_factory=dict)
     """By the number of an entry that the app has, the items that were named at its end."""
 
@@ -231,7 +231,7 @@ class World:
         ]
         if known:
             number = chance.choice(known)
-            mark_entries(person.caller, person.app, [number], Marks(is_read=True))
+            mark_entries(person.caller, person.app, [number], ItemMarks(is_read=True))
             [own] = [each.id for each in self.items.values() if each.arrived == number]
             person.read.update({own, *person.sent[number]})
 
@@ -257,14 +257,14 @@ class World:
         if wanted:
             members = self.chance.choice([*wanted.values()])
             listed = [each.id for each in members]
-            mark_items(person.caller, listed, Marks(is_read=True))
+            mark_items(person.caller, listed, ItemMarks(is_read=True))
             person.read.update(listed)
 
     def read_item(self, person: Person, *, is_read: bool) -> None:
         mine = self.mine(person, Scope())
         if mine:
             one = self.chance.choice(mine).id
-            mark_items(person.caller, [one], Marks(is_read=is_read))
+            mark_items(person.caller, [one], ItemMarks(is_read=is_read))
             (person.read.add if is_read else person.read.discard)(one)
 
     def read_all(self, person: Person) -> None:
