@@ -96,7 +96,7 @@ def together(caller: Caller, item_id: str, other_id: str) -> bool:
     if story is None or other is None or story == other:
         return False
     # All members move, seen or not: what comes later and is like one of them follows it.
-    moved = [*known.members.get(other, [other_id]), *known.members.get(story, [item_id])]
+    moved = [other_id, *known.members.get(other, ()), item_id, *known.members.get(story, ())]
     _choose(caller, known, "together", item_id, moved, story)
     return True
 
