@@ -105,6 +105,7 @@ class World:
     window: Path
     chance: random.Random
     people: list[Person]
+    begin_number: int
     number: int
     items: dict[str, Kept] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
@@ -124,7 +125,7 @@ class World:
         is_decided = chance.random() < 0.6
         if is_decided and self.waiting:
             self.poll()
-        guid = str(self.number + 1)
+        guid = str(self.number - self.begin_number + 1)
         text = f"Words of {guid} alone. " * chance.choice((3, 24))
         if nearest is not None and not is_decided:
             text = nearest.text
@@ -576,7 +577,7 @@ def world(database: Database, window: Path, seed: int) -> World:
         people.append(Person(caller, folders))
     [row] = database.query("SELECT coalesce(max(value), 0) AS n FROM sequences WHERE name = 'items'").rows
     begin = max(int(row["n"]), int(time.time() - 86_400) * 1_000_000)
-    return World(database, window, chance, people, begin)
+    return World(database, window, chance, people, begin, begin)
 
 
 def _member(kept: Kept, *, evidence: str | None = None, nearest: str | None = None) -> sql.Member:
