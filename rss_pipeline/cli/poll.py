@@ -150,7 +150,7 @@ def poll(
     fail are tried again by themselves; with --strict they count, too.
     """
     from rss_pipeline.pipeline.read.feed_notes import none_reached
-    from rss_pipeline.pipeline.triggers.poll import has_pending_work, has_registry_news
+    from rss_pipeline.pipeline.triggers.starts import has_pending_work, has_registry_news
 
     is_requested = bool(feed) or all_feeds
     patience = settings.lease_seconds + 60.0 if wait is None else wait

@@ -27,7 +27,7 @@ from rss_pipeline.orchestration.dagster_private import (
 from rss_pipeline.orchestration.looks import Awaits
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect
-from rss_pipeline.storage.reports.overview import Waiting, waiting
+from rss_pipeline.storage.reports.overview import NewestWork, waiting
 
 WOKEN_SECONDS = 300
 """The interval of a sensor that is woken: for what no look shows."""
@@ -181,7 +181,7 @@ def _is_within(last: datetime, now: datetime) -> bool:
     return last <= now < last + LOOK_AGAIN
 
 
-def due_sensors(found: Waiting, *, now: datetime) -> list[str]:
+def due_sensors(found: NewestWork, *, now: datetime) -> list[str]:
     """The names of the sensors that have something to do by what waits."""
     return [name for name, (awaits, _) in _AWAITED.items() if awaits(found, instant(now - RECENT))]
 

@@ -8,10 +8,10 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.failures import PRIVATE
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe
 from rss_pipeline_tests.storage.values import NOW, change, claim_one, failed, feed_row, visit
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader, User
 
 FEEDS = "/api/feeds"

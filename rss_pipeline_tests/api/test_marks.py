@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from rss_pipeline.api.routers.marks import MOST_IDS
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader, User
 
 MARK = "/api/items/mark"

@@ -11,7 +11,7 @@ import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
-from rss_pipeline.orchestration.resources import database_resource
+from rss_pipeline.orchestration.build_polls import database_resource
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import register, serve

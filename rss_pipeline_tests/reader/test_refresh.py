@@ -12,7 +12,7 @@ from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import claim_named, wait_for
 from rss_pipeline.pipeline.visits.session_steps import backup, extract_images, parse, store
-from rss_pipeline.reader.edit import Changes, edit_feeds
+from rss_pipeline.reader.edit import SubscriptionChanges, edit_feeds
 from rss_pipeline.reader.failures import what_to_do
 from rss_pipeline.reader.refresh import (
     Held,
@@ -141,7 +141,7 @@ def test_all_feeds_of_a_user_or_a_folder_are_requested_in_one_act(
         pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss("a"))), id, interval="12h")
     pipeline.poll()
     subscribe(pipeline.database, ann.user_id, "one", "two", "off")
-    edit_feeds(ann, {"one": Changes(folder="News")})
+    edit_feeds(ann, {"one": SubscriptionChanges(folder="News")})
     change(pipeline.database, "UPDATE feeds SET enabled = 0 WHERE id = 'off'")
     before = read_mark(pipeline.settings)
     assert refresh_feeds(ann, pipeline.settings, folder="Empty").requested == 0

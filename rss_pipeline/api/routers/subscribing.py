@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.refresh import Held, Queued, TooMany, VisitRunning
 from rss_pipeline.reader.subscribe import (
     AddressRefused,
-    Known,
+    KnownFeed,
     SubscribeAnswer,
     TooManyFeeds,
     subscribe_address,
@@ -112,13 +112,13 @@ async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
 
 def _answer(answer: SubscribeAnswer) -> dict[str, Any]:
     match answer:
-        case Known(feed_id=feed_id, first=None):
+        case KnownFeed(feed_id=feed_id, first=None):
             return _subscribed("known", feed_id)
-        case Known(feed_id=feed_id, first=Held(until=until)):
+        case KnownFeed(feed_id=feed_id, first=Held(until=until)):
             return _subscribed("known", feed_id) | {"held_until": instant(until)}
-        case Known(feed_id=feed_id, first=Queued(task_id=id, delay_seconds=delay)):
+        case KnownFeed(feed_id=feed_id, first=Queued(task_id=id, delay_seconds=delay)):
             return _subscribed("queued", feed_id, id, delay)
-        case Known(feed_id=feed_id, first=VisitRunning(task_id=id, delay_seconds=delay)):
+        case KnownFeed(feed_id=feed_id, first=VisitRunning(task_id=id, delay_seconds=delay)):
             return _subscribed("already_running", feed_id, id, delay)
         case Queued(task_id=id, delay_seconds=delay, queue=queue, begins_at=begins_at):
             return _subscribed("queued", None, id, delay) | {

@@ -28,7 +28,7 @@ from rss_pipeline.features.search.index_file import (
     open_to_read,
 )
 from rss_pipeline.features.search.search_query import parse
-from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Results, Search
+from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results, Search, SearchHit
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.settings import Settings
 
@@ -111,7 +111,7 @@ async def search(
     )
 
 
-def _found_json(found: Found) -> dict[str, Any]:
+def _found_json(found: SearchHit) -> dict[str, Any]:
     title = title_line(found.item.title, limit=_MOST_TITLE_CHARACTERS)
     return {
         **head_json(found.item, title, found.item.files),

@@ -14,7 +14,7 @@ from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.features.search.api import searched
 from rss_pipeline.features.search.search_query import MOST_CHARACTERS
-from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Results
+from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results, SearchHit
 
 router = APIRouter(include_in_schema=False)
 
@@ -65,7 +65,7 @@ async def search(
     )
 
 
-def _entry(found: Found) -> dict[str, Any]:
+def _entry(found: SearchHit) -> dict[str, Any]:
     all_of_it = (found, *found.others)
     return {
         "item": found.item,

@@ -19,7 +19,7 @@ from rss_pipeline.features.search import finding, sql
 from rss_pipeline.features.search.finding import Match, RankKey
 from rss_pipeline.features.search.index_build import FIRST_YEAR, LAST_YEAR
 from rss_pipeline.features.search.index_file import IndexFile
-from rss_pipeline.features.search.search_query import Query, months
+from rss_pipeline.features.search.search_query import SearchQuery, months
 from rss_pipeline.features.search.words import folded, normal, pattern
 from rss_pipeline.features.search.writing import Generation, generations, scope_of_time
 from rss_pipeline.storage.database import Result, Row
@@ -42,7 +42,7 @@ KEY_PATTERN = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
+class SearchHit:
     """An item that was found."""
 
     item: ItemRow
@@ -50,15 +50,15 @@ class Found:
     """The title, escaped, with the hits in <mark>; empty for an item without one."""
     snippet_html: str
     """A part of the content, likewise."""
-    others: "tuple[Found, ...]" = ()
-    """Found ones of its story, which come behind it."""
+    others: "tuple[SearchHit, ...]" = ()
+    """SearchHit ones of its story, which come behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
     """A page of a search."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[SearchHit, ...] = ()
     next_key: str | None = None
     left_out: tuple[str, ...] = ()
     """A sentence for each part of the query that was not used, and for an index that is being built."""
@@ -75,7 +75,7 @@ class Search:
     open_index: OpenIndex
     read: Read
     user_id: str
-    query: Query
+    query: SearchQuery
     order: Order = "date"
     limit: int = 50
     key: str | None = None
@@ -150,13 +150,13 @@ class Search:
         first: int | None,
         place: Callable[[int], int],
         matching: Callable[[Sequence[int]], Set[int]],
-    ) -> tuple[list[Found], int | None]:
+    ) -> tuple[list[SearchHit], int | None]:
         """The entries of a page, and the last item that was looked at; None where there is no more.
 
         `find` gives so many items behind one, in their order, and `matching` those of some that the search
         finds. Of a story the first one stands for all: for the others, whichever page they would be on.
         """
-        shown, last, passed = list[Found](), first, set[int]()
+        shown, last, passed = list[SearchHit](), first, set[int]()
         for _ in range(_ROUNDS):
             wanted = self.limit - len(shown)
             found = [each for each in find(last, wanted + len(passed) + 1) if each not in passed]
@@ -176,7 +176,7 @@ class Search:
 
     def _rows(
         self, numbers: Sequence[int], matching: Callable[[Sequence[int]], Set[int]]
-    ) -> tuple[dict[int, Found], dict[int, set[int]]]:
+    ) -> tuple[dict[int, SearchHit], dict[int, set[int]]]:
         """These items without those that are gone, and with what is found of their stories; the others of
         each one's story."""
         rows = self._read(numbers)
@@ -189,10 +189,10 @@ class Search:
         rows |= self._read(sorted(known - rows.keys()))
         return rows, {number: each & known for number, each in others.items()}
 
-    def _page(self, shown: Sequence[Found], next_key: str | None) -> Results:
+    def _page(self, shown: Sequence[SearchHit], next_key: str | None) -> Results:
         return Results(found=tuple(shown), next_key=next_key, left_out=tuple(self._left_out))
 
-    def _read(self, numbers: Sequence[int]) -> dict[int, Found]:
+    def _read(self, numbers: Sequence[int]) -> dict[int, SearchHit]:
         """By number, these items without those that are gone."""
         if not numbers:
             return {}
@@ -205,7 +205,7 @@ class Search:
         html = {int(row["arrived"]): row["html"] or "" for row in texts.rows}
         marker = Marker([term.text for term in self.query.terms if not term.is_author])
         return {
-            row.arrived: Found(
+            row.arrived: SearchHit(
                 item=row,
                 title_html=marker.marked(without_markup(row.title or "")),
                 snippet_html=marker.snippet(html.get(row.arrived, "")),
@@ -244,7 +244,7 @@ def _read_key(key: str | None) -> _Key | None:
     return _Key(int(found[1]), None if found[2] is None else int(found[2]), place)
 
 
-def _match(query: Query, feed_ids: Sequence[str]) -> Match | None:
+def _match(query: SearchQuery, feed_ids: Sequence[str]) -> Match | None:
     """The query for the index; None where nothing can match."""
     parts = [term.expression for term in query.terms]
     if query.after is not None or query.before is not None:

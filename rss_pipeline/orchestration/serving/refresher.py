@@ -15,7 +15,7 @@ from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.instance.dead_runs import dead_among
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING
 from rss_pipeline.orchestration.serving.warmed import opened
-from rss_pipeline.pipeline.triggers.refresh import refresh_reason
+from rss_pipeline.pipeline.triggers.starts import refresh_reason
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database

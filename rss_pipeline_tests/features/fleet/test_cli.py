@@ -13,7 +13,7 @@ from click.testing import Result
 from rss_pipeline.features.fleet import membership as joining
 from rss_pipeline.features.fleet import sql as workers
 from rss_pipeline.features.fleet.membership import KEY, code_version, mark
-from rss_pipeline.features.fleet.model import Member
+from rss_pipeline.features.fleet.model import FleetMember
 from rss_pipeline.features.health.model import SKEW_FAILURE
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
@@ -88,7 +88,7 @@ def test_a_schema_that_is_not_this_codes_is_told(
 def test_a_machine_that_does_not_fit_the_others_is_told_and_leaves_no_trace(
     invoke: Any, environment: pytest.MonkeyPatch, database: Database, tmp_path: Path
 ) -> None:
-    def only(*members: Member) -> None:
+    def only(*members: FleetMember) -> None:
         database.query("DELETE FROM workers")
         for member in members:
             workers.join(database, member, clock_offset=0)

@@ -10,7 +10,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused
 from rss_pipeline.features.fleet import membership as joining
 from rss_pipeline.features.fleet import sql as workers
-from rss_pipeline.features.fleet.model import Fleet, Member
+from rss_pipeline.features.fleet.model import Fleet, FleetMember
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.features.fleet.machines import (
     MINUTE,
@@ -64,7 +64,7 @@ from rss_pipeline_tests.features.fleet.machines import (
     ],
 )
 def test_a_machine_that_does_not_fit_is_told_what_to_do(
-    found: Fleet, member: Member, offset: timedelta, said: str | None
+    found: Fleet, member: FleetMember, offset: timedelta, said: str | None
 ) -> None:
     sentence = joining.refusal(found, member, clock_offset=offset)
     if said is None:
@@ -94,9 +94,9 @@ class Joiner:
         self.said: list[str] = []
         self.waits = 0
         self._ahead = clock_ahead
-        self.beats: list[Member] = []
+        self.beats: list[FleetMember] = []
 
-    def join(self, member: Member, *, runs_here: bool = True) -> Fleet:
+    def join(self, member: FleetMember, *, runs_here: bool = True) -> Fleet:
         return joining.join(
             self.database,
             member,

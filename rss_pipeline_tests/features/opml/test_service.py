@@ -1,6 +1,5 @@
 """Lists of feeds into subscriptions: all or nothing, each feed once, on SQLite and on D1."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,7 +24,7 @@ from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued
 from rss_pipeline.reader.subscribe import plan_subscriptions, subscribe_address
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.stored_holds import heal_wrong_clock, release_listed
@@ -44,25 +43,9 @@ from rss_pipeline_tests.reader.accounts.conftest import (
 )
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.storage.values import NOW
+from rss_pipeline_tests.support.counted import Counted
 
 __all__ = ["database", "empty_d1", "migrated_d1", "migrated_schema", "shared_d1", "sqlite", "time"]
-
-
-class Counting:
-    """A Database that counts its requests."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.requests = 0
-
-    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
-        return self.batch([Statement(sql, params, name=name)])[0]
-
-    def batch(self, statements: Sequence[Statement]) -> list[Result]:
-        self.requests += 1
-        return self._database.batch(statements)
-
-    def close(self) -> None: ...
 
 
 @pytest.fixture
@@ -225,7 +208,7 @@ def test_nobody_imports_without_a_session(ann: Caller, settings: Settings) -> No
 def test_three_thousand_feeds_go_in_by_three_requests(
     database: Database, time: Time, settings: Settings
 ) -> None:
-    counting = Counting(database)
+    counting = Counted(database)
     ann = signed_in(counting, "ann", clock=time)
     body = opml(
         *(

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
-from rss_pipeline.api.google_reader.folded import Named, as_entries, mark_entries
+from rss_pipeline.api.google_reader.folded import NamedItems, as_entries, mark_entries
 from rss_pipeline.api.google_reader.folded import mark_shown as mark_shown_in_app
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import acts, service, sql
@@ -34,7 +34,7 @@ from rss_pipeline.reader.item_queries import (
     items,
     together,
 )
-from rss_pipeline.reader.mark import Marks, mark_items, mark_shown
+from rss_pipeline.reader.mark import ItemMarks, mark_items, mark_shown
 from rss_pipeline.reader.query import together as of_one_moment
 from rss_pipeline.reader.subscribe import subscribe_named
 from rss_pipeline.storage.database import Database
@@ -85,7 +85,7 @@ class Person:
     read: set[str] = field(default_factory=set)
     chosen: dict[str, str] = field(default_factory=dict)
     before: list[dict[str, str]] = field(default_factory=list)
-    app: Named = field(default_factory=Named)
+    app: NamedItems = field(default_factory=NamedItems)
     sent: dict[int, set[int]] = field(default_factory=dict)
     """By the number of an entry that the app has, the numbers that were named at its end."""
 
@@ -422,7 +422,7 @@ class World:
             self.arrive()
         if person.sent:
             number = chance.choice([*person.sent])
-            mark_entries(person.caller, person.app, [number], Marks(is_read=True))
+            mark_entries(person.caller, person.app, [number], ItemMarks(is_read=True))
             self._mark(person, {number, *(person.sent[number] if person.is_folded else ())})
 
     def read_all_in_app(self, person: Person) -> None:
@@ -448,14 +448,14 @@ class World:
         if wanted:
             members = self.chance.choice([*wanted.values()])
             listed = [each.id for each in members]
-            mark_items(person.caller, listed, Marks(is_read=True))
+            mark_items(person.caller, listed, ItemMarks(is_read=True))
             person.read.update(listed)
 
     def read_item(self, person: Person) -> None:
         mine, is_read = self.mine(person, Scope()), self.chance.random() < 0.5
         if mine:
             one = self.chance.choice(mine).id
-            mark_items(person.caller, [one], Marks(is_read=is_read))
+            mark_items(person.caller, [one], ItemMarks(is_read=is_read))
             (person.read.add if is_read else person.read.discard)(one)
 
     def read_all(self, person: Person) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rss_pipeline.features.topics import sql
 from rss_pipeline.features.topics.document_entry import HtmlCache
-from rss_pipeline.features.topics.publish import Publication, Stores, Target, publish
+from rss_pipeline.features.topics.publish import Publication, PublicationStores, Target, publish
 from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Row
@@ -36,11 +36,11 @@ class Served(FolderStore):
         return f"https://topics.example/{key}"
 
 
-def stores(pipeline: Pipeline, served: FolderStore | None = None) -> Stores:
-    usual = Stores.of(pipeline.settings, pipeline.database, pipeline.objects)
+def stores(pipeline: Pipeline, served: FolderStore | None = None) -> PublicationStores:
+    usual = PublicationStores.of(pipeline.settings, pipeline.database, pipeline.objects)
     if served is None:
         return usual
-    return Stores(
+    return PublicationStores(
         database=pipeline.database,
         archive=served,
         target=Target(served, usual.target.name),
@@ -291,7 +291,7 @@ def test_topics_of_a_folder_name_their_own_addresses_once_it_is_told_its_own(pip
     assert "feed_url" not in body(pipeline, "t.json")
     address = "https://rss.example/archive/"
     settings = replace(pipeline.settings, objects_public_url=address)
-    told = Stores.of(settings, pipeline.database)
+    told = PublicationStores.of(settings, pipeline.database)
     publish(told, clock=pipeline.clock, only=("t",))
     assert body(pipeline, "t.json")["feed_url"] == "https://rss.example/archive/topics/t.json"
     own = rb'<link [^>]*href="https://rss\.example/archive/topics/t\.atom"'

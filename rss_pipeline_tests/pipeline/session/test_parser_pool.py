@@ -27,7 +27,7 @@ from rss_pipeline.pipeline.session.parser_tasks import (
     read_chunks,
     search_early,
 )
-from rss_pipeline.pipeline.visits.image_search import spooled_items
+from rss_pipeline.pipeline.visits.extract_images import spooled_items
 from rss_pipeline.pipeline.visits.parse import parse_documents
 from rss_pipeline.progress import NoProgress
 from rss_pipeline_tests.pipeline.session.worker_tasks import Reading, die, ends_by, take

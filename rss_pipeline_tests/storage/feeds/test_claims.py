@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import HostGap
-from rss_pipeline.pipeline.triggers.poll import decide
 from rss_pipeline.pipeline.triggers.runs import Wait
+from rss_pipeline.pipeline.triggers.starts import decide
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases

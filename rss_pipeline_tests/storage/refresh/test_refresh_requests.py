@@ -10,7 +10,7 @@ from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.refresh import open_requests
-from rss_pipeline.storage.refresh.open_requests import Answer, OpenRequest
+from rss_pipeline.storage.refresh.open_requests import OpenRequest, RequestResult
 from rss_pipeline.storage.refresh.refresh_requests import (
     MOST_OF_FEED,
     RefreshRequest,
@@ -272,8 +272,8 @@ def test_a_task_is_kept_for_a_day_after_its_end(feeds: Database) -> None:
     assert feeds.query("SELECT id FROM refresh_requests").rows == [{"id": "2"}]
 
 
-def _unchanged(id: str) -> Answer:
-    return Answer(id=id, result={"outcome": "unchanged", "items_new": 0, "milliseconds": 1})
+def _unchanged(id: str) -> RequestResult:
+    return RequestResult(id=id, result={"outcome": "unchanged", "items_new": 0, "milliseconds": 1})
 
 
 def _result(database: Database, id: str) -> str:

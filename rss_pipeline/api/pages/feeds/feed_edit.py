@@ -70,7 +70,7 @@ async def edit(request: Request, caller: SignedIn, id: str) -> Response:
         return await _form(request, caller, id, error=wishes.message)
     url, settings = fields.get("url", "").strip(), caller.stores.settings
     title, folder, interval = wishes.title, wishes.folder, wishes.wished_interval
-    changes = editing.Changes(title=title, folder=folder, wished_interval=interval)
+    changes = editing.SubscriptionChanges(title=title, folder=folder, wished_interval=interval)
     if "has_full_text" in fields:
         changes["full_text"] = fields.get("full_text") == "yes"
     answer = await caller.change(lambda one: editing.edit_feed(one, settings, id, url=url or None, **changes))

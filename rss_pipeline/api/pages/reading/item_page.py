@@ -33,7 +33,7 @@ from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
 from rss_pipeline.reader.images import missing_images, request_images
 from rss_pipeline.reader.item_queries import ItemRow, Key, item_keys, neighbours
 from rss_pipeline.reader.item_queries import item as stored_item
-from rss_pipeline.reader.mark import Marks, mark_items, undoable
+from rss_pipeline.reader.mark import ItemMarks, mark_items, undoable
 from rss_pipeline.reader.query import Query, together
 from rss_pipeline.web.authority import headers_named
 
@@ -94,7 +94,7 @@ async def item(
     # An item that a mark of many made read stays read, once it was opened, when that mark is undone.
     if is_marked or (opens and marks):
         await caller.change_beside(
-            lambda one: mark_items(one, [id, *(each.id for each in beside)], Marks(is_read=True)),
+            lambda one: mark_items(one, [id, *(each.id for each in beside)], ItemMarks(is_read=True)),
             what="an opened item was not marked read",
         )
     if is_marked and beside:

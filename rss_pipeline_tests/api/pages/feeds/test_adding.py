@@ -35,7 +35,7 @@ def claimed(reader: Reader) -> list[str]:
 def answer(reader: Reader, id: str, **result: Any) -> None:
     """End a task as a run does."""
     given = {"items_new": 0, "milliseconds": 2_840, **result}
-    answers = [open_requests.Answer(id=id, result=given)]
+    answers = [open_requests.RequestResult(id=id, result=given)]
     open_requests.answer_requests(reader.database, "t", answers, now=reader.clock())
 
 

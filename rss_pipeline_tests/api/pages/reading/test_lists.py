@@ -6,11 +6,11 @@ from urllib.parse import unquote
 
 import httpx
 
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, mark, subscribe
 from rss_pipeline_tests.storage.values import DAY, HOUR, item, register, spec, visit
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader
 
 
