@@ -18,6 +18,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.due import DueSummary, is_claimable
 from rss_pipeline.storage.feeds.feed_changes import has_unreported
+from rss_pipeline.storage.refresh.open_requests import waiting
 
 PATIENCE = timedelta(minutes=4)
 """A due feed waits so long for others to share a run; a small registry then costs at most 300 runs a day."""
@@ -88,8 +89,8 @@ def has_registry_news(synced: RegistrySync) -> bool:
 
 
 def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime) -> bool:
-    """Return True if a poll would change something: partition keys, a visit, an event, or the last step of a
-    feature.
+    """Return True if a poll would change something: partition keys, a visit, also one that a user waits for,
+    an event, or the last step of a feature.
 
     Small queries only, so that a poll by cron with nothing due costs neither Dagster's import nor a run.
     """
@@ -97,6 +98,7 @@ def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime)
         has_registry_news(synced)
         or is_claimable(database, Due(now=now))
         or has_unreported(database)
+        or waiting(database, now=now).can_begin > 0
         or any(
             feature.after_poll is not None and feature.after_poll.is_due.load()(database, now)
             for feature in FEATURES
