@@ -31,7 +31,7 @@ class PollResult:
     published: Sequence[str] = ()
     """Topics with changed documents."""
     publication_error: str | None = None
-    """Why topics were not published. A warning: the next poll tries again."""
+    """The failure of the store of topics. The next poll tries again."""
     nothing_reached: str | None = None
     """No feed could be reached: now, or a short time ago if nothing was due."""
     claimed: int = 0
@@ -61,7 +61,8 @@ class PollResult:
     @property
     def needs_a_person(self) -> bool:
         """True for what no later poll repairs by itself. Feeds that fail are not among it."""
-        return bool(self.errors or self.nothing_reached or self.registry_error)
+        found = (self.errors, self.publication_error, self.nothing_reached, self.registry_error)
+        return any(found)
 
     def as_json(self) -> dict[str, Any]:
         return {
