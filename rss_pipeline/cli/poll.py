@@ -210,17 +210,25 @@ def _poll_in_process(
 ) -> PollResult:
     import dagster as dg
 
-    from rss_pipeline.orchestration.build_polls import poll_definitions
-    from rss_pipeline.orchestration.in_process import poll_in_process
+    from rss_pipeline.orchestration.build_polls import poll_definitions, refresh_definitions
+    from rss_pipeline.orchestration.in_process import poll_in_process, refresh_in_process
     from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
     from rss_pipeline.orchestration.registry_partitions import register
+    from rss_pipeline.pipeline.triggers.refresh import refresh_reason
     from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold
+    from rss_pipeline.storage.refresh.open_requests import waiting
 
     started = utc_now()
     with open_instance_at_terminal(settings) as instance:
         if synced is not None:
             register(database, instance, synced)
         ids = [one_feed(database, text)["id"] for text in feed]
+        # Where no `up` runs, nobody else makes the visits that users of the reader wait for.
+        of_users = waiting(database, now=utc_now())
+        failed = None
+        if of_users.can_begin and not ids:
+            definitions = refresh_definitions(settings, clock=utc_now)
+            failed = refresh_in_process(definitions, instance, reason=refresh_reason(of_users))
         with terminal.Bars() as progress:
             # The runs use the open database and the registry already read: on D1 each is a request more.
             definitions = poll_definitions(
@@ -247,7 +255,9 @@ def _poll_in_process(
             named = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
             ids_late = {each.feed_id for each in late}
             left = [*(each for each in named if each.feed_id not in ids_late), *late]
-    return PollResult.of(rounds, left)
+    result = PollResult.of(rounds, left)
+    errors = [*([] if failed is None else [failed]), *result.errors]
+    return replace(result, errors=errors, requested=0 if ids else of_users.can_begin)
 
 
 def _check_processes_are_seen() -> None:
