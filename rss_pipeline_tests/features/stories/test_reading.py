@@ -354,6 +354,7 @@ def world(database: Database, seed: int) -> World:
     return World(database, chance, people)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [range(100), pytest.param(range(100, 1_000), marks=pytest.mark.soak)], ids=["100", "1000"]
 )
