@@ -52,10 +52,11 @@ def serve(
         SettingsError: the port is in use, or this machine does not have the address.
         DatabaseUnavailable: the database cannot be reached, or its schema is not this code's.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
-    logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
     sys.setswitchinterval(SWITCH_SECONDS)
     with open_stores(settings, is_starting=True) as stores:
+        # Behind it: where a store cannot be used, a person reads the sentence, and no statement before it.
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
+        logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
         reader = server(create_app(stores))
         if idle_seconds is not None:
             ends_when_idle(reader, idle_seconds)

@@ -176,7 +176,7 @@ class FeedVisit:
         """One request in its turn, or what another feed of the round got for the same."""
         asker = Asker(url=here, validators=validators, policy=self.policy, private=self._requests.private)
         if is_plain and self._requests.has_begun and (shared := self._shared(asker)) is not None:
-            is_held = self.holds.active_at(here.host, here.url) is not None
+            is_held = self.holds.active_at(here.host, here.wire_url) is not None
             # By the hold that began with this answer, the turn refuses it: that is no failure.
             if shared.error is None or not is_held:
                 return self._read_shared(asker, shared)
@@ -199,7 +199,7 @@ class FeedVisit:
         retry_after = requested_wait(answer.status, answer.head, now=now)
         is_led = here.host != self._requested.host
         self.holds.feed_answered(
-            self.feed.id, here.host, answer.status, retry_after, url=here.url, is_led=is_led
+            self.feed.id, here.host, answer.status, retry_after, url=here.wire_url, is_led=is_led
         )
         judged = self._judge(asker, answer.status, answer.head, answer.network())
         if isinstance(judged, Response) and judged.status == 200:
@@ -219,7 +219,8 @@ class FeedVisit:
         self._requests.take_shared(asker.url, shared.status)
         if shared.error is not None:
             raise copy.copy(shared.error)
-        judged = self._judge(shared.asker, shared.status, shared.head, shared.network)
+        asked = replace(shared.asker, url=asker.url)
+        judged = self._judge(asked, shared.status, shared.head, shared.network)
         if not isinstance(judged, Response):
             return judged
         if shared.body is None:

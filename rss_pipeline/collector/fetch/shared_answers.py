@@ -72,7 +72,7 @@ class SharedAnswers:
         if redirect_of(answer.status, answer.head) and answer.head.all("set-cookie"):
             # Where it leads may depend on the cookie, which is one visit's.
             return
-        self._by_url[asker.url.url] = SharedAnswer(
+        self._by_url[asker.url.wire_url] = SharedAnswer(
             asker=asker,
             status=answer.status,
             head=answer.head,
@@ -85,7 +85,7 @@ class SharedAnswers:
 
     def for_request(self, asker: Asker) -> SharedAnswer | None:
         """The answer that this request would get, if it is known."""
-        known = self._by_url.get(asker.url.url)
+        known = self._by_url.get(asker.url.wire_url)
         if known is None or not asker.may_use(known.asker, known.address):
             return None
         if known.status == 304 and known.asker.validators != asker.validators:

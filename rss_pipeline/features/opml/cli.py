@@ -44,7 +44,8 @@ def import_(settings: Settings, file: Path, pages: bool, as_json: bool) -> None:
         imported = import_opml(
             file.read_bytes(), path=file, database=database, settings=settings, environ=os.environ
         )
-        sentence = subscribe_reader(settings, database, imported.ids) if imported.ids else None
+        ids = (*imported.ids, *imported.ids_known)
+        sentence = subscribe_reader(settings, database, ids) if ids else None
     if as_json:
         terminal.say_json(
             {
@@ -83,11 +84,12 @@ def import_(settings: Settings, file: Path, pages: bool, as_json: bool) -> None:
 def add_each(settings: Settings, pages: "Sequence[OpmlFeed]") -> None:
     """Show what would be collected of each page, and add those that the person at the terminal confirms."""
     from rss_pipeline.cli.add import confirms, show
-    from rss_pipeline.pipeline.adding.add_feed import add, prepare
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, add, prepare
     from rss_pipeline.pipeline.session.session import session_of_command
 
     with session_of_command(settings, "import") as session:
         prepare(session, environ=os.environ)
+        ids = []
         for page in pages:
             result = add(
                 session,
@@ -98,6 +100,10 @@ def add_each(settings: Settings, pages: "Sequence[OpmlFeed]") -> None:
                 confirms=confirms,
             )
             show(page.url, result)
+            if isinstance(result, Added | AlreadyListed):
+                ids.append(result.id)
+        if ids and (sentence := subscribe_reader(settings, session.run.database, ids)) is not None:
+            terminal.say(sentence)
 
 
 @click.command("export-opml")

@@ -309,7 +309,7 @@ class ImportResult:
 
     ids: tuple[str, ...]
     """The added feeds."""
-    known: int
+    ids_known: tuple[str, ...]
     """Already in feeds.yaml, where their entries stay as they are."""
     merged: int
     """Further outlines of a feed that the file lists more than once."""
@@ -321,6 +321,10 @@ class ImportResult:
     @property
     def added(self) -> int:
         return len(self.ids)
+
+    @property
+    def known(self) -> int:
+        return len(self.ids_known)
 
 
 def import_opml(
@@ -336,7 +340,7 @@ def import_opml(
     specs = registered(settings.feeds_file, environ=environ)
     found = read_opml(body, path=path)
     listed = [*found.feeds, *(page for page in found.pages if not page.is_watched)]
-    known = {same_as(spec.url) for spec in specs}
+    known = {same_as(spec.url): spec.id for spec in specs}
     feeds: dict[str, OpmlFeed] = {}
     in_several: list[tuple[str, str, str]] = []
     for feed in listed:
@@ -362,12 +366,14 @@ def import_opml(
         written = write_feeds(settings.feeds_file, entries, environ=environ, rows=registry_rows(database))
     return ImportResult(
         ids=tuple(spec.id for spec in written),
-        known=len(feeds) - len(new),
+        ids_known=tuple(known[key] for key in feeds if key in known),
         merged=len(listed) - len(feeds),
         in_several=tuple(in_several),
         pages=tuple(
             {
-                page.same_as: page for page in found.pages if page.same_as not in (known | feeds.keys())
+                page.same_as: page
+                for page in found.pages
+                if page.same_as not in known and page.same_as not in feeds
             }.values()
         ),
     )

@@ -76,6 +76,7 @@ def test_a_host_with_a_limit_refuses_little_once_it_is_known_and_serves_all_feed
 Answer = tuple[float, str, int, int | None]
 """Seconds, host, status, wait."""
 FIRST: Answer = (0, "a.example", 200, None)
+BUSY: Answer = (1, "a.example", 503, 60)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,17 @@ FIRST: Answer = (0, "a.example", 200, None)
             "twice at once",
             [FIRST, (1, "a.example", 429, None), (2, "a.example", 429, None)],
             {"a.example": 20},
+        ),
+        (
+            "503 between answers",
+            [FIRST, BUSY, (70, "a.example", 200, None), (71, *BUSY[1:])],
+            {"a.example": 66},
+        ),
+        ("503 that goes on", [FIRST, BUSY, (70, *BUSY[1:])], {}),
+        (
+            "503 for half an hour",
+            [FIRST, *((n, "a.example", status, 1800) for n, status in ((1, 503), (1802, 200), (1803, 503)))],
+            {},
         ),
         ("again", [FIRST, (1, "a.example", 429, None), (99, "a.example", 429, None)], {"a.example": 60}),
     ],

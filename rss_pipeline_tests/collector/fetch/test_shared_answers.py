@@ -70,6 +70,18 @@ def by_two_redirects(led: Led) -> str:
     return led._server.route("127.0.0.4", "/a", Answer(status=307, headers={"Location": onward}))
 
 
+def test_a_url_in_another_spelling_is_the_same_request(server: FeedServer, tmp_path: Path) -> None:
+    led = Led(server, tmp_path, Answer(body=RSS, etag='"1"'))
+    other = led.url.replace(f"http://{HERE}", "HTTP://127.2")
+    for fields in ({}, {"validators_url": other, **ETAG}):
+        server.forget()
+        outcomes = led.visit(job(led.url, "one", **ETAG), job(other, "two", **fields))
+        assert len(led.requests) == 1 + (not fields), "without validators it has a request of its own"
+        for outcome, url in zip(outcomes, (led.url, other), strict=True):
+            assert isinstance(outcome, Document | NotModified)
+            assert (outcome.response.url, outcome.response.etag) == (url, '"1"'), "they are its own next time"
+
+
 ROADS = [at_its_address, by_a_redirect, by_a_permanent_redirect, on_its_host, by_two_redirects]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from ipaddress import ip_network
@@ -82,7 +83,8 @@ def test_a_list_that_is_not_certain_is_written_as_confirmed_and_a_lost_one_is_co
     assert "This may be something else." in invoke("add", "--allow-private", url).stdout
     assert invoke("add", "--allow-private", "--page", url).exit_code == 0
     assert "page: confirmed" in (tmp_path / "feeds.yaml").read_text("utf-8")
-    serve(server, page(entries().replace("/news/", "/items/")))
+    others = entries(titles=[f"{title} again" for title in TITLES])
+    serve(server, page(others.replace("/news/", "/items/")))
     # A feed that was visited in the same second is not visited again.
     deadline = time.monotonic() + 60
     while "list_lost" not in invoke("status", "--json").stdout:
@@ -155,6 +157,20 @@ def test_a_lost_list_is_shown_as_it_would_be_now_and_taken_by_one_of_its_readers
     assert taken.result is not None
     assert (taken.result.outcome, taken.feed_id, taken.result.items_new) == ("subscribed", id, 6)
     assert pages_to_confirm(pipeline.database) == []
+
+    # Without dates, and with quite other addresses, the titles alone are the same: a person says so.
+    renamed = entries(titles=["Quite new", *(f"{title} again" for title in TITLES[:5])], kind="row", date="")
+    serve(server, page(re.sub(r"/news/(\d)-entry", r"/20270\1", renamed)))
+    pipeline.clock.turn(hours=25)
+    pipeline.poll(all_feeds=True)
+    assert pipeline.feed(id)["last_error_kind"] == "list_lost"
+    pipeline.clock.turn(hours=1)
+    taken = searched(pipeline, url, wishes=Wishes(takes_offer=True))
+    assert taken.result is not None
+    assert (taken.result.outcome, taken.result.items_new) == ("subscribed", 1)
+    pipeline.clock.turn(hours=25)
+    pipeline.poll(all_feeds=True)
+    assert (pipeline.feed(id)["last_error"], len(pipeline.items(id))) == (None, 13)
 
 
 def test_an_address_that_turns_out_to_be_a_page_becomes_one_by_its_reader_s_word(

@@ -258,6 +258,13 @@ def test_a_redesigned_list_is_known_by_its_links() -> None:
     assert [entry.link for entry in again.entries] == [f"https://example.org{link(n)}" for n in range(9, 15)]
 
 
+def test_a_list_that_is_longer_now_is_judged_by_as_many_entries_as_it_had() -> None:
+    known = known_of(links(4))
+    others = [f"https://example.org/other/{n}" for n in range(6)]
+    assert known.is_same_list([others[0], *links(3), *others[1:]])
+    assert not known.is_same_list([*others[:3], *links(3)])
+
+
 def test_a_list_with_none_of_the_known_links_has_to_be_confirmed() -> None:
     assert (
         detect(page(entries()), URL, known=known_of(["https://example.org/old/1", *links(2)])).verdict

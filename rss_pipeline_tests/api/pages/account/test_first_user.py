@@ -189,14 +189,21 @@ import socket, sys, threading
 def pipe(one, other):
     while data := one.recv(65_536):
         other.sendall(data)
-with socket.create_server(("127.0.0.1", 0)) as door:
-    print(door.getsockname()[1], flush=True)
+if len(sys.argv) > 2:
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(sys.argv[2])
+    door.listen()
+else:
+    door = socket.create_server(("127.0.0.1", 0))
+with door:
+    print(0 if len(sys.argv) > 2 else door.getsockname()[1], flush=True)
     while True:
         client, server = door.accept()[0], socket.create_connection(("127.0.0.1", int(sys.argv[1])))
         for ends in ((client, server), (server, client)):
             threading.Thread(target=pipe, args=ends, daemon=True).start()
 """
-"""A proxy that adds nothing: our own address as Host, HTTP/1.1, no header more."""
+"""A proxy that adds nothing: our own address as Host, HTTP/1.1, no header more. With a file, it listens there
+alone, behind another one."""
 
 TUNNEL = """
 import socket, sys, threading
@@ -231,16 +238,23 @@ def test_a_tunnel_that_listens_nowhere_makes_nobody(reader: Reader) -> None:
 
 
 @pytest.mark.slow
-def test_a_proxy_that_adds_nothing_makes_nobody_and_who_sits_here_needs_no_code(reader: Reader) -> None:
+@pytest.mark.parametrize("file", [[], ["door"]])
+def test_a_proxy_that_adds_nothing_makes_nobody_and_who_sits_here_needs_no_code(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with (
         served(create_app(reader.stores)) as found,
-        subprocess.Popen([sys.executable, "-c", RELAY, str(found.port)], stdout=subprocess.PIPE) as relay,
+        subprocess.Popen(
+            [sys.executable, "-c", RELAY, str(found.port), *file], stdout=subprocess.PIPE
+        ) as relay,
     ):
         assert relay.stdout is not None
         headers = {"Host": HOST, "Origin": URL}
         try:
-            door = f"http://127.0.0.1:{int(relay.stdout.readline())}/first-user"
-            with httpx.Client(headers=headers) as stranger:
+            door = f"http://127.0.0.1:{int(relay.stdout.readline()) or 80}/first-user"
+            way = httpx.HTTPTransport(uds=file[0]) if file else None
+            with httpx.Client(headers=headers, transport=way) as stranger:
                 assert 'name="code"' in stranger.get(door).text
                 assert stranger.post(door, data=GIVEN).status_code == 403
         finally:
