@@ -99,6 +99,7 @@ def test_a_topic_that_cannot_be_published_is_a_sentence_and_an_exit_code(
     assert "t: t.atom: another key is a folder of this one's name" in said.stderr
 
 
+@pytest.mark.slow
 def test_a_poll_names_the_topics_that_it_published_and_ends_with_1_where_their_store_takes_none(
     tmp_path: Path, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
