@@ -214,7 +214,7 @@ def _poll_in_process(
     from rss_pipeline.orchestration.in_process import poll_in_process, refresh_in_process
     from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
     from rss_pipeline.orchestration.registry_partitions import register
-    from rss_pipeline.pipeline.triggers.refresh import refresh_reason
+    from rss_pipeline.pipeline.triggers.starts import refresh_reason
     from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold
     from rss_pipeline.storage.refresh.open_requests import waiting
 
