@@ -113,7 +113,7 @@ def test_one_that_was_killed_comes_back_alone_and_its_clients_wait(home: Home, k
     assert {each: home.part(each).pid for each in others} == others
 
 
-def test_when_all_start_anew_a_run_ends_its_claims_are_free_and_nobody_is_refused(home: Home) -> None:
+def test_when_all_start_anew_a_run_ends_its_claims_are_free_and_no_one_is_refused(home: Home) -> None:
     up = home.up
     soon(up.answers)
     run = materialize(up, "feed")

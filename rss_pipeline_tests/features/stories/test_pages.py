@@ -80,7 +80,7 @@ def test_a_folder_shows_a_story_by_its_own_feeds(reader: Reader) -> None:
     assert state["hidden"] == {"all": 2, "folders": {"News": 1}}
 
 
-def test_nobody_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> None:
+def test_no_one_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
     members = one_story(reader.database, "a1", "b1", "c1")
     other = subscribed(reader, reader.user("bob"))
