@@ -73,7 +73,8 @@ def by_two_redirects(led: Led) -> str:
 def test_a_url_in_another_spelling_is_the_same_request(server: FeedServer, tmp_path: Path) -> None:
     led = Led(server, tmp_path, Answer(body=RSS, etag='"1"'))
     other = led.url.replace(f"http://{HERE}", "HTTP://127.2")
-    for fields in ({}, {"validators_url": other, **ETAG}):
+    both: tuple[dict[str, Any], ...] = ({}, {"validators_url": other, **ETAG})
+    for fields in both:
         server.forget()
         outcomes = led.visit(job(led.url, "one", **ETAG), job(other, "two", **fields))
         assert len(led.requests) == 1 + (not fields), "without validators it has a request of its own"

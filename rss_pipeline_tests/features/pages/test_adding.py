@@ -223,7 +223,8 @@ def test_the_pages_of_a_reader_and_json_lead_to_what_would_be_collected_now(read
 
 def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     user = reader.user("ann")
-    id = user.client.post(FEEDS, json={"url": "new.example/", "page": False}).json()["task_id"]
+    given = {"url": "new.example/", "page": False, "full_text": True}
+    id = user.client.post(FEEDS, json=given).json()["task_id"]
     assert claimed(reader) == [id]
     offer = {
         "url": "https://new.example/",
@@ -241,4 +242,5 @@ def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     shown = user.client.get(f"/tasks/{id}").text
     assert "&lt;b&gt;First&lt;/b&gt;" in shown
     assert "and 8 more" in shown
-    assert '<input type="hidden" name="page" value="yes">' in shown
+    for name in ("page", "full_text"):
+        assert f'<input type="hidden" name="{name}" value="yes">' in shown

@@ -51,6 +51,7 @@ def test_items_are_found_with_their_states_and_snippets(reader: Reader) -> None:
     of_list = user.client.get("/api/items").json()["items"][0]
     assert found.pop("title_html") == "A &amp; &lt;b&gt;"
     assert found.pop("snippet_html") == "<mark>東京</mark> &amp; x"
+    assert found.pop("others") == []
     assert found == {name: value for name, value in of_list.items() if name != "html"}
     assert (answer.json()["next_cursor"], answer.json()["left_out"]) == (None, [])
 
