@@ -16,7 +16,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 HERE, THERE = "127.0.0.2", "127.0.0.3"
 HASH = hashlib.sha256(RSS + b"\0").hexdigest()
-ETAG = {"etag": '"1"', "content_hash": HASH}
+ETAG: dict[str, Any] = {"etag": '"1"', "content_hash": HASH}
 
 
 @pytest.fixture
