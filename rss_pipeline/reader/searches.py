@@ -74,6 +74,7 @@ def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) ->
         title=wishes.title,
         folder=wishes.folder,
         wished_interval=wishes.wished_interval,
+        full_text=wishes.full_text,
     )
     try:
         *_, subscribed = database.batch(

@@ -192,6 +192,7 @@ def subscribe_address(
         title=wishes.title,
         folder=wishes.folder,
         wished_interval=wishes.wished_interval,
+        full_text=wishes.full_text,
     )
     statements = [
         *give_turns(user_id, [feed_id], now=now),

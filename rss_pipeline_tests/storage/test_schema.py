@@ -127,6 +127,7 @@ class Dying:
         self._database.close()
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_ends_at_any_of_its_statements_goes_on_and_the_old_code_says_so(fresh: Path) -> None:
     with closing(SqliteDatabase(fresh)) as database:
         make_oldest(database)

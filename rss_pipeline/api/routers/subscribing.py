@@ -45,6 +45,9 @@ class NewFeed(BaseModel):
     page: bool = Field(
         default=False, description="Where the address has no feed, collect the entries that the page lists."
     )
+    full_text: bool = Field(
+        default=False, description="True for the articles on the pages behind its new items."
+    )
 
 
 class Subscribed(BaseModel):
@@ -102,7 +105,11 @@ async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
     """Subscribe to a feed: at once if it is known. Any other address is visited first, and its task says
     whether there is a feed. Feeds that you subscribe to already stay as they are."""
     wishes = Wishes(
-        title=given.title, folder=given.folder, wished_interval=given.interval, takes_offer=given.page
+        title=given.title,
+        folder=given.folder,
+        wished_interval=given.interval,
+        takes_offer=given.page,
+        full_text=given.full_text,
     )
     settings = caller.stores.settings
     answer = await caller.change(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))

@@ -19,8 +19,8 @@ _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def same_title(title: str) -> str:
-    """What titles have in common that are one but for the case of letters: a rebuilt page may set them in
-    capitals. SQL's `lower` knows those of ASCII."""
+    """The form in which titles are compared: a rebuilt page may have other letters in capitals. SQL's `lower`
+    knows those of ASCII."""
     return title[:MAX_TITLE_CHARACTERS].translate(_LOWER)
 
 

@@ -149,7 +149,7 @@ class Moved:
     """A document whose stored items have other addresses now, which are their guids."""
 
     guids: frozenset[str]
-    """Those of items that are stored ones, by the document before."""
+    """Guids of items that are stored ones, by the document before."""
     is_confirmed: bool = False
     """A person has confirmed the document's list."""
 

@@ -155,7 +155,7 @@ def moved(
 
 
 def _likeness(new: tuple[str, Known], old: tuple[str, Known]) -> int:
-    """How many of the date and the last part of the guid two items have in common; -1 for two dates."""
+    """The number of what two items have in common of date and last part of the guid; -1 for two dates."""
     days = {new[1].pub_date, old[1].pub_date}
     name = last_part(new[0])
     if len(days - {None}) == 2:

@@ -89,6 +89,7 @@ EVERY = (
     Page("GET", "/feeds/{id}/statistics", id="feed", feature="statistics"),
     Page("GET", "/feeds/{id}/full-text", id="feed", feature="full_text"),
     Page("POST", "/feeds/{id}/full-text", {"on": "yes"}, "feed", feature="full_text"),
+    Page("POST", "/full-text/{id}", {}, "item", feature="full_text"),
     Page("GET", "/settings"),
     Page("POST", "/settings", {"theme": "dark"}),
     Page("GET", "/settings/sessions"),

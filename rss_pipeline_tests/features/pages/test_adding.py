@@ -51,6 +51,7 @@ def serve(server: FeedServer, html: str) -> str:
     return server.route(HOST, "/news/", Answer(body=html.encode(), headers={"Content-Type": "text/html"}))
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_entries_and_writes_nothing_until_it_is_confirmed(
     tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
 ) -> None:
@@ -74,6 +75,7 @@ def test_the_command_shows_the_entries_and_writes_nothing_until_it_is_confirmed(
     assert [request.target for request in server.asked(HOST)].count("/robots.txt") == 1
 
 
+@pytest.mark.slow
 def test_a_list_that_is_not_certain_is_written_as_confirmed_and_a_lost_one_is_confirmed_again(
     tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
 ) -> None:
@@ -221,7 +223,8 @@ def test_the_pages_of_a_reader_and_json_lead_to_what_would_be_collected_now(read
 
 def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     user = reader.user("ann")
-    id = user.client.post(FEEDS, json={"url": "new.example/", "page": False}).json()["task_id"]
+    given = {"url": "new.example/", "page": False, "full_text": True}
+    id = user.client.post(FEEDS, json=given).json()["task_id"]
     assert claimed(reader) == [id]
     offer = {
         "url": "https://new.example/",
@@ -239,4 +242,5 @@ def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     shown = user.client.get(f"/tasks/{id}").text
     assert "&lt;b&gt;First&lt;/b&gt;" in shown
     assert "and 8 more" in shown
-    assert '<input type="hidden" name="page" value="yes">' in shown
+    for name in ("page", "full_text"):
+        assert f'<input type="hidden" name="{name}" value="yes">' in shown

@@ -1,4 +1,4 @@
-"""Entries whose addresses have changed: each comes once, and two entries of one title are never one."""
+"""Entries with other addresses than before: each comes once, and two entries of one title are never one."""
 
 import random
 from collections import Counter
@@ -48,13 +48,13 @@ def test_entries_at_other_addresses_are_the_known_ones_and_again_from_backups(
             rebuilt(listed(after, *new, date=day), seed=3),
             rebuilt(listed(after, 8, *new, date=day), seed=3),
         ]
-        url = server.route(HOST, f"/{name}", *(Answer(body=each.encode()) for each in bodies))
+        url = server.route(HOST, f"/{name}/news", *(Answer(body=each.encode()) for each in bodies))
         pipeline.register(url, name, page="auto")
     # Nothing but the addresses changes, to those of another host: the texts are the same.
-    there = server.route(OTHER, "/", Answer(body=listed("/blog/{n}-entry", 8, 7, 5, 4, 3, 2).encode()))
+    there = server.route(OTHER, "/news", Answer(body=listed("/blog/{n}-entry", 8, 7, 5, 4, 3, 2).encode()))
     url = server.route(
         HOST,
-        "/there",
+        "/there/news",
         Answer(body=listed("/news/{n}-entry", *old).encode()),
         Answer(status=301, headers={"Location": there}),
     )
@@ -64,7 +64,7 @@ def test_entries_at_other_addresses_are_the_known_ones_and_again_from_backups(
     for n in (8, 7, 5, 4, 3):
         some = some.replace(f"/news/{n}-", f"/blog/{n}-")
     url = server.route(
-        HOST, "/some", *(Answer(body=each.encode()) for each in (listed("/news/{n}-entry", *old), some))
+        HOST, "/some/news", *(Answer(body=each.encode()) for each in (listed("/news/{n}-entry", *old), some))
     )
     pipeline.register(url, "some", page="auto")
     days(pipeline, 3)
@@ -152,7 +152,9 @@ class Blog:
 def rows(entries: list[Entry]) -> dict[str, Row]:
     return {
         guid: Row(
-            title=each.title, link=each.link, pub_date=each.date and datetime.combine(each.date, time(), UTC)
+            title=each.title,
+            link=each.link,
+            pub_date=None if each.date is None else datetime.combine(each.date, time(), UTC),
         )
         for guid, each in zip(guids_of(entries), entries, strict=True)
     }

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 
+import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
@@ -71,6 +72,7 @@ class Site:
                 yield f'<li class="post{mark}"><a href="{link}"><b>{title}</b></a><p>{WORDS}</p></li>'
 
 
+@pytest.mark.slow
 def test_every_entry_comes_once_each_trouble_is_said_and_backups_bring_all_back(
     pipeline: Pipeline, server: FeedServer
 ) -> None:

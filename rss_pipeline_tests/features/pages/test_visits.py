@@ -200,6 +200,7 @@ def test_a_feed_at_the_page_s_address_brings_no_entry_again(pipeline: Pipeline, 
     assert "remove `page`" in pipeline.feed(id)["warning"]
 
 
+@pytest.mark.slow
 def test_the_items_of_a_page_come_back_from_its_backups_alone(pipeline: Pipeline, server: FeedServer) -> None:
     bodies = [
         listed(*range(5), date=DATE),

@@ -53,6 +53,7 @@ def test_the_command_wants_feeds_or_all(
     assert said.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

@@ -19,6 +19,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [range(100), pytest.param(range(100, 1_000), marks=pytest.mark.soak)], ids=["100", "1000"]
 )

@@ -216,8 +216,13 @@ def read_wishes(fields: Mapping[str, str]) -> Wishes | FormMistake:
     interval = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
     if text and (interval is None or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL):
         return FormMistake("The interval is between 15 minutes and a day.")
-    takes_offer = fields.get("page") == "yes"
-    return Wishes(title=title, folder=folder, wished_interval=interval, takes_offer=takes_offer)
+    return Wishes(
+        title=title,
+        folder=folder,
+        wished_interval=interval,
+        takes_offer=fields.get("page") == "yes",
+        full_text=fields.get("full_text") == "yes",
+    )
 
 
 def offered_intervals(chosen: int | None) -> Mapping[int, str]:

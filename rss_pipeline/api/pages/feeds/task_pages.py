@@ -63,6 +63,7 @@ async def show_task(request: Request, caller: SignedIn, id: str) -> Response:
             ("title", found.wishes.title),
             ("folder", found.wishes.folder),
             ("interval", found.wishes.wished_interval),
+            ("full_text", "yes" if found.wishes.full_text else None),
         )
         if value is not None
     }
@@ -165,9 +166,11 @@ async def form(
     folder: str = "",
     title: str = "",
     interval: str = "",
+    full_text: str = "",
 ) -> Response:
     """The form; what is given is filled in, for bookmarks and for another attempt."""
-    return await _form(request, caller, {"url": url, "folder": folder, "title": title, "interval": interval})
+    given = {"url": url, "folder": folder, "title": title, "interval": interval, "full_text": full_text}
+    return await _form(request, caller, given)
 
 
 @router.post("/feeds/add")
@@ -222,9 +225,8 @@ async def _form(
     retry_after: int | None = None,
 ) -> Response:
     frame, _ = await read_frame(caller)
-    shown = {
-        name: given.get(name, "")[:MAX_URL_CHARACTERS] for name in ("url", "folder", "title", "interval")
-    }
+    names = ("url", "folder", "title", "interval", "full_text")
+    shown = {name: given.get(name, "")[:MAX_URL_CHARACTERS] for name in names}
     return page(
         request,
         "add.html",

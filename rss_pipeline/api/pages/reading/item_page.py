@@ -27,6 +27,7 @@ from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.features import FEATURES
+from rss_pipeline.features.feature import ItemNote
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
@@ -177,8 +178,8 @@ async def versions(request: Request, caller: SignedIn, id: str) -> Response:
     )
 
 
-def _notes(user_id: str, item_id: str) -> Query[list[str]]:
-    """The sentences of features on an item."""
+def _notes(user_id: str, item_id: str) -> Query[list[ItemNote]]:
+    """The notes of features on an item."""
     asked = [feature.item_note.load()(user_id, item_id) for feature in FEATURES if feature.item_note]
     return together(*asked).then(lambda found: [note for note in found if note is not None])
 
