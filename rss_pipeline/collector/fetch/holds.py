@@ -112,7 +112,7 @@ class Holds:
         without a wait as well: otherwise any redirect could keep all feeds of a host from being visited.
         """
         now = self._clock()
-        self.gaps.answered(host, status, retry_after, now=now)
+        self.gaps.answered(host, status, retry_after, now=now, is_led=is_led)
         if status not in _HOLDING:
             self._answered(host, status)
             return
@@ -236,10 +236,14 @@ _SAME_TIME = timedelta(seconds=10)
 class _Answers:
     """The latest normal answers of a host, or of the hosts of a domain."""
 
-    times: deque[tuple[datetime, str]]
+    times: deque[tuple[datetime, str, bool]]
+    """With the host, and True where another one has redirected there."""
 
     def since(self, at: datetime, *, but: str = "") -> int:
-        return sum(when >= at and host != but for when, host in self.times)
+        return sum(when >= at and host != but for when, host, _ in self.times)
+
+    def has_direct(self, host: str, at: datetime) -> bool:
+        return any(when >= at and each == host and not is_led for when, each, is_led in self.times)
 
 
 class LearnedGaps:
@@ -266,13 +270,21 @@ class LearnedGaps:
         if (gap := self.of(host)) is not None:
             self._change(replace(gap, asked_at=now))
 
-    def answered(self, host: str, status: int, retry_after: int | None, *, now: datetime) -> None:
-        """Note an answer of this host. `retry_after` is the wait that it requests, in seconds."""
+    def answered(
+        self, host: str, status: int, retry_after: int | None, *, now: datetime, is_led: bool = False
+    ) -> None:
+        """Note an answer of this host. `retry_after` is the wait that it requests, in seconds.
+
+        `is_led`: another host has redirected there. Its refusal says nothing where the host answers its own
+        feeds: otherwise any redirect could slow these down.
+        """
         if status == HTTPStatus.TOO_MANY_REQUESTS:
-            self._refused(host, retry_after, now)
+            own = self._answers.get(host)
+            if not (is_led and own is not None and own.has_direct(host, now - WINDOW)):
+                self._refused(host, retry_after, now)
             return
         for key in {host, _domain(host)}:
-            self._answers.setdefault(key, _Answers(deque(maxlen=200))).times.append((now, host))
+            self._answers.setdefault(key, _Answers(deque(maxlen=200))).times.append((now, host, is_led))
         gap = self.of(host)
         if gap is None:
             return

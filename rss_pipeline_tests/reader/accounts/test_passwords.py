@@ -73,8 +73,8 @@ def test_any_characters_make_a_password_and_none_is_cut(password: str) -> None:
     [
         *("password", "12345678", "PassWord", "football2024!", "1qaz2wsx", "qwertyuiop", "sunshine1"),
         *(
-            "root1234",
-            "!love2024",
+            "love1234",
+            "!pass2024",
             "2026password",
             "!Sunshine",
             "aaaaaaaa",
