@@ -329,9 +329,8 @@ class LearnedGaps:
     ) -> None:
         """Some limit the rate by 503: such a host answers others between two of them."""
         times = [at for at in (self._unavailable.get(host), held_until) if at is not None and at <= now]
-        last = max(times, default=now)
         self._unavailable[host] = now
-        if now - last <= WINDOW and self._count(host, last):
+        if times and now - max(times) <= WINDOW and self._count(host, max(times)):
             self._refused(host, retry_after, now)
 
     def _refused(self, host: str, retry_after: int | None, now: datetime) -> None:

@@ -108,6 +108,7 @@ BUSY: Answer = (1, "a.example", 503, 60)
             [FIRST, BUSY, (70, "a.example", 200, None), (71, *BUSY[1:])],
             {"a.example": 66},
         ),
+        ("503 once", [(1, *FIRST[1:]), BUSY], {}),
         ("503 that goes on", [FIRST, BUSY, (70, *BUSY[1:])], {}),
         (
             "503 for half an hour",
