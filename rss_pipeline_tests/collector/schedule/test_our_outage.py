@@ -23,21 +23,11 @@ def failed(
     *,
     at: float = 0,
     ms: int = 10,
-    answered: bool = False,
-    accepted: bool = False,
-    reached: bool = False,
+    **proofs: Any,
 ) -> Failure:
     """Ended so many seconds after the round's start, after `ms` of requests."""
     fetched_at = NOW + at * SECOND
-    return Failure(
-        kind=kind,
-        message="x",
-        answered=answered,
-        accepted=accepted,
-        reached=reached,
-        fetched_at=fetched_at,
-        fetch_ms=ms,
-    )
+    return Failure(kind=kind, message="x", fetched_at=fetched_at, fetch_ms=ms, **proofs)
 
 
 def on(host: str, *, answered: bool = True, network: str | None = None) -> Feed:
