@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from rss_pipeline.web.authority import Authority
-from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
+from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.features.stories.stored import one_story
 from rss_pipeline_tests.storage.values import change, register, spec
 from rss_pipeline_tests.support.clients import liferea, newsboat
 from rss_pipeline_tests.support.clients.liferea import Liferea
 from rss_pipeline_tests.support.clients.newsboat import Newsboat
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader, reader_settings, served
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import soon
@@ -139,6 +140,28 @@ def test_who_does_not_want_it_has_each_item_and_marks_it_alone(reader: Reader) -
     assert "Also:" not in desk.named(desk.lead)[desk.lead]
     desk.phone.mark([desk.lead], a="read")
     assert desk.phone.unread() == every - {desk.lead}
+
+
+def test_a_list_asks_the_store_once_and_again_where_the_wish_is_another_one(reader: Reader) -> None:
+    desk = wanting(reader)
+    remote, counted = as_on_d1(reader)
+    client = remote.client(authorization=f"GoogleLogin auth={desk.phone.auth}")
+    sizes = iter(range(10, 100))
+
+    def asked() -> int:
+        before = counted.requests
+        for call in ("stream/items/ids", "stream/contents"):
+            assert client.get(f"{API}{call}", params={"s": ALL, "n": next(sizes)}).status_code == 200
+        assert client.get(f"{API}unread-count").status_code == 200
+        return counted.requests - before
+
+    asked()
+    with_stories = asked()
+    change(reader.database, "UPDATE users SET preferences = '{}', state_version = state_version + 1")
+    changed, without = asked(), asked()
+    # What entries name is one request more. After a change the first list is asked again, and
+    # one text is another one.
+    assert (with_stories, changed) == (without + 1, without + 2)
 
 
 def test_an_entry_of_500_items_names_and_reads_them_all(reader: Reader) -> None:
