@@ -69,7 +69,7 @@ def newest(
 
 
 def among(file: IndexFile, generation: Generation, match: Match, numbers: Sequence[int]) -> set[int]:
-    """Those of these arrival numbers that are of matching items."""
+    """The arrival numbers among these that are of matching items."""
     feeds = _numbers(file, match.feed_ids)
     if not feeds or not numbers:
         return set()

@@ -19,7 +19,7 @@ search_api = pytest.importorskip("rss_pipeline_tests.features.search.test_api")
 library_of = pytest.importorskip("rss_pipeline_tests.features.search.conftest")
 
 Entries = list[tuple[str, ...]]
-"""Ids: of each entry the item that stands for it, and those below it."""
+"""Ids of each entry: the leading item, and those below it."""
 
 
 @pytest.fixture
