@@ -72,7 +72,7 @@ def _door(number: int) -> socket.socket:
 
 
 def _looks(settings: Settings) -> dict[str, Callable[[bool], int]]:
-    """What features do beside the reader whenever the database has changed, by name."""
+    """The work of features beside the reader whenever the database has changed, by name."""
     if sys.platform != "linux" or not settings.database.is_here:
         return {}
     return {each.name: each.look for each in of_features(settings) if each.look is not None}

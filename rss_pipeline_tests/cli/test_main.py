@@ -100,7 +100,7 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
 def test_poll_makes_the_visits_that_users_of_the_reader_wait_for(
     invoke: Any, tmp_path: Path, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By cron, without `up`, nobody else does."""
+    """By cron, without `up`, no one else does."""
     monkeypatch.setenv("ALLOW_NETWORKS", "127.0.0.0/8")
     monkeypatch.setenv("ALLOW_PORTS", str(server.port))
     url = server.route(HOST, "/feed", Answer(body=rss("a")))

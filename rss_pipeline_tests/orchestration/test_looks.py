@@ -120,7 +120,7 @@ def test_a_feed_that_somebody_makes_due_for_long_is_found_where_rows_cost_nothin
     assert isinstance(tick(pipeline, POLL), dg.RunRequest)
 
 
-def test_a_feed_whose_hold_ends_and_one_whose_run_was_killed_are_found(idle: DagsterPipeline) -> None:
+def test_a_feed_with_a_hold_that_ends_and_one_of_a_killed_run_are_found(idle: DagsterPipeline) -> None:
     now = idle.clock()
     idle.database.query("UPDATE feeds SET next_fetch_at = ?", [instant(now)])
     idle.database.query(

@@ -80,7 +80,7 @@ class Search:
     limit: int = 50
     key: str | None = None
     by_story: bool = False
-    """True if only the first item that is found of a story is an entry."""
+    """True: of a story, only the first item that is found is an entry."""
     _left_out: list[str] = field(default_factory=list, init=False)
 
     def results(self) -> Results:

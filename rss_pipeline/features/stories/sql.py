@@ -333,7 +333,7 @@ def add_members(
 
 
 def _levels(members: Sequence[Member]) -> list[list[Member]]:
-    """The members that follow another item, each behind the one that it follows."""
+    """The items that follow another one, each behind it."""
     level_of, levels = dict[str, int](), dict[int, list[Member]]()
     for each in members:
         if each.nearest is not None:

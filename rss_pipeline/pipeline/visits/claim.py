@@ -134,8 +134,7 @@ def _claim(
     session: Session, wanted: Wanted, *, limit: int, suspects: bool = False, company: int | None = None
 ) -> claims.Claim:
     claim = session.leases.claim(wanted, limit=limit, suspects=suspects, company=company)
-    known = claim.holds
-    session.politeness.load(known.hosts, known.feeds, recent_hosts=known.recent_hosts, gaps=known.gaps)
+    session.politeness.load_for_feeds(claim.holds)
     return claim
 
 

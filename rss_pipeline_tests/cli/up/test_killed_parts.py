@@ -117,7 +117,7 @@ def test_one_that_was_killed_comes_back_alone_and_its_clients_wait(home: Home, k
 
 
 def test_the_first_page_after_a_rest_is_there_at_once(home: Home) -> None:
-    """The reader has ended as it does when nobody came for a time; what it takes on a busy machine is no
+    """The reader has ended as it does when no one came for a time; what it takes on a busy machine is no
     measure, but the processor time of the new one is."""
     took: list[tuple[float, float]] = []
     for _ in range(3):
@@ -133,7 +133,7 @@ def test_the_first_page_after_a_rest_is_there_at_once(home: Home) -> None:
     assert seconds < FIRST_PAGE_SECONDS * times_as_long()
 
 
-def test_when_all_start_anew_a_run_ends_its_claims_are_free_and_nobody_is_refused(home: Home) -> None:
+def test_when_all_start_anew_a_run_ends_its_claims_are_free_and_no_one_is_refused(home: Home) -> None:
     up = home.up
     soon(up.answers)
     run = materialize(up, "feed")

@@ -111,7 +111,7 @@ def test_killed_it_is_started_again_and_what_it_left_is_ended(
     assert not any(map(is_alive, map(int, file.read_text().split())))
 
 
-def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
+def test_a_signal_ends_it_although_it_is_waiting_to_start_again(
     kept: tuple["subprocess.Popen[bytes]", Path],
 ) -> None:
     keeper, _ = kept

@@ -73,7 +73,7 @@ class Site:
 
 
 @pytest.mark.slow
-def test_every_entry_comes_once_each_trouble_is_said_and_backups_bring_all_back(
+def test_every_entry_comes_once_each_error_is_said_and_backups_bring_all_back(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     site = Site(server.url(HOST, ""))

@@ -250,7 +250,7 @@ def test_of_a_day_s_documents_without_news_the_newest_alone_is_kept(
     assert pipeline.backups(id) == [taken[0], taken[2], taken[6]]
 
 
-def test_robots_txt_is_asked_once_a_day_for_pages_alone_also_behind_a_redirect(
+def test_robots_txt_is_requested_once_a_day_for_pages_alone_also_behind_a_redirect(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     server.route(HOST, "/robots.txt", Answer(body=b"User-agent: *\nDisallow: /kept/\n"))

@@ -89,7 +89,7 @@ def test_no_text_is_an_error_and_what_was_left_out_is_said(reader: Reader, text:
     assert len(text) < 100 or answer.json()["left_out"]
 
 
-def test_nobody_sees_what_only_another_subscribes(reader: Reader) -> None:
+def test_no_one_sees_what_only_another_subscribes(reader: Reader) -> None:
     user = ann(reader, a=2)
     register(reader.database, spec("a"), spec("hidden"))
     visit(reader.database, [item("s", title="Title of hidden")], id="hidden")

@@ -66,7 +66,7 @@ class Kept:
     lead: int
     story: str | None = None
     is_said: bool = False
-    """A user made it a story of one; the writer has not decided that."""
+    """A user made it a story of one; no one has decided that."""
 
     @property
     def later(self) -> int:

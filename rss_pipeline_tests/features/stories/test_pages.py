@@ -82,7 +82,7 @@ def test_a_folder_shows_a_story_by_its_own_feeds(reader: Reader) -> None:
     assert state["hidden"] == {"all": 2, "folders": {"News": 1}}
 
 
-def test_nobody_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> None:
+def test_no_one_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
     members = one_story(reader.database, "a1", "b1", "c1")
     other = subscribed(reader, reader.user("bob"))
@@ -232,7 +232,7 @@ def test_a_story_of_500_items_is_one_entry_and_is_read_at_once(reader: Reader) -
     assert unread(reader.database, user.id) == dict.fromkeys("abcde", 0)
 
 
-def test_a_page_of_a_story_whose_feed_was_forgotten_meanwhile_still_works(reader: Reader) -> None:
+def test_a_page_of_a_story_still_works_after_its_feed_was_forgotten(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
     members = one_story(reader.database, "a1", "b1", "c1")
     client = browser(reader, user)

@@ -15,7 +15,7 @@ sys.modules["only_here"] = sys.modules[__name__]
 
 
 def look(_: int) -> tuple[str, bool]:
-    """What a parser process has."""
+    """The argument of a parser process, and True if it has what only this program has loaded."""
     command = Path("/proc/self/cmdline").read_text("ascii").split("\0")
     return command[2], "only_here" in sys.modules
 

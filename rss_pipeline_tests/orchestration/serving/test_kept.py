@@ -92,7 +92,7 @@ def test_one_that_was_killed_is_started_again_when_its_wait_is_over(
     soon(lambda: len(started(tmp_path)) == 2)
 
 
-def test_one_that_nobody_needs_is_started_for_who_connects(
+def test_one_that_no_one_needs_is_started_for_who_connects(
     tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     clock = Seconds()
