@@ -133,8 +133,10 @@ class Item:
 
 _AT_ONCE = timedelta(days=1)
 """Time within which an item is stored after it was fetched, and decided after that."""
-_BACK = f"""i.arrived - {number("strftime('%s', i.created_at)")} * 1000000
-  > {int(_AT_ONCE.total_seconds()) * 1_000_000}"""
+_FETCHED = f"""{number("strftime('%s', i.created_at)")} * 1000000"""
+_BACK = f"i.arrived - {_FETCHED} > {int(_AT_ONCE.total_seconds()) * 1_000_000}"
+# What came back has the place of then; each another one.
+_PLACE = f"CASE WHEN {_BACK} THEN {_FETCHED} + i.arrived % 1000000 ELSE i.arrived END"
 _COLUMNS = f"""i.id, i.arrived, i.created_at, i.feed_id, i.title, i.link, i.pub_date, i.pub_date_source,
   f.language, substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html"""
 # A story of one that a user made of an item is no decision on it (acts.py).
@@ -303,7 +305,7 @@ def add_members(
                 f"""INSERT INTO story_members
                   (item_id, story_id, feed_id, arrived, article, lead, evidence, decided_at, version)
                 SELECT i.id, {FIELD.format("story_id")}, i.feed_id, i.arrived, {FIELD.format("article")},
-                  i.arrived + {NUMBER_FIELD.format("later")}, {FIELD.format("evidence")}, {NOW},
+                  {_PLACE} + {NUMBER_FIELD.format("later")}, {FIELD.format("evidence")}, {NOW},
                   CAST(? AS INTEGER)
                 FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = {FIELD.format("item_id")}
                 WHERE {_IS_WRITER} ON CONFLICT (item_id) DO UPDATE SET story_id = excluded.story_id,

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from rss_pipeline.features.stories import acts, service
+from rss_pipeline.features.stories import acts, service, sql
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import hidden_unread
 from rss_pipeline.reader.item_queries import Filter, Fold, Order, Page, Scope, items, together
@@ -69,6 +69,23 @@ def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_ba
     assert acts.undo(ada) == second
     assert acts.undo(ada) is None
     assert story(ada, first) == {first, second, later, copy}
+
+
+def test_items_that_are_decided_at_once_follow_a_choice_one_behind_the_other(
+    database: Database, three: tuple[str, str, str], ada: Caller
+) -> None:
+    first, second, _ = three
+    assert acts.apart(ada, second)
+    later, last = (
+        arrive(database, feed, "later", AGAIN, minutes=minutes) for feed, minutes in (("c", -2), ("a", -1))
+    )
+    members = [
+        sql.Member(item_id=id, story_id=first, article=id, later=0, evidence=None, nearest=nearest)
+        for id, nearest in ((later, second), (last, later))
+    ]
+    with service._lease(database, sql.ends(database)) as lease:
+        lease.commit(members, arrived=lease.writer.arrived)
+    assert story(ada, last) == {second, later, last}
 
 
 def test_two_tabs_that_say_something_at_one_moment_are_both_heard(

@@ -18,9 +18,6 @@ pytest.importorskip("rss_pipeline.features.search")
 search_api = pytest.importorskip("rss_pipeline_tests.features.search.test_api")
 library_of = pytest.importorskip("rss_pipeline_tests.features.search.conftest")
 
-Entries = list[tuple[str, ...]]
-"""Ids: of each entry the item that is shown for it, and those below it."""
-
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[object]:

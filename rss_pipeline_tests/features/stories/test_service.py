@@ -35,10 +35,13 @@ def window(tmp_path: Path) -> Path:
     return tmp_path / "stories.window"
 
 
-def arrive(database: Database, feed: str, guid: str, text: tuple[str, str], *, minutes: float) -> str:
-    """An item of a feed that comes in so many minutes from now."""
+def arrive(
+    database: Database, feed: str, guid: str, text: tuple[str, str], *, minutes: float, days_ago: int = 0
+) -> str:
+    """An item of a feed that comes in so many minutes from now, maybe fetched so many days before."""
     at = NOW + timedelta(minutes=minutes)
-    row = item(feed, guid, instant(at), title=text[0], content_html=text[1])
+    fetched_at = instant(at - timedelta(days=days_ago))
+    row = item(feed, guid, fetched_at, title=text[0], content_html=text[1])
     number = int(at.timestamp() * 1_000_000)
     add_items(database, [{**row, "arrived": number}])
     database.query(
@@ -164,6 +167,23 @@ def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_it
     assert {each.item_id for each in story.members} == {second, third}
     database.query("DELETE FROM items WHERE id = ?", [second])
     assert stories_by_id(database, [first]) == []
+
+
+def test_what_came_back_is_decided_at_its_day_and_the_first_of_a_story_is_in_it_again(
+    database: Database, window: Path, three: tuple[str, str, str]
+) -> None:
+    first, second, _ = three
+    service.catch_up(database, window)
+    # Of a backup: of 40 days ago, in another order than then.
+    late = arrive(database, "b", "old", AGAIN, minutes=-8, days_ago=40)
+    early = arrive(database, "a", "old", LANDSLIDE, minutes=-7, days_ago=41)
+    database.query("DELETE FROM items WHERE id = ?", [first])
+    assert arrive(database, "a", "1", OTHER, minutes=-6) == first
+    while not service.catch_up(database, window).is_complete:
+        pass
+    then, now = stories_by_id(database, [early]), stories_by_id(database, [first])
+    assert [[each.item_id for each in story.members] for story in then] == [[early, late]]
+    assert [{each.item_id for each in story.members} for story in now] == [{first, second}]
 
 
 def test_a_story_with_the_most_members_takes_no_more(
