@@ -128,7 +128,12 @@ def test_the_operator_is_shown_each_page_of_a_list_and_takes_it_at_the_terminal(
 
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [*command, "--pages", "--allow-private"], cwd=tmp_path, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
+        [*command, "--pages", "--allow-private"],
+        cwd=tmp_path,
+        env=environ,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     ) as it:
         os.close(theirs)
         shown = answered_once(ours, b"Collect these entries?", b"y\n")
