@@ -105,7 +105,7 @@ def test_a_name_that_is_taken_is_refused(run: Run) -> None:
 
 
 @pytest.mark.parametrize("password", ["", "short", "\n" + PASSWORD, "x" * 1025, "x" * 20_000])
-def test_a_password_that_can_be_none_adds_nobody(run: Run, password: str) -> None:
+def test_a_password_that_can_be_none_adds_no_user(run: Run, password: str) -> None:
     refused = run("add", "ada", "--password-stdin", input=password)
     assert refused.exit_code == 1
     assert refused.output == "a password has from 8 to 1,024 characters; choose another one\n"

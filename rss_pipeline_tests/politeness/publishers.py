@@ -173,8 +173,8 @@ def limited(
     says_when: bool = False,
     status: int = 429,
 ) -> Page:
-    """429, or another status, to all but `most` requests in each `every`, to all pages of the kind together; `says_when` they may
-    come again. `counts_refusals`: also a request that is refused is one of them."""
+    """429, or another status, to all but `most` requests in each `every`, to all pages of the kind together;
+    `says_when` they may come again. `counts_refusals`: also a request that is refused is one of them."""
 
     def serve(ask: Ask) -> Answer:
         let_in = ask.memory.setdefault("let in", [])

@@ -177,7 +177,7 @@ def test_what_is_remembered_goes_with_the_next_mark_after_its_time(ann: Caller, 
     assert len(ann.database.query("SELECT 1 FROM undoable_marks").rows) == 1
 
 
-def test_nobody_undoes_another_s_mark(ann: Caller, clock: Clock) -> None:
+def test_no_one_undoes_another_s_mark(ann: Caller, clock: Clock) -> None:
     bob = signed_in(ann.database, "bob", clock=clock)
     readers.subscribe(ann.database, bob.user_id, "a", "b")
     mark(bob)

@@ -113,7 +113,7 @@ def test_a_web_page_is_searched_for_its_feed(
     assert open_pipeline.feed(str(done.feed_id))["url"] == feed
 
 
-def test_a_known_feed_is_subscribed_at_once_in_any_form_of_its_address_and_requested_by_nobody(
+def test_a_known_feed_is_subscribed_at_once_in_any_form_of_its_address_and_requested_by_no_one(
     open_pipeline: Pipeline, server: FeedServer, ann: Caller
 ) -> None:
     url = server.route(HOST, "/feed", Answer(body=rss("a")))
@@ -225,7 +225,7 @@ def test_a_private_feed_that_feeds_yaml_shares_is_subscribed_by_its_address_and_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leads", ["by a redirect", "by a link"])
-def test_what_leads_into_a_private_network_is_not_followed_and_tells_nothing(
+def test_what_leads_into_a_private_network_is_not_followed_and_shows_nothing(
     pipeline: Pipeline, server: FeedServer, leads: str
 ) -> None:
     """Here loopback is private, as it is everywhere."""

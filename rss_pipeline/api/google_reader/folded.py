@@ -7,16 +7,17 @@ stream, that of its feed, too: the one that a list of all feeds shows.
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from threading import Lock
+from typing import TypeVar
 
 from rss_pipeline.api.google_reader.stream_entries import Ends, web_url
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.sanitize.item_body import LINK_REL, plain_title
 from rss_pipeline.reader import mark
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.failures import in_apps
+from rss_pipeline.reader.failures import InApps, in_apps
 from rss_pipeline.reader.item_queries import (
     ALL,
     MAX_CHOSEN,
@@ -27,7 +28,9 @@ from rss_pipeline.reader.item_queries import (
     together,
 )
 from rss_pipeline.reader.mark import ItemMarks, MarkResult
+from rss_pipeline.reader.query import Query
 
+T = TypeVar("T")
 MOST = 100_000
 """Numbers that are remembered; those of the entry that was sent longest ago go first."""
 
@@ -43,7 +46,17 @@ class NamedItems:
         self._most = most
         self._count = 0
         self._kept: OrderedDict[tuple[str, int], frozenset[int]] = OrderedDict()
+        self._folding = set[str]()
         self._lock = Lock()
+
+    def folds(self, user_id: str) -> bool:
+        """True if the user wanted entries in place of items when last asked."""
+        return user_id in self._folding
+
+    def learn(self, user_id: str, *, folds: bool) -> None:
+        """Remember that."""
+        with self._lock:
+            (self._folding.add if folds else self._folding.discard)(user_id)
 
     def name(self, session_id: str, number: int, others: Iterable[int]) -> None:
         """Remember that these were named at the end of an item."""
@@ -65,6 +78,19 @@ class NamedItems:
         """The items with others that the session was sent, up to this number."""
         with self._lock:
             return [number for session, number in self._kept if session == session_id and number <= up_to]
+
+
+def read_as_wanted(
+    caller: Caller, named: NamedItems, query: Callable[[bool], Query[T]], wishes: Callable[[T], InApps]
+) -> T:
+    """The result of a query for items or for entries, whichever the user wants. Which it is comes with it, so
+    the query is sent as the last one was, and again only where that is another one by now."""
+    is_folded = named.folds(caller.user_id)
+    found = caller.ask(query(is_folded))
+    if wishes(found).is_folded != is_folded:
+        named.learn(caller.user_id, folds=not is_folded)
+        found = caller.ask(query(not is_folded))
+    return found
 
 
 def as_entries(caller: Caller, named: NamedItems, rows: Sequence[ItemRow]) -> tuple[Sequence[ItemRow], Ends]:

@@ -19,7 +19,7 @@ from rss_pipeline.api.answers import BrokenOff, takes_gzip
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in, signed_in_by_token
-from rss_pipeline.api.google_reader.folded import as_entries
+from rss_pipeline.api.google_reader.folded import as_entries, read_as_wanted
 from rss_pipeline.api.google_reader.parameters import (
     LONG_ID,
     READING_LIST,
@@ -133,7 +133,7 @@ async def stream_item_ids(call: Call) -> Response:
     listing = await _listing(call, session, call.fields.first("s"), most=MOST_IDS)
     user_id = session.user_id
 
-    def query(*, is_folded: bool) -> Query[tuple[Numbers, _Head | RefusedCall, int, InApps]]:
+    def query(is_folded: bool) -> Query[tuple[Numbers, _Head | RefusedCall, int, InApps]]:
         filter = listing.filter(is_folded=is_folded)
         return together(
             arrival_numbers(user_id, filter, listing.keys),
@@ -142,9 +142,9 @@ async def stream_item_ids(call: Call) -> Response:
             in_apps(user_id),
         )
 
-    page, head, top, wishes = await session.ask_long(query(is_folded=False))
-    if wishes.is_folded:
-        page, head, top, wishes = await session.ask_long(query(is_folded=True))
+    page, head, top, wishes = await session.run(
+        lambda caller: read_as_wanted(caller, session.service.named, query, lambda found: found[3])
+    )
     extra = await _failing(session, listing, wishes.read_failures)
     if listing.page.place == failing.STREAM:
         return as_json(item_ids(*_cut([entry.number for entry in extra], listing.page)))
@@ -217,7 +217,7 @@ async def _scope(session: SignedIn, place: Place | None) -> Scope:
 async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[StreamEntry], str | None, _Head]:
     bodies, user_id = session.service.bodies, session.user_id
 
-    def query(*, is_folded: bool) -> Query[_Listed]:
+    def query(is_folded: bool) -> Query[_Listed]:
         filter = listing.filter(is_folded=is_folded)
         return together(
             items(user_id, filter, listing.keys),
@@ -227,12 +227,11 @@ async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[StreamEnt
         )
 
     def shown(caller: Caller) -> tuple[list[StreamEntry] | None, _Listed, Sequence[ItemRow], Ends]:
-        found = caller.ask(query(is_folded=False))
+        found = read_as_wanted(caller, session.service.named, query, lambda found: found[3])
         rows: Sequence[ItemRow] = found[0].items
         ends: Ends = {}
         if found[3].is_folded:
-            found = caller.ask(query(is_folded=True))
-            rows, ends = as_entries(caller, session.service.named, found[0].items)
+            rows, ends = as_entries(caller, session.service.named, rows)
         return kept_entries(rows, bodies, caller, ends), found, rows, ends
 
     entries, (listed, head, top, wishes), rows, ends = await session.run(shown)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
+from rss_pipeline.api.google_reader.folded import read_as_wanted
 from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.parameters import (
     READING_LIST,
@@ -34,9 +35,10 @@ from rss_pipeline.reader.edit import (
     rename_folder,
     unsubscribe,
 )
-from rss_pipeline.reader.failures import in_apps, read_failures
+from rss_pipeline.reader.failures import InApps, in_apps, read_failures
 from rss_pipeline.reader.feed_queries import (
     FeedName,
+    HiddenUnread,
     UnreadCount,
     feed_names,
     folders,
@@ -44,7 +46,7 @@ from rss_pipeline.reader.feed_queries import (
     unread_counts,
 )
 from rss_pipeline.reader.item_queries import highest_number
-from rss_pipeline.reader.query import together
+from rss_pipeline.reader.query import NOTHING, Query, together
 from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task
 from rss_pipeline.reader.subscribe import AddressRefused, KnownFeed, TooManyFeeds, subscribe_address
 
@@ -219,13 +221,17 @@ async def unread_count(call: Call) -> Response:
     """unread-count, for feeds, folders and all. Its numbers have been shown, as those of a listing."""
     session = signed_in(call)
     user_id = session.user_id
-    counted, top, wishes = await session.ask_long(
-        together(unread_counts(user_id), highest_number(), in_apps(user_id))
+
+    def query(is_folded: bool) -> Query[tuple[Sequence[UnreadCount], int, HiddenUnread | None, InApps]]:
+        hidden: Query[HiddenUnread | None] = NOTHING.then(lambda _: None)
+        if is_folded:
+            hidden = hidden_unread(user_id).then(lambda found: found)
+        return together(unread_counts(user_id), highest_number(), hidden, in_apps(user_id))
+
+    counted, top, hidden, wishes = await session.run(
+        lambda caller: read_as_wanted(caller, session.service.named, query, lambda found: found[3])
     )
-    if wishes.is_folded:
-        counted, top, hidden = await session.ask_long(
-            together(unread_counts(user_id), highest_number(), hidden_unread(user_id))
-        )
+    if hidden is not None:
         less = hidden.of_feeds
         counted = [each._replace(unread=each.unread - less.get(each.feed_id, 0)) for each in counted]
     own = await failing.failing_of(session, wishes.read_failures)

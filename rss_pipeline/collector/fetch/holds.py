@@ -112,7 +112,7 @@ class Holds:
         without a wait as well: otherwise any redirect could keep all feeds of a host from being visited.
         """
         now = self._clock()
-        self._learn_gap(host, status, retry_after, now)
+        self._learn_gap(host, status, retry_after, now, is_led=is_led)
         if status not in _HOLDING:
             self._answered(host, status)
             return
@@ -157,11 +157,12 @@ class Holds:
             gaps=self.gaps.changes(),
         )
 
-    def _learn_gap(self, host: str, status: int, retry_after: int | None, now: datetime) -> None:
+    def _learn_gap(
+        self, host: str, status: int, retry_after: int | None, now: datetime, *, is_led: bool = False
+    ) -> None:
         held = self._hosts.get(host)
-        self.gaps.answered(
-            host, status, retry_after, now=now, held_until=None if held is None else held.until
-        )
+        held_until = None if held is None else held.until
+        self.gaps.answered(host, status, retry_after, now=now, is_led=is_led, held_until=held_until)
 
     def _add(self, hold: FeedHold) -> None:
         self._feeds[hold.feed_id] = hold
@@ -244,10 +245,14 @@ _SAME_TIME = timedelta(seconds=10)
 class _Answers:
     """The latest normal answers of a host, or of the hosts of a domain."""
 
-    times: deque[tuple[datetime, str]]
+    times: deque[tuple[datetime, str, bool]]
+    """With the host, and True where another one has redirected there."""
 
     def since(self, at: datetime, *, but: str = "") -> int:
-        return sum(when >= at and host != but for when, host in self.times)
+        return sum(when >= at and host != but for when, host, _ in self.times)
+
+    def has_direct(self, host: str, at: datetime) -> bool:
+        return any(when >= at and each == host and not is_led for when, each, is_led in self.times)
 
 
 class LearnedGaps:
@@ -283,19 +288,28 @@ class LearnedGaps:
         retry_after: int | None,
         *,
         now: datetime,
+        is_led: bool = False,
         held_until: datetime | None = None,
     ) -> None:
         """Note an answer of this host. `retry_after` is the wait that it requests, in seconds; `held_until`
-        is the end of its last hold."""
-        if status == HTTPStatus.TOO_MANY_REQUESTS:
-            self._refused(host, retry_after, now)
-            return
-        if status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after:
-            if timedelta(seconds=retry_after) <= SHORT_WAIT:
+        is the end of its last hold.
+
+        `is_led`: another host has redirected there. Its refusal says nothing where the host answers its own
+        feeds: otherwise any redirect could slow these down.
+        """
+        if status == HTTPStatus.TOO_MANY_REQUESTS or (
+            status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after
+        ):
+            own = self._answers.get(host)
+            if is_led and own is not None and own.has_direct(host, now - WINDOW):
+                return
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
+                self._refused(host, retry_after, now)
+            elif retry_after and timedelta(seconds=retry_after) <= SHORT_WAIT:
                 self._was_unavailable(host, retry_after, now, held_until)
             return
         for key in {host, _domain(host)}:
-            self._answers.setdefault(key, _Answers(deque(maxlen=200))).times.append((now, host))
+            self._answers.setdefault(key, _Answers(deque(maxlen=200))).times.append((now, host, is_led))
         gap = self.of(host)
         if gap is None:
             return
@@ -315,9 +329,8 @@ class LearnedGaps:
     ) -> None:
         """Some limit the rate by 503: such a host answers others between two of them."""
         times = [at for at in (self._unavailable.get(host), held_until) if at is not None and at <= now]
-        last = max(times, default=now)
         self._unavailable[host] = now
-        if now - last <= WINDOW and self._count(host, last):
+        if times and now - max(times) <= WINDOW and self._count(host, max(times)):
             self._refused(host, retry_after, now)
 
     def _refused(self, host: str, retry_after: int | None, now: datetime) -> None:

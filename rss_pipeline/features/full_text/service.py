@@ -31,7 +31,6 @@ from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.fetch import checks
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
 from rss_pipeline.storage.images import image_tasks
 from rss_pipeline.storage.images.image_tasks import ItemImages
 
@@ -212,8 +211,7 @@ class _Round:
 
     def fetch(self, rows: Sequence[Row]) -> None:
         """Request what may be requested now, and record or put off each."""
-        known = known_holds(self._database.batch([known_statement(self._now)])[0])
-        self._session.politeness.load(known.hosts, known.feeds, gaps=known.gaps)
+        self._session.politeness.read()
         asked = sql.requested_since(self._database, sql.day_before(self._now))
         for row in rows:
             self._choose(row, asked)

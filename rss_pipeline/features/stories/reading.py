@@ -140,7 +140,7 @@ def _read(user_id: str, scope: Scope, shown: Sequence[str]) -> Statement:
     )
 
 
-_IDS = f"""(SELECT json_group_array(json_array({place("o")}, o.item_id)) FROM (
+_IDS = f"""(SELECT json_group_array(json_array({place("o")}, o.item_id, o.arrived)) FROM (
     SELECT {{user}} AS user_id, {own_story("x", "{user}")} AS story
     FROM story_members AS x WHERE x.item_id = {{item}}) AS m
   CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "m.user_id")}

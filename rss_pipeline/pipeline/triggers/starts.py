@@ -20,6 +20,7 @@ from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.due import DueSummary, is_claimable
 from rss_pipeline.storage.feeds.feed_changes import has_unreported
 from rss_pipeline.storage.images.image_claims import ImagesDue
+from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline.storage.refresh.open_requests import Waiting
 
 POLL_PATIENCE = timedelta(minutes=4)
@@ -92,8 +93,8 @@ def has_registry_news(synced: RegistrySync) -> bool:
 
 
 def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime) -> bool:
-    """Return True if a poll would change something: partition keys, a visit, an event, or the last step of a
-    feature.
+    """Return True if a poll would change something: partition keys, a visit, also one that a user waits for,
+    an event, or the last step of a feature.
 
     Small queries only, so that a poll by cron with nothing due costs neither Dagster's import nor a run.
     """
@@ -101,6 +102,7 @@ def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime)
         has_registry_news(synced)
         or is_claimable(database, Due(now=now))
         or has_unreported(database)
+        or open_requests.waiting(database, now=now).can_begin > 0
         or any(
             feature.after_poll is not None and feature.after_poll.is_due.load()(database, now)
             for feature in FEATURES

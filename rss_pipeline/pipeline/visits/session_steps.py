@@ -32,8 +32,8 @@ def fetch(session: Session, visits: Visits, *, round_seconds: float | None = Non
     )
 
 
-def request(session: Session, visits: Visits) -> Visits:
-    """Request each pending feed and close none."""
+def request(session: Session, visits: Visits, *, round_seconds: float) -> Visits:
+    """Request each pending feed, of which no visit begins after `round_seconds`, and close none."""
     return fetch_step.request(
         visits,
         run=session.run,
@@ -41,7 +41,7 @@ def request(session: Session, visits: Visits) -> Visits:
         other_runs=session.other_runs,
         beginnings=session.leases,
         spool=session.spool,
-        policy=replace(session.policy, round_seconds=None),
+        policy=replace(session.policy, round_seconds=round_seconds),
     )
 
 

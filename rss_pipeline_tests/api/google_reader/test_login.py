@@ -75,7 +75,7 @@ def test_a_form_without_a_content_type_is_a_form(phone: Phone, anybody: httpx.Cl
     assert "Auth=" in anybody.post(LOGIN, content=f"Email={phone.name}&Passwd={phone.password}").text
 
 
-def test_read_you_asks_for_json(phone: Phone, anybody: httpx.Client) -> None:
+def test_read_you_requests_json(phone: Phone, anybody: httpx.Client) -> None:
     found = anybody.post(LOGIN, data=credentials(phone) | {"output": "json"}).json()
     assert found.keys() == {"SID", "LSID", "Auth"}
 
@@ -100,7 +100,7 @@ def test_a_login_without_a_form_is_refused(anybody: httpx.Client) -> None:
 
 
 @pytest.mark.slow
-def test_many_wrong_logins_are_told_to_wait(phone: Phone, anybody: httpx.Client) -> None:
+def test_many_wrong_logins_have_to_wait(phone: Phone, anybody: httpx.Client) -> None:
     answers = [anybody.post(LOGIN, data={"Email": "ann", "Passwd": str(n)}) for n in range(200)]
     late = answers[-1]
     assert late.status_code == 429

@@ -240,7 +240,7 @@ MICRO = 1_763_822_000_123_456
         pytest.param(None, None, id="missing"),
     ],
 )
-def test_the_digits_tell_the_unit(text: str | None, expected: int | None) -> None:
+def test_the_digits_give_the_unit(text: str | None, expected: int | None) -> None:
     assert microseconds(text, "ts") == expected
 
 
@@ -331,7 +331,7 @@ def page(stream: str, query: str, most: int = 1_000) -> StreamPage:
         pytest.param(ALL, "nt=1763822000", StreamPage(until=1_763_822_000_000_000), id="until"),
     ],
 )
-def test_a_page_is_what_the_client_asks_for(stream: str, query: str, expected: StreamPage) -> None:
+def test_a_page_is_what_the_client_requests(stream: str, query: str, expected: StreamPage) -> None:
     assert page(stream, query) == expected
 
 

@@ -16,7 +16,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 HERE, THERE = "127.0.0.2", "127.0.0.3"
 HASH = hashlib.sha256(RSS + b"\0").hexdigest()
-ETAG = {"etag": '"1"', "content_hash": HASH}
+ETAG: dict[str, Any] = {"etag": '"1"', "content_hash": HASH}
 
 
 @pytest.fixture
@@ -73,7 +73,8 @@ def by_two_redirects(led: Led) -> str:
 def test_a_url_in_another_spelling_is_the_same_request(server: FeedServer, tmp_path: Path) -> None:
     led = Led(server, tmp_path, Answer(body=RSS, etag='"1"'))
     other = led.url.replace(f"http://{HERE}", "HTTP://127.2")
-    for fields in ({}, {"validators_url": other, **ETAG}):
+    both: tuple[dict[str, Any], ...] = ({}, {"validators_url": other, **ETAG})
+    for fields in both:
         server.forget()
         outcomes = led.visit(job(led.url, "one", **ETAG), job(other, "two", **fields))
         assert len(led.requests) == 1 + (not fields), "without validators it has a request of its own"

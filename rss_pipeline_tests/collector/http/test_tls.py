@@ -116,7 +116,7 @@ class TestTls:
         assert "does not speak TLS at this port. Write http://" in outcome.message
         assert not outcome.answered
 
-    def test_a_handshake_that_nobody_answers(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_a_handshake_that_no_one_answers(self, server: FeedServer, tmp_path: Path) -> None:
         url = server.url("127.0.0.1", "/feed").replace("http:", "https:")
         assert failure(fetch(feed(url), tmp_path, connect_timeout=0.2), "timeout", tmp_path).accepted
 

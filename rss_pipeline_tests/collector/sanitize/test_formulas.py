@@ -85,7 +85,7 @@ def test_a_formula_that_has_only_a_text_is_that_text() -> None:
         ("<script type=math/mml><math><mi>x</mi></math></script>", "x"),
     ],
 )
-def test_a_formula_in_a_script_that_nobody_runs_is_its_source(script: str, text: str) -> None:
+def test_a_formula_in_a_script_that_no_one_runs_is_its_source(script: str, text: str) -> None:
     assert texts(f"<p>Take {script} of it.</p>") == {f"Take {text} of it."}
     assert "script" not in shown(script)
     assert shown(script)

@@ -23,7 +23,7 @@ def failed(
     *,
     at: float = 0,
     ms: int = 10,
-    **proofs: bool,
+    **proofs: Any,
 ) -> Failure:
     """Ended so many seconds after the round's start, after `ms` of requests."""
     fetched_at = NOW + at * SECOND

@@ -66,7 +66,7 @@ def run(number: int, worker: str = "one", job: str = "poll_feeds", queue: str = 
         "an hour",
     ],
 )
-def test_what_is_wrong_with_the_machines_is_told_with_what_to_do(
+def test_what_is_wrong_with_the_machines_is_reported_with_what_to_do(
     machines: list[SeenMachine], state: str, said: str
 ) -> None:
     check = workers_alive(fleet(*machines))

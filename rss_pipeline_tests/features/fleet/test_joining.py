@@ -63,7 +63,7 @@ from rss_pipeline_tests.features.fleet.machines import (
         ),
     ],
 )
-def test_a_machine_that_does_not_fit_is_told_what_to_do(
+def test_a_machine_that_does_not_fit_is_refused_with_what_to_do(
     found: Fleet, member: FleetMember, offset: timedelta, said: str | None
 ) -> None:
     sentence = joining.refusal(found, member, clock_offset=offset)
@@ -170,7 +170,7 @@ def test_a_clock_two_minutes_off_is_said_and_noted(database: Database) -> None:
     assert abs(found.clock_offset + 120) <= 2
 
 
-def test_this_process_is_described_as_a_machine_whose_processes_are_seen_here() -> None:
+def test_this_process_is_described_as_a_machine_with_processes_that_are_seen_here() -> None:
     one, two = (joining.this_machine("worker", "n", queues=("high",), runs_at_once=1) for _ in range(2))
     assert one.incarnation != two.incarnation
     assert one.pid == os.getpid()

@@ -30,7 +30,7 @@ def test_a_worker_is_dead_when_it_was_not_seen_or_is_another(
     assert of_dead_workers(fleet(MAIN, *machines, runs=(RUN,))) == ([RUN] if is_dead else [])
 
 
-def test_nobody_is_dead_because_the_database_was_away() -> None:
+def test_no_worker_is_dead_because_the_database_was_away() -> None:
     back = replace(MAIN, steady_since=NOW - 39 * SECOND)
     assert of_dead_workers(fleet(back, UNSEEN, runs=(RUN,))) == []
     assert of_dead_workers(fleet(UNSEEN, runs=(RUN,))) == [], "the main machine is not seen either"

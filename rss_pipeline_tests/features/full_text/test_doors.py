@@ -116,7 +116,7 @@ def test_the_state_of_a_feed_has_the_decision_its_figures_and_the_limit_of_hosts
     assert reader.user("bob").client.get("/api/feeds/a/full-text").status_code == 404
 
 
-def test_the_article_of_an_item_is_asked_for_once_and_again_after_a_failure(reader: Reader) -> None:
+def test_the_article_of_an_item_is_requested_once_and_again_after_a_failure(reader: Reader) -> None:
     user = ann(reader, a=1)
     [id] = ids(reader)
     reader.database.query("UPDATE items SET link = 'https://a.example/1'")

@@ -89,7 +89,7 @@ def add_feed(database: Database, id: str, url: str, **fields: Any) -> None:
     database.query(f"INSERT INTO feeds ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
 
 
-def test_a_list_becomes_subscriptions_whose_new_feeds_are_due(
+def test_a_list_becomes_subscriptions_and_its_new_feeds_are_due(
     ann: Caller, settings: Settings, time: Time
 ) -> None:
     body = opml(
@@ -156,7 +156,7 @@ def test_a_private_feed_that_feeds_yaml_shares_is_joined_and_others_are_mistakes
 
 
 @pytest.mark.parametrize("private", [{"needs_access": 1}, {"allow_private": 1}, {"private_hosts": '["x"]'}])
-def test_a_private_feed_is_not_joined_and_the_answer_does_not_tell_of_it(
+def test_a_private_feed_is_not_joined_and_the_answer_does_not_show_it(
     ann: Caller, settings: Settings, private: dict[str, Any]
 ) -> None:
     add_feed(ann.database, "private", "https://a.example/1", **private)
@@ -195,7 +195,7 @@ def test_a_list_beyond_the_most_subscriptions_writes_nothing(
     assert import_list(ann, opml(outline("https://a.example/3")), settings=settings).added == 1
 
 
-def test_nobody_imports_without_a_session(ann: Caller, settings: Settings) -> None:
+def test_no_one_imports_without_a_session(ann: Caller, settings: Settings) -> None:
     key = replace(ann.key, session_id="0" * 64)
     with pytest.raises(NoSession):
         import_list(
@@ -222,7 +222,7 @@ def test_three_thousand_feeds_go_in_by_three_requests(
     assert len(subscriptions(ann)) == 3_000
 
 
-def test_a_feed_whose_address_another_one_has_had_since_is_not_taken_for_it() -> None:
+def test_a_feed_is_not_taken_for_another_one_that_has_had_its_address_since() -> None:
     url = "https://a.example/feed"
     former = {"id": "former", "url": f"{url}#former", "title": None, "open": 1, "subscribed": 0}
     listed = ListedFeed(url=url, host="a.example", same_as="https://a.example:443/feed", line=1)

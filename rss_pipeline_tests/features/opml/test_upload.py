@@ -62,7 +62,7 @@ def test_feeds_come_once_in_their_order_with_title_and_folder() -> None:
     assert found.merged == 2
 
 
-def test_every_mistake_is_told_with_its_line_and_in_their_order() -> None:
+def test_every_mistake_is_reported_with_its_line_and_in_their_order() -> None:
     found = mistakes(
         document(
             "\n".join(

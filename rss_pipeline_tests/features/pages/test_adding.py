@@ -51,6 +51,7 @@ def serve(server: FeedServer, html: str) -> str:
     return server.route(HOST, "/news/", Answer(body=html.encode(), headers={"Content-Type": "text/html"}))
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_entries_and_writes_nothing_until_it_is_confirmed(
     tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
 ) -> None:
@@ -74,6 +75,7 @@ def test_the_command_shows_the_entries_and_writes_nothing_until_it_is_confirmed(
     assert [request.target for request in server.asked(HOST)].count("/robots.txt") == 1
 
 
+@pytest.mark.slow
 def test_a_list_that_is_not_certain_is_written_as_confirmed_and_a_lost_one_is_confirmed_again(
     tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
 ) -> None:

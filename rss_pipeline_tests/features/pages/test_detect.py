@@ -305,6 +305,7 @@ def test_a_list_with_none_of_the_known_links_has_to_be_confirmed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_detection_takes_time_by_the_size_of_the_page() -> None:
     def seconds(count: int) -> float:
         html = page(

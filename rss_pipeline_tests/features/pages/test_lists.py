@@ -107,6 +107,7 @@ def answered_once(terminal: int, question: bytes, answer: bytes) -> bytes:
     return shown
 
 
+@pytest.mark.slow
 def test_the_operator_is_shown_each_page_of_a_list_and_takes_it_at_the_terminal(
     tmp_path: Path, server: FeedServer
 ) -> None:

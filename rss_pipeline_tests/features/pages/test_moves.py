@@ -180,7 +180,7 @@ def test_two_entries_of_one_title_are_never_one() -> None:
     assert (moves > 300, again > 1_500) == (True, True), (moves, again)
 
 
-def test_of_two_entries_of_a_title_neither_is_a_stored_one_that_nobody_saw_move() -> None:
+def test_of_two_entries_of_a_title_neither_is_a_stored_one_that_was_not_seen_to_move() -> None:
     photo = Row(title="Photo", pub_date=datetime(2026, 1, 1, tzinfo=UTC))
     stored, by = {"//e.example/2026/photo": photo}, Moved(guids=frozenset())
     assert moved({"//e.example/photo": photo}, (), stored, by) == {

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 
+import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
@@ -71,7 +72,8 @@ class Site:
                 yield f'<li class="post{mark}"><a href="{link}"><b>{title}</b></a><p>{WORDS}</p></li>'
 
 
-def test_every_entry_comes_once_each_trouble_is_said_and_backups_bring_all_back(
+@pytest.mark.slow
+def test_every_entry_comes_once_each_error_is_said_and_backups_bring_all_back(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     site = Site(server.url(HOST, ""))

@@ -44,7 +44,7 @@ def test_what_came_in_is_found_after_the_next_look(library: Library) -> None:
     assert (library.found("early"), library.found("late")) == (["1"], ["2"])
 
 
-def test_an_index_that_is_current_asks_two_rows_and_writes_nothing(library: Library) -> None:
+def test_an_index_that_is_current_reads_two_rows_and_writes_nothing(library: Library) -> None:
     library.arrive("news", "1", "word")
     library.index()
     before = library.file.path.with_name("search.sqlite-wal").stat()

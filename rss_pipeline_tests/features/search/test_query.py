@@ -54,7 +54,7 @@ TODAY = date(2026, 2, 18)
         ),
     ],
 )
-def test_what_a_text_asks_for(text: str, query: SearchQuery) -> None:
+def test_what_a_text_searches_for(text: str, query: SearchQuery) -> None:
     assert parse(text, today=TODAY) == query
 
 

@@ -92,7 +92,7 @@ def test_nothing_is_put_and_nothing_written_while_nothing_is_new(pipeline: Pipel
     assert pipeline.rows("SELECT total_changes() AS n") == changes
 
 
-def test_a_topic_whose_bytes_are_the_same_is_not_put(pipeline: Pipeline) -> None:
+def test_a_topic_with_the_same_bytes_is_not_put(pipeline: Pipeline) -> None:
     stored(pipeline)
     set_topics(pipeline.database, topic("t", "a"))
     served = Served(pipeline.settings.objects_path)
@@ -284,7 +284,7 @@ def test_an_item_of_several_topics_is_cleaned_once() -> None:
     assert [cleans(small, number, some) for number in (1, 2)] == [False, True], "the oldest makes room"
 
 
-def test_topics_of_a_folder_name_their_own_addresses_once_it_is_told_its_own(pipeline: Pipeline) -> None:
+def test_topics_of_a_folder_name_their_own_addresses_once_its_own_is_set(pipeline: Pipeline) -> None:
     stored(pipeline)
     set_topics(pipeline.database, topic("t", "a"))
     published(pipeline)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -40,7 +41,7 @@ def test_where_a_store_is_a_server_no_database_of_dagsters_is_left_open(
         pass
     OPEN_FILES.close()
     monkeypatch.setenv("DAGSTER_HOME", str(prepare_home(settings)))
-    backends = {
+    backends: dict[str, Any] = {
         "database_server": D1Backend(url="http://127.0.0.1:1", token="t"),
         "objects_server": S3Backend(
             endpoint_url="http://127.0.0.1:1", bucket="b", access_key_id="a", secret_access_key="s"

@@ -252,7 +252,7 @@ def test_a_publishers_hold_is_kept_for_a_feed_that_is_taken_out_and_added_again(
     assert [pipeline.guids(id) for id in answers] == [["feed"], ["host"]]
 
 
-def test_a_feed_whose_address_changes_with_its_id_loses_nothing(
+def test_a_feed_with_an_address_that_changes_with_its_id_loses_nothing(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     pipeline.register(server.route(HOST, "/old", Answer(body=rss("a"))), "feed")

@@ -194,7 +194,7 @@ def test_threads_that_begin_tasks_at_once_start_one_pool(monkeypatch: pytest.Mon
         with suppress(threading.BrokenBarrierError):
             both.wait(timeout=0.5)
 
-    monkeypatch.setattr(parser_pool, "_put_sockets", meet)
+    monkeypatch.setattr(parser_pool, "put_sockets", meet)
     pool = ParserPool(processes=1, timeout=20)
     try:
         with ThreadPoolExecutor(2) as threads:

@@ -178,7 +178,7 @@ def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_damaged_file_asks_for_its_copy(notes: SqliteDatabase, path: Path) -> None:
+def test_a_damaged_file_leads_to_its_copy(notes: SqliteDatabase, path: Path) -> None:
     for n in range(200):
         notes.query("INSERT INTO notes (id, text) VALUES (?, ?)", [str(n), "x" * 500])
     notes.close()

@@ -86,7 +86,7 @@ def test_a_second_request_for_a_feed_joins_the_open_one_whoever_makes_it(feeds: 
     assert (row["task_id"], row["state"]) == ("1", "running")
 
 
-def test_a_task_is_read_by_those_who_requested_it_and_by_nobody_else(feeds: Database) -> None:
+def test_a_task_is_read_by_those_who_requested_it_and_by_no_one_else(feeds: Database) -> None:
     ask(feeds, "1", "ann", "b")
     ask(feeds, "2", "ann", "a")
     ask(feeds, "3", "ben", "a")

@@ -104,7 +104,7 @@ def test_a_found_feed_is_shown_with_its_items_and_a_link_to_it(reader: Reader) -
     assert 'href="/feeds/blog"' in done.text
 
 
-def test_a_visit_that_nobody_makes_is_said_to_wait(reader: Reader) -> None:
+def test_a_visit_that_no_one_makes_is_said_to_wait(reader: Reader) -> None:
     client = browser(reader, ann(reader))
     place = add(client, "new.example/blog").headers["location"]
     assert "may not be running" not in words(client.get(place))

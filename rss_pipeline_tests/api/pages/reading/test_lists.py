@@ -246,7 +246,7 @@ def test_all_items_are_counted_again_only_where_something_came_in(reader: Reader
     assert counted.requests - before - again == again
 
 
-def test_what_a_page_shows_is_asked_for_again_by_its_ids(reader: Reader) -> None:
+def test_what_a_page_shows_is_requested_again_by_its_ids(reader: Reader) -> None:
     user = ann(reader, a=3)
     client = browser(reader, user)
     shown = {each["title"]: each["id"] for each in user.client.get("/api/items").json()["items"]}
