@@ -175,6 +175,8 @@ def test_requests_that_give_no_page_count_among_the_host_s_of_a_day(
     server.route(HOST, "/feed", Answer(body=document(server, {"1": "/1"})))
     pipeline.clock.turn(seconds=310)
     pipeline.poll("feed")
+    # A host that limits the rate gets its next request after a gap.
+    pipeline.clock.turn(minutes=10)
     assert (fetched(pipeline).waiting, asked(server)) == (1, ["/0", "/1"])
     pipeline.clock.turn(hours=2)
     assert fetched(pipeline).full_hosts == {HOST: 2}
