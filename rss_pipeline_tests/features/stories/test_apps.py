@@ -142,7 +142,7 @@ def test_who_does_not_want_it_has_each_item_and_marks_it_alone(reader: Reader) -
     assert desk.phone.unread() == every - {desk.lead}
 
 
-def test_a_list_asks_the_store_once_and_again_where_the_wish_is_another_one(reader: Reader) -> None:
+def test_a_list_reads_the_store_once_and_again_where_the_wish_is_another_one(reader: Reader) -> None:
     desk = wanting(reader)
     remote, counted = as_on_d1(reader)
     client = remote.client(authorization=f"GoogleLogin auth={desk.phone.auth}")
@@ -159,7 +159,7 @@ def test_a_list_asks_the_store_once_and_again_where_the_wish_is_another_one(read
     with_stories = asked()
     change(reader.database, "UPDATE users SET preferences = '{}', state_version = state_version + 1")
     changed, without = asked(), asked()
-    # What entries name is one request more. After a change the first list is asked again, and
+    # What entries name is one request more. After a change the first list is requested again, and
     # one text is another one.
     assert (with_stories, changed) == (without + 1, without + 2)
 
