@@ -4,6 +4,7 @@ import ast
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -19,12 +20,16 @@ HOME_MADE = re.compile(
 )
 
 
-def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def docstrings(path: Path) -> list[tuple[int, str]]:
     """Line and text of each string on its own: of modules, classes, functions, fields and constants."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str(text))):
-                yield node.lineno, text
+    return [
+        (node.lineno, node.value.value)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
 
 
 def test_docstrings_begin_with_a_noun_or_a_verb() -> None:

@@ -4,6 +4,8 @@ import random
 from collections import Counter
 from datetime import UTC, date, datetime, time, timedelta
 
+import pytest
+
 from rss_pipeline.collector.models.identity import Known as Row
 from rss_pipeline.collector.models.item import Moved
 from rss_pipeline.features.pages.detect import detect
@@ -38,6 +40,7 @@ def listed(path: str, *numbers: int, date: str = "") -> str:
     )
 
 
+@pytest.mark.slow
 def test_entries_at_other_addresses_are_the_known_ones_and_again_from_backups(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
