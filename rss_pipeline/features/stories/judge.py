@@ -11,50 +11,46 @@ from math import log1p
 
 from rss_pipeline.features.stories.pair import Likeness
 
-VERSION = 4
+VERSION = 5
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {
-    "title_names": 0.12,
-    "title_words": 1.31,
-    "names": 3.63,
-    "numbers": 4.66,
-    "differ": -3.36,
-    "template": -10.07,
-    "name_slots": -10.11,
-    "number_slots": -8.37,
-    "title_name_slots": -1.31,
-    "soft": -1.96,
-    "nearest": 7.82,
-    "entities": 0.43,
-    "told": 1.46,
-    "days": 1.39,
+    "title_names": 0.62,
+    "names": 1.66,
+    "numbers": 1.5,
+    "differ": -1.16,
+    "template": -3.92,
+    "name_slots": -4.42,
+    "number_slots": -3.16,
+    "title_name_slots": -0.83,
+    "soft": -0.68,
+    "told": 1.48,
+    "days": 0.12,
     "full": 2.58,
-    "lack": -10.01,
-    "titled": 0.33,
-    "soon": 2.23,
-    "one": -4.74,
+    "lack": -5.5,
+    "soon": 1.83,
+    "unmet": -1.12,
+    "rare": 2.15,
+    "one": -3.63,
 }
 SHORT = {
-    "title_names": 0.8,
-    "names": 1.21,
-    "numbers": 4.61,
-    "differ": -2.01,
-    "template": -6.6,
-    "name_slots": -3.34,
-    "number_slots": -2.28,
-    "title_slots": -2.05,
-    "soft": -0.51,
-    "nearest": 0.28,
-    "entities": 1.75,
-    "told": 1.05,
-    "days": 1.36,
-    "clean": 1.78,
-    "full": 2.49,
-    "lack": -4.23,
-    "titled": 0.51,
-    "soon": 1.23,
-    "one": -3.58,
+    "title_names": 0.24,
+    "names": 0.73,
+    "numbers": 3.42,
+    "differ": -2.56,
+    "template": -3.52,
+    "name_slots": -2.57,
+    "number_slots": -1.23,
+    "title_slots": -1.74,
+    "soft": -1.4,
+    "entities": 0.93,
+    "told": 1.42,
+    "days": 1.23,
+    "lack": -1.33,
+    "titled": 1.61,
+    "unmet": -0.87,
+    "placed": 1.91,
+    "one": -2.57,
 }
 LONG = {
     "title_names": 1.04,
@@ -77,7 +73,7 @@ LONG = {
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
 
-_MUCH, _BY_CHANCE = 400, 4.0
+_MUCH, _BY_CHANCE = 400, 10.0
 """Two texts of more characters in pairs have rare ones in common by chance: by so much the line is higher."""
 
 _BARE, _OF_BARE = 80, 1.0
@@ -170,7 +166,9 @@ def _features(likenesses: Sequence[Likeness], cosine: float, named: float) -> di
         "titled": mean(lambda each: log1p(each.titled)),
         # To be near in time says something of two texts that share a name.
         "soon": mean(lambda each: each.soon * min(1.0, each.named)),
-        "clean": mean(lambda each: each.template * each.is_clean),
+        "unmet": mean(lambda each: each.unmet),
+        "placed": mean(lambda each: each.placed),
+        "rare": mean(lambda each: min(6, each.rare)) / 3,
         "full": template * max(0.0, (title_names - 0.7) / 0.3),
         "lack": max(0.0, named - title_names),
         "one": 1.0,
