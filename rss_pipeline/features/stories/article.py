@@ -63,7 +63,7 @@ class Article:
     title_rare: frozenset[str] = frozenset()
     """Pairs of characters of the title that no common word has."""
     title_marked: tuple[tuple[str, ...], ...] = ()
-    """Names in a title of such scripts that their writing shows, as pairs: in quotes, in other letters."""
+    """Names in a title of such scripts that their writing shows, and known places, as pairs."""
     title_stems: tuple[str, ...] = ()
     """Stems of the title's words that say something."""
     weighed: tuple[str, ...] = ()

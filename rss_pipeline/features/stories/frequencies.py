@@ -54,7 +54,7 @@ def common_words(language: str) -> frozenset[str]:
 @cache
 def plain_words(language: str) -> frozenset[str]:
     """Pairs of characters of words that are no names, the common ones of a language and further ones;
-    `latin` gives words in Latin letters that such texts have."""
+    `latin` gives words in Latin letters that such texts have, `places` provinces and large cities."""
     lines = (Path(__file__).parent / "common.txt").read_text("utf-8").splitlines()
     further = next((line.split()[1:] for line in lines if line.startswith(f"{language}+ ")), [])
     if language not in PAIRED_LANGUAGES:

@@ -3,16 +3,16 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 
 from rss_pipeline.features.stories.facts import Facts
+from rss_pipeline.features.stories.frequencies import plain_words
 
 _RUN = re.compile(
     "[\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]+"
 )
 _WORD = re.compile(r"[A-Za-z]+[A-Za-z0-9]*|[\u30a1-\u30fa\u30fc]{3,}")
-_MARKED = re.compile(
-    r"[\u30a1-\u30fa\u30fc]{3,}|[A-Za-z][A-Za-z0-9]+|[「『《“‘']([^」』》”’'「『《“‘]{2,12})[」』》”’']"
-)
+_MARKED = r"[\u30a1-\u30fa\u30fc]{3,}|[A-Za-z][A-Za-z0-9]+|[「『《“‘']([^」』》”’'「『《“‘]{2,12})[」』》”’']"
 _LATIN = re.compile(r"[A-Za-z]{2,}[A-Za-z0-9]*")
 _NOISE = re.compile(r"[\s、。，．・「」『』（）()“”\"'‘’！!？?：:;；…—–\-|]+")
 _DIGITS = {each: number for number, each in enumerate("〇一二三四五六七八九十")}
@@ -130,9 +130,15 @@ def read(title: str, text: str) -> Read:
     return Read(_plain(title), _plain(text), title, tuple(pairs(title)), tuple(pairs(text)), words, facts)
 
 
+@cache
+def _names() -> re.Pattern[str]:
+    return re.compile("|".join([*sorted(plain_words("places"), key=len, reverse=True), _MARKED]))
+
+
 def marked(title: str) -> tuple[tuple[str, ...], ...]:
-    """Names that are seen by their writing, each as its pairs of characters."""
-    found = (tuple(pairs(each[1] or each[0])) for each in _MARKED.finditer(title))
+    """Names that their writing shows, and known places: look-alikes differ in them. Each is its pairs of
+    characters."""
+    found = (tuple(pairs(each[1] or each[0])) for each in _names().finditer(title))
     return tuple(each for each in found if each)
 
 

@@ -136,6 +136,7 @@ def test_days_that_both_name_speak_for_one_event_or_against_it() -> None:
             ("Neuer Chef für die Stadtwerke Tarnau", "Er kommt."),
             ("Stadtwerke Lohfeld: Neue Chefin", "Ja."),
         ),
+        ("zh", ("湖南多车追尾", "昨天。"), ("山东大雾追尾", "今天。")),
         ("ja", ("「風見鶏」の視聴率が発表", "新作です。"), ("「星座線」の視聴率が発表", "新作です。")),
     ],
 )
