@@ -68,9 +68,9 @@ LONG = {
     "near": -4.17,
     "entities": 0.6,
     "days": 0.7,
-    "unmet": -0.4,
+    "unmet": -0.6,
     "placed": 0.5,
-    "one": -3.86,
+    "one": -4.06,
 }
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
@@ -108,7 +108,7 @@ def margin(likenesses: Sequence[Likeness], cosine: float, characters: int, *, is
     if is_long < 1.0:
         over += (1.0 - is_long) * _with_best(SHORT, features, likenesses, cosine, named)
     if is_long > 0.0:
-        over += is_long * _over(LONG, features)
+        over += is_long * _with_best(LONG, features, likenesses, cosine, named)
     return over - bare
 
 
@@ -121,7 +121,7 @@ def _with_best(
 ) -> float:
     """Half of what all members say, half of what the one says that speaks most for it.
 
-    Short texts of one event tell different parts of it.
+    Texts of one event tell different parts of it.
     """
     over = _over(weights, features)
     if len(likenesses) == 1:

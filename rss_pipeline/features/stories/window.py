@@ -42,7 +42,7 @@ _TIMELESS = 0.12
 """The nearness of two items of which one has no time."""
 MOST_ITEMS = 100_000
 """Items of a window; with more, the oldest leave it."""
-KEPT_TERMS = 64
+KEPT_TERMS = 46
 HEAVY_TERMS = 32
 LOOKED_UP_OF_PAIRS = 64
 """Heavy terms by which an item is looked up in scripts of pairs, of which one name has several."""
@@ -535,11 +535,10 @@ def _equal_weights(words: Iterable[str]) -> dict[str, float]:
 
 def _cut(entry: Entry) -> Entry:
     """The part of an item that is read, and kept."""
-    return replace(
-        entry,
-        title=entry.title[: kept.TITLE_CHARACTERS],
-        text=entry.text[:READ_CHARACTERS].replace("\0", " "),
-    )
+    text = entry.text[:READ_CHARACTERS].replace("\0", " ")
+    if not text.isascii():
+        text = text.encode("utf-8", "surrogatepass")[:READ_BYTES].decode("utf-8", "ignore")
+    return replace(entry, title=entry.title[: kept.TITLE_CHARACTERS], text=text)
 
 
 def _said(entry: Entry, repeated: tuple[int, ...]) -> Entry:
