@@ -21,7 +21,7 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.orchestration.test_looks import counting
+from rss_pipeline_tests.support.counted import counting
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import on_cloudflare, rss

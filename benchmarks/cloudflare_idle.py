@@ -28,7 +28,8 @@ from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.api.google_reader.phone import Phone
 from rss_pipeline_tests.api.test_kept_results import APPS, App, syncs
-from rss_pipeline_tests.orchestration.test_looks import counting, wait_in
+from rss_pipeline_tests.orchestration.test_looks import wait_in
+from rss_pipeline_tests.support.counted import counting
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import on_cloudflare
 from rss_pipeline_tests.support.reader import SECRET, Reader

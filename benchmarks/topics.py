@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.cloudflare_cost import Counting
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.topics.publish import Publication, Stores, publish
+from rss_pipeline.features.topics.publish import Publication, PublicationStores, publish
 from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.database import Row
 from rss_pipeline_tests.features.topics.stored import set_topics, topic
@@ -80,7 +80,7 @@ def _items(ids: list[str], chance: random.Random) -> Iterator[Row]:
 def measure(home: Path, options: argparse.Namespace) -> None:
     pipeline = Pipeline(home)
     pipeline.clock.now = START + timedelta(days=90)
-    stores = Stores.of(pipeline.settings, pipeline.database, pipeline.objects)
+    stores = PublicationStores.of(pipeline.settings, pipeline.database, pipeline.objects)
 
     def published() -> list[Publication]:
         pipeline.clock.turn(hours=1)
@@ -110,7 +110,7 @@ def count(home: Path, cloudflare: Cloudflare, options: argparse.Namespace) -> No
     pipeline = Pipeline(home, **where)
     pipeline.clock.now = START + timedelta(days=90)
     database = Counting(cloudflare.url, cloudflare.token)
-    stores = Stores.of(pipeline.settings, database, pipeline.objects)
+    stores = PublicationStores.of(pipeline.settings, database, pipeline.objects)
 
     def published(what: str) -> None:
         Counting.counts.clear()

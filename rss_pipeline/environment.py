@@ -15,7 +15,7 @@ from io import StringIO
 from ipaddress import IPv4Address, ip_network
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from zoneinfo import available_timezones
 
 from dotenv import load_dotenv
@@ -138,65 +138,53 @@ class EnvironmentReader:
         return user_agent(contact)
 
     def proxy(self, name: str) -> str | None:
-        text = self.text(name)
-        if text is None:
-            return None
-        try:
-            parts = urlsplit(text)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable:
-            # The value may hold a password.
-            self.add("not the URL of a proxy; write http://[user:password@]host:port", name)
-        return text
+        return self._url(
+            name,
+            lambda url: url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0,
+            "not the URL of a proxy; write http://[user:password@]host:port",
+        )
 
     def postgres(self, name: str, *, more: Sequence[str] = ()) -> str | None:
         """The URL of a database; `more` are schemes that it may have as well."""
-        text = self.text(name)
-        if text is None:
-            return None
-        try:
-            parts = urlsplit(text)
-            usable = (
-                parts.scheme in ("postgresql", "postgres", *more)
-                and parts.path.strip("/") != ""
-                and parts.port != 0
+        return self._url(
+            name,
+            lambda url: (
+                url.scheme in ("postgresql", "postgres", *more)
+                and url.path.strip("/") != ""
+                and url.port != 0
                 # libpq would take what follows the first of two for the host, and print it.
-                and parts.netloc.count("@") < 2
-                and not parts.fragment
-                and re.search("%(?![0-9A-Fa-f]{2})", parts.netloc) is None
-            )
-        except ValueError:
-            usable = False
-        if not usable:
-            # The value may hold a password.
-            self.add(
-                f"not the URL of a database; write postgresql://user:password@host:5432/database, {_ESCAPES}",
-                name,
-            )
-            return None
-        return text
+                and url.netloc.count("@") < 2
+                and not url.fragment
+                and re.search("%(?![0-9A-Fa-f]{2})", url.netloc) is None
+            ),
+            f"not the URL of a database; write postgresql://user:password@host:5432/database, {_ESCAPES}",
+        )
 
     def redis(self, name: str) -> str | None:
+        return self._url(
+            name,
+            lambda url: (
+                url.scheme in ("redis", "rediss")
+                and bool(url.hostname)
+                and url.port != 0
+                and re.fullmatch("(/[0-9]*)?", url.path) is not None
+            ),
+            f"not the URL of a Redis; write redis://[:password@]host:6379/0, {_ESCAPES}",
+        )
+
+    def _url(self, name: str, fits: Callable[[SplitResult], bool], wanted: str) -> str | None:
         text = self.text(name)
         if text is None:
             return None
         try:
-            parts = urlsplit(text)
-            usable = (
-                parts.scheme in ("redis", "rediss")
-                and bool(parts.hostname)
-                and parts.port != 0
-                and re.fullmatch("(/[0-9]*)?", parts.path) is not None
-            )
+            is_fit = fits(urlsplit(text))
         except ValueError:
-            usable = False
-        if not usable:
-            # The value may hold a password.
-            self.add(f"not the URL of a Redis; write redis://[:password@]host:6379/0, {_ESCAPES}", name)
-            return None
-        return text
+            is_fit = False
+        if is_fit:
+            return text
+        # The value may hold a password.
+        self.add(wanted, name)
+        return None
 
     def machine(self, name: str) -> str:
         """The name of a machine; unset, its host name."""

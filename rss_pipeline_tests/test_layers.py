@@ -61,8 +61,8 @@ def test_a_parser_process_loads_no_http_client() -> None:
     """There is one for each processor, and httpx with what it needs is a sixth of its memory."""
     program = """
 import sys
-from rss_pipeline.pipeline.session.parser_pool import _PRELOADED
-for name in _PRELOADED:
+from rss_pipeline.pipeline.session.parser_pool import PRELOADED
+for name in PRELOADED:
     __import__(name)
 print([name for name in ("httpx", "httpcore", "anyio") if name in sys.modules])
 """

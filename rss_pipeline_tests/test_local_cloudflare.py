@@ -195,7 +195,7 @@ def test_a_number_bound_into_a_text_column_is_a_double(client: httpx.Client) -> 
     assert query(client, "INSERT INTO t VALUES (?) RETURNING x", 1)["results"] == [{"x": "1.0"}]
 
 
-def test_meta_tells_rows_written_indexes_included(client: httpx.Client) -> None:
+def test_meta_has_rows_written_indexes_included(client: httpx.Client) -> None:
     query(client, "CREATE TABLE t (id TEXT PRIMARY KEY, x TEXT UNIQUE, y TEXT)")
     query(client, "CREATE INDEX t_y ON t (y)")
     inserted = query(client, "INSERT INTO t VALUES (?, ?, ?) RETURNING id", "a", "b", "c")
@@ -369,7 +369,7 @@ def test_it_ends_also_when_the_tests_are_killed() -> None:
 
 
 @pytest.mark.slow
-def test_a_port_that_is_taken_is_told(shared_cloudflare: Cloudflare) -> None:
+def test_a_port_that_is_taken_is_reported(shared_cloudflare: Cloudflare) -> None:
     port = urlsplit(shared_cloudflare.url).port
     assert port is not None
     sentence = f"Port {port} is in use: stop the program that uses it, or use another port, such as"

@@ -1,6 +1,7 @@
 """The Makefile: which venv it sets up again. Its commands are only listed (`make -n`): they take a minute."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,3 +73,24 @@ def test_a_venv_of_another_program_is_left_alone(clone: Path) -> None:
     lines = settings.read_text("utf-8").splitlines(keepends=True)
     settings.write_text("".join(line for line in lines if not line.startswith("command")), "utf-8")
     assert SET_UP not in planned(clone.rename(clone.with_name("moved")))
+
+
+def test_the_rooms_of_make_quick_need_no_dagster() -> None:
+    """Their tests run where its import fails: conftest.py of each, and with it what most tests import."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    (rooms,) = re.findall(r"^QUICK := .*?,([^)]+)\)", makefile, re.MULTILINE)
+    program = """
+import sys
+from importlib import import_module
+from rss_pipeline_tests.support.no_dagster import refuse
+refuse("dagster")
+for name in sys.argv[1:]:
+    import_module(name)
+"""
+    found = [
+        f"rss_pipeline_tests.{room}.conftest"
+        for room in rooms.split()
+        if (ROOT / "rss_pipeline_tests" / room / "conftest.py").is_file()
+    ]
+    assert "rss_pipeline_tests.reader.conftest" in found
+    subprocess.run([sys.executable, "-c", program, *found], cwd=ROOT, check=True)

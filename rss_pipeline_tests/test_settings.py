@@ -79,7 +79,7 @@ def test_a_home_in_one_s_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings(RSS_PIPELINE_HOME="~/rss").home == Path("/home/ada/rss")
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     text = refusal(
         RSS_PORT="http",
         RSS_BATCH_SIZE="0",
@@ -282,7 +282,7 @@ def test_half_a_configuration_names_all_that_is_missing_and_shows_no_secret(whol
             assert refusal(**blank) == text
 
 
-def test_both_halves_are_told_at_once() -> None:
+def test_both_halves_are_reported_at_once() -> None:
     text = refusal(D1_PROXY_TOKEN="hunter2-token", R2_SECRET_ACCESS_KEY="hunter2-secret")
     assert [line.partition(":")[0] for line in text.splitlines()] == [
         "D1_PROXY_URL",

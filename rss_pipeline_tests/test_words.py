@@ -47,6 +47,7 @@ def test_readme_and_the_reader_s_pages_have_the_field_s_words() -> None:
     ] == []
 
 
+TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 MODULE = re.compile(r"(?<![\w/.<*{])[a-z][a-z_0-9/]*\.py\b")
 
 
@@ -80,6 +81,15 @@ def test_tests_have_the_field_s_words_in_docstrings_and_comments() -> None:
         if HOME_MADE.search(path.read_text("utf-8"))
         for line, text in texts(path)
         if (found := HOME_MADE.search(text))
+    ] == []
+
+
+def test_names_of_tests_have_the_field_s_words() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "rss_pipeline_tests").rglob("*.py"))
+        for name in TEST.findall(path.read_text("utf-8"))
+        if HOME_MADE.search(name.replace("_", " "))
     ] == []
 
 

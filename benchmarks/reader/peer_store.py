@@ -12,7 +12,7 @@ from benchmarks.reader.peer import USER_ID
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
-from rss_pipeline.pipeline.visits.image_search import ItemImageSearch
+from rss_pipeline.pipeline.visits.extract_images import ItemImageSearch
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feed_row import feeds_by_id
 

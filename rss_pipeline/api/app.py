@@ -17,7 +17,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from rss_pipeline.api import problems
+from rss_pipeline.api import openapi, problems
 from rss_pipeline.api.answers import Answers
 from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header
 from rss_pipeline.api.auth import AsyncCaller, session_key
@@ -25,24 +25,16 @@ from rss_pipeline.api.direct import is_passed_on
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.google_reader.call import session_of
 from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, own_hosts
-from rss_pipeline.api.openapi import complete
-from rss_pipeline.api.pages import routes as pages
+from rss_pipeline.api.pages import render
+from rss_pipeline.api.pages.account import apps, first_user, login, sessions
+from rss_pipeline.api.pages.account import settings as preferences
 from rss_pipeline.api.pages.error_pages import PageErrors, failed
+from rss_pipeline.api.pages.feeds import feed_edit, task_pages
+from rss_pipeline.api.pages.reading import item_page, lists
+from rss_pipeline.api.pages.reading import marks as mark_forms
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.api.request_values import has_controls
-from rss_pipeline.api.routers import (
-    about,
-    app_passwords,
-    auth,
-    feeds,
-    images,
-    items,
-    marks,
-    preferences,
-    sessions,
-    subscribing,
-    tasks,
-)
+from rss_pipeline.api.routers import account, feeds, items, marks, subscribing, tasks
 from rss_pipeline.api.routers.items import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
@@ -56,17 +48,30 @@ ROUTERS: tuple[APIRouter, ...] = (
     feeds.router,
     items.router,
     marks.router,
-    images.router,
+    items.images_router,
     subscribing.router,
     tasks.router,
-    preferences.router,
-    auth.router,
-    sessions.router,
-    app_passwords.router,
-    about.router,
+    *account.ROUTERS,
+    openapi.router,
     *(part.load() for feature in FEATURES for part in feature.reader_routers),
 )
 """Routers below /api. They are looked through in this order: what clients request often comes first."""
+PAGES: tuple[APIRouter, ...] = (
+    render.router,
+    login.router,
+    first_user.router,
+    preferences.router,
+    sessions.router,
+    apps.router,
+    task_pages.router,
+    feed_edit.router,
+    # Its POST has a fixed word where the one of marks has a variable.
+    item_page.router,
+    mark_forms.router,
+    lists.router,
+    *(part.load() for feature in FEATURES for part in feature.reader_pages),
+)
+"""Routers of the reader's pages."""
 LARGER_BODIES: dict[str, int] = {
     **google_reader.LARGER_BODIES,
     **{path: size for feature in FEATURES for path, size in feature.reader_larger_bodies.items()},
@@ -120,9 +125,9 @@ def create_app(
     app.state.google_reader = google_reader.service_on(stores, clock=clock)
     app.router.routes.extend(google_reader.routes(app.state.google_reader))
     # As they are: a router that is included looks through its routes twice in each request.
-    for router in (*ROUTERS, *pages.ROUTERS):
+    for router in (*ROUTERS, *PAGES):
         app.router.routes.extend(router.routes)
-    complete(app)
+    openapi.complete(app)
     return app
 
 

@@ -73,20 +73,26 @@ def is_passed_on(scope: Scope) -> bool:
     which nothing is known: a process of another user, or one that has closed its end already.
 
     It serves others if it listens at an address that is not loopback, or has accepted a connection: a proxy
-    has, while it passes a request on. A tunnel (`ssh -R`, frp, bore) listens nowhere, it has called a server
-    out there, whose visitors it brings: so has every browser, and these are known by name. It takes 0.2 s,
-    with thousands of connections on the machine a second: the sockets of all processes are read.
+    has, while it passes a request on. Behind another proxy it may listen at a file. A tunnel (`ssh -R`, frp,
+    bore) listens nowhere, it has called a server out there, whose visitors it brings: so has every browser,
+    and these are known by name. It takes 0.2 s, with thousands of connections on the machine a second: the
+    sockets of all processes are read.
     """
     ends = _end(scope["client"]), _end(scope["server"])
     sender: list[Any] = []
     senders: list[str] = []
+    is_at_file = False
     listening: set[int] = set()
     for process, sockets in _sockets().items():
         listening |= {each.laddr.port for each in sockets if each.status == psutil.CONN_LISTEN}
         if any((_end(each.laddr), _end(each.raddr)) == ends for each in sockets if each.raddr):
             sender += sockets
             try:
-                senders.append(psutil.Process(process).name() if process is not None else "")
+                program = None if process is None else psutil.Process(process)
+                senders.append("" if program is None else program.name())
+                is_at_file |= program is not None and any(
+                    each.laddr for each in program.net_connections("unix")
+                )
             except psutil.Error:
                 senders.append("")
     # Our own end of this connection and of others, where the sender is this very process, serves nobody else.
@@ -94,7 +100,7 @@ def is_passed_on(scope: Scope) -> bool:
     if not all(senders) or not sender or any(_is_for_others(each, listening) for each in sender):
         return True
     is_known = all(_BROWSERS & set(re.findall("[a-z]+", name.lower())) for name in senders)
-    return not is_known and any(_is_outside(each) for each in sender)
+    return not is_known and (is_at_file or any(_is_outside(each) for each in sender))
 
 
 def _sockets() -> dict[int | None, list[Any]]:

@@ -1,4 +1,7 @@
-"""The OpenAPI document, completed by what FastAPI does not know: problems, how to sign in."""
+"""The addresses about the API itself: whether it is there, its OpenAPI document, and a page that lists it.
+
+The document is completed by what FastAPI does not know: problems, how to sign in.
+"""
 
 import hashlib
 from base64 import b64encode
@@ -6,13 +9,17 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from fastapi import FastAPI
-from starlette.requests import Request
+from fastapi import FastAPI, Request
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from rss_pipeline.api.conditional import bytes_answer
-from rss_pipeline.api.problems import KINDS, MEDIA_TYPE, SCHEMA
+from rss_pipeline.api.auth import signed_in
+from rss_pipeline.api.conditional import bytes_answer, json_answer
+from rss_pipeline.api.problems import KINDS, MEDIA_TYPE, SCHEMA, ApiError
 from rss_pipeline.api.request_values import LINE_PATTERN
+from rss_pipeline.api.routing import api_router
+from rss_pipeline.errors import InfrastructureError, NoSession
+from rss_pipeline.reader.query import NOTHING
 
 PUBLIC: dict[str, Any] = {"security": []}
 """`openapi_extra` of a route that needs no login."""
@@ -89,7 +96,7 @@ _POLICY = (
 )
 
 
-def docs_page(request: Request, document: dict[str, Any]) -> Response:
+def _docs_page(request: Request, document: dict[str, Any]) -> Response:
     """The page as an answer."""
     answer = bytes_answer(request, _page(document).encode(), "text/html")
     digest = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -132,3 +139,37 @@ def _problems() -> list[str]:
 
 def _paragraphs(text: str) -> str:
     return "".join(f"<p>{escape(part)}</p>" for part in text.strip().split("\n\n"))
+
+
+# The addresses.
+
+router = api_router("about")
+
+
+class About(BaseModel):
+    """The program that answers."""
+
+    name: str = Field(description="Always rss_pipeline.")
+    version: str | None = Field(description="Its version; null without a login.")
+
+
+@router.get("/about", response_model=About, openapi_extra=PUBLIC)
+async def about(request: Request) -> About:
+    """The name of the reader, and its version for who is logged in: for a check that it answers. Without a
+    login no store is used."""
+    try:
+        caller = await signed_in(request)
+        await caller.ask(NOTHING)
+    except (ApiError, NoSession, InfrastructureError):
+        return About(name="rss_pipeline", version=None)
+    return About(name="rss_pipeline", version=request.app.state.version)
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def openapi(request: Request) -> Response:
+    return json_answer(request, request.app.openapi())
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> Response:
+    return _docs_page(request, request.app.openapi())

@@ -52,10 +52,11 @@ def serve(
         SettingsError: the port is in use, or this machine does not have the address.
         DatabaseUnavailable: the database cannot be reached, or its schema is not this code's.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
-    logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
     sys.setswitchinterval(SWITCH_SECONDS)
     with open_stores(settings, is_starting=True) as stores:
+        # Behind it: where a store cannot be used, a person reads the sentence, and no statement before it.
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
+        logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
         reader = server(create_app(stores))
         if idle_seconds is not None:
             ends_when_idle(reader, idle_seconds)
@@ -98,7 +99,7 @@ def server(app: ASGIApp) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=Connection,
+            http=ClientConnection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -152,7 +153,7 @@ STALL_SECONDS = 60.0
 """Time in which a client reads nothing of its answer."""
 
 
-class Connection(HttpToolsProtocol):
+class ClientConnection(HttpToolsProtocol):
     """A connection, from its first byte to its end."""
 
     most = CONNECTIONS
@@ -279,7 +280,7 @@ class Connection(HttpToolsProtocol):
         idle = [
             other
             for other in self.connections
-            if isinstance(other, Connection) and other is not self and not other._is_at_work()
+            if isinstance(other, ClientConnection) and other is not self and not other._is_at_work()
         ]
         if not idle:
             return False

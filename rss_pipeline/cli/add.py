@@ -39,13 +39,13 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: boo
     (/feed/, /rss.xml ...). Of a page without a feed the entries are shown, and collected if you confirm it.
     feeds.yaml keeps its comments and its layout. Exit code 1 if a URL could not be added; the others are.
     """
-    from rss_pipeline.pipeline.adding.add_feed import Added, NotAdded, Offered, prepare
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, NotAdded, Offered, prepare
     from rss_pipeline.pipeline.adding.add_feed import add as add_one
     from rss_pipeline.pipeline.session.session import session_of_command
 
     failed = False
     results = []
-    added = []
+    ids = []
     with session_of_command(settings, "add") as session:
         prepare(session, environ=os.environ)
         for text in url:
@@ -57,12 +57,12 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: boo
                 confirms=lambda offer: page or (not as_json and confirms(offer)),
             )
             failed |= isinstance(result, NotAdded | Offered)
-            if isinstance(result, Added):
-                added.append(result.id)
+            if isinstance(result, Added | AlreadyListed):
+                ids.append(result.id)
             results.append(_as_json(text, result))
             if not as_json:
                 show(text, result)
-        sentence = subscribe_reader(settings, session.run.database, added) if added else None
+        sentence = subscribe_reader(settings, session.run.database, ids) if ids else None
     if sentence is not None and not as_json:
         terminal.say(sentence)
     if as_json:

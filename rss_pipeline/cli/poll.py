@@ -26,7 +26,14 @@ from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.supervisor import become, keep_up
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import HomeNotLockable, RegistryError, SettingMistake, SettingsError, ensure_room
+from rss_pipeline.errors import (
+    HomeNotLockable,
+    InfrastructureError,
+    RegistryError,
+    SettingMistake,
+    SettingsError,
+    ensure_room,
+)
 from rss_pipeline.features import FEATURES
 from rss_pipeline.held_folders import socket_root
 from rss_pipeline.orchestration.serving.forked import Forked
@@ -71,6 +78,7 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
     for name, flag in _FLAGS.items():
         flag.check.load()(settings, flags[name.replace("-", "_")])
     ui = f"http://127.0.0.1:{settings.port}"
+    _check_processes_are_seen()
     ensure_room(settings.home, settings.dagster_home)
     keep_reserve(settings.home)
     _shorten_tmpdir()
@@ -150,7 +158,7 @@ def poll(
     fail are tried again by themselves; with --strict they count, too.
     """
     from rss_pipeline.pipeline.read.feed_notes import none_reached
-    from rss_pipeline.pipeline.triggers.poll import has_pending_work, has_registry_news
+    from rss_pipeline.pipeline.triggers.starts import has_pending_work, has_registry_news
 
     is_requested = bool(feed) or all_feeds
     patience = settings.lease_seconds + 60.0 if wait is None else wait
@@ -202,17 +210,25 @@ def _poll_in_process(
 ) -> PollResult:
     import dagster as dg
 
-    from rss_pipeline.orchestration.build_polls import poll_definitions
-    from rss_pipeline.orchestration.in_process import poll_in_process
+    from rss_pipeline.orchestration.build_polls import poll_definitions, refresh_definitions
+    from rss_pipeline.orchestration.in_process import poll_in_process, refresh_in_process
     from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
     from rss_pipeline.orchestration.registry_partitions import register
+    from rss_pipeline.pipeline.triggers.starts import refresh_reason
     from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold
+    from rss_pipeline.storage.refresh.open_requests import waiting
 
     started = utc_now()
     with open_instance_at_terminal(settings) as instance:
         if synced is not None:
             register(database, instance, synced)
         ids = [one_feed(database, text)["id"] for text in feed]
+        # Where no `up` runs, nobody else makes the visits that users of the reader wait for.
+        of_users = waiting(database, now=utc_now())
+        failed = None
+        if of_users.can_begin and not ids:
+            definitions = refresh_definitions(settings, clock=utc_now)
+            failed = refresh_in_process(definitions, instance, reason=refresh_reason(of_users))
         with terminal.Bars() as progress:
             # The runs use the open database and the registry already read: on D1 each is a request more.
             definitions = poll_definitions(
@@ -239,7 +255,17 @@ def _poll_in_process(
             named = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
             ids_late = {each.feed_id for each in late}
             left = [*(each for each in named if each.feed_id not in ids_late), *late]
-    return PollResult.of(rounds, left)
+    result = PollResult.of(rounds, left)
+    errors = [*([] if failed is None else [failed]), *result.errors]
+    return replace(result, errors=errors, requested=0 if ids else of_users.can_begin)
+
+
+def _check_processes_are_seen() -> None:
+    if sys.platform == "linux" and not Path("/proc/self/stat").exists():
+        raise InfrastructureError(
+            "/proc is not mounted, and every run at work would be taken for one that was killed: mount it"
+            " (`mount -t proc proc /proc`), or start the container with it"
+        )
 
 
 def _shorten_tmpdir() -> None:

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -41,15 +41,18 @@ def serve_reader(
     listener: socket.socket | None = None,
     idle_seconds: float | None = None,
     is_said: bool = True,
+    looks_are_forked: bool = False,
 ) -> None:
-    """Serve the reader in this process, until it is interrupted or was idle for so long."""
+    """Serve the reader in this process, until it is interrupted or was idle for so long. Processes of
+    features run beside it, but for those that have looks, where these are forked."""
     from rss_pipeline.api.server import serve
 
     with ExitStack() as stack:
         # Before the server has threads.
+        for process in of_features(settings):
+            if process.look is None or not looks_are_forked:
+                stack.enter_context(beside(process))
         for feature in FEATURES:
-            for process in feature.reader_processes:
-                stack.enter_context(beside(process.load()(settings)))
             for part in feature.beside_reader:
                 if stack.enter_context(part.load()(settings)):
                     idle_seconds = None
@@ -85,6 +88,14 @@ class ChildProcess:
     arguments: Sequence[str]
     environment: Mapping[str, str]
     after: float = 0.0
+    look: Callable[[bool], int] | None = None
+    """The same work once, where `up` forks it each time when the database, a file, has changed. It returns an
+    exit code, and says what does not work if it is given True."""
+
+
+def of_features(settings: Settings) -> list[ChildProcess]:
+    """The processes beside the reader."""
+    return [part.load()(settings) for feature in FEATURES for part in feature.reader_processes]
 
 
 @contextmanager

@@ -11,16 +11,20 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
-from rss_pipeline.cli.reader import serve_reader
+from rss_pipeline.cli.reader import of_features, serve_reader
 from rss_pipeline.cli.start import share_heaps
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
 from rss_pipeline.orchestration.serving.kept import Kept
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.schema import migrations
 from rss_pipeline.web.on_demand import IDLE_SECONDS
 
 _OF_THE_READER = (
@@ -28,6 +32,7 @@ _OF_THE_READER = (
     "anyio._backends._asyncio",
     "uvicorn.lifespan.off",
     "uvicorn.loops.auto",
+    *(["uvicorn.loops.uvloop"] if find_spec("uvloop") else []),
 )
 """Modules that each reader would load for itself."""
 
@@ -42,12 +47,21 @@ def main() -> int:
     workspace = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     load_env_file(Path.cwd())
     settings = Settings.from_environ(os.environ, cwd=Path.cwd())
-    of_reader = _reader(settings, _door(reader[0])) if reader else None
+    looks = _looks(settings) if reader else {}
+    of_reader = _reader(settings, _door(reader[0]), looks_are_forked=bool(looks)) if reader else None
     if of_reader is not None:
         of_reader.look()
     from rss_pipeline.orchestration.serving.services import run
 
-    return run(settings, workspace, ui=_door(ui), reader=of_reader, parent=up, handed_over=handed_over)
+    return run(
+        settings,
+        workspace,
+        ui=_door(ui),
+        reader=of_reader,
+        looks=looks,
+        parent=up,
+        handed_over=handed_over,
+    )
 
 
 def _door(number: int) -> socket.socket:
@@ -57,29 +71,49 @@ def _door(number: int) -> socket.socket:
     return door
 
 
-def _reader(settings: Settings, door: socket.socket) -> Kept:
+def _looks(settings: Settings) -> dict[str, Callable[[bool], int]]:
+    """The work of features beside the reader whenever the database has changed, by name."""
+    if sys.platform != "linux" or not settings.database.is_here:
+        return {}
+    return {each.name: each.look for each in of_features(settings) if each.look is not None}
+
+
+def _reader(settings: Settings, door: socket.socket, *, looks_are_forked: bool) -> Kept:
     """The reader, which needs no Dagster."""
     if sys.platform != "linux":
         command = [sys.executable, "-m", "rss_pipeline.cli", "reader", "--listener", str(door.fileno())]
         return Kept("The reader", lambda: subprocess.Popen(command, pass_fds=[door.fileno()]), listener=door)
     for module in _OF_THE_READER:
         import_module(module)
+    for feature in FEATURES:
+        for beside in feature.beside_reader:
+            beside.load()
+        for kept in feature.reader_objects:
+            kept.load()
+    migrations()
     freeze()
     starts = 0
 
     def start() -> Forked:
         nonlocal starts
         starts += 1
-        return Forked("rss-reader", lambda: _serve(settings, door, is_first=starts == 1), keeps=door)
+        is_first = starts == 1
+        return Forked("rss-reader", lambda: _serve(settings, door, looks_are_forked, is_first), keeps=door)
 
     return Kept("The reader", start, listener=door)
 
 
-def _serve(settings: Settings, door: socket.socket, *, is_first: bool) -> int:
+def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_first: bool) -> int:
     # An interrupt is for the server, as in a process of its own.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        serve_reader(settings, listener=door, idle_seconds=IDLE_SECONDS, is_said=is_first)
+        serve_reader(
+            settings,
+            listener=door,
+            idle_seconds=IDLE_SECONDS,
+            is_said=is_first,
+            looks_are_forked=looks_are_forked,
+        )
     except RssPipelineError as error:
         sys.stderr.write(f"{error}\n")
         return FAILED

@@ -58,6 +58,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemNote:
+    """A note on an item's page: a sentence, and a button that posts to `action`."""
+
+    sentence: str
+    button: str = ""
+    action: str | None = None
+
+
 @dataclass(frozen=True)
 class Part(Generic[T]):
     """An object of a feature, such as `Part("topics.cli:publish")`, imported when it is asked for."""
@@ -270,8 +279,8 @@ class Feature:
     """Items that lists of several feeds show as one entry (subscriptions/folding.py); one feature has it."""
     item_condition: "Part[ItemCondition] | None" = None
     """A condition on the items that lists, counts, marks and search show (subscriptions/item_query.py)."""
-    item_note: "Part[Callable[[str, str], Query[str | None]]] | None" = None
-    """A sentence below an item's text on its page, of the user and the item by their ids."""
+    item_note: "Part[Callable[[str, str], Query[ItemNote | None]]] | None" = None
+    """A note below an item's text on its page, of the user and the item by their ids."""
     item_text: str | None = None
     """An SQL expression for the HTML that is shown, searched and published in place of an item's own, by
     `{item}`, its id; NULL for none. Where it changes, the item gets a row in item_versions."""

@@ -20,7 +20,7 @@ from rss_pipeline.pipeline.triggers.runs import Wait
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.reports.overview import Waiting, waiting
+from rss_pipeline.storage.reports.overview import NewestWork, waiting
 
 SHARED_FOR = timedelta(seconds=50)
 """Time for which one look serves the ticks."""
@@ -30,26 +30,26 @@ DECIDED_FOR = timedelta(hours=24)
 SCHEMA_CHECKED_FOR = 600.0
 """Seconds. Each run checks the schema at its start."""
 
-Awaits = Callable[[Waiting, str], bool]
+Awaits = Callable[[NewestWork, str], bool]
 """A test of what waits: is there something to decide, where the last decision was made at this instant?"""
 
 
-def feeds(found: Waiting, since: str) -> bool:
+def feeds(found: NewestWork, since: str) -> bool:
     """True if a feed may be claimable that was not then."""
     return found.wrong_clock or found.feeds_since > since
 
 
-def images(found: Waiting, since: str) -> bool:
+def images(found: NewestWork, since: str) -> bool:
     """True if an image may be claimable that was not then, or a user waits for one."""
     return found.wrong_clock or found.images_requested or found.images_since > since
 
 
-def requests(found: Waiting, since: str) -> bool:
+def requests(found: NewestWork, since: str) -> bool:
     """True if a user's request for a visit is not done."""
     return found.requests
 
 
-def topics(found: Waiting, since: str) -> bool:
+def topics(found: NewestWork, since: str) -> bool:
     """True if a topic changed since it was published."""
     return found.topics
 
@@ -60,7 +60,7 @@ class Looks:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._last: tuple[datetime, Waiting] | None = None
+        self._last: tuple[datetime, NewestWork] | None = None
         self._idle: dict[str, tuple[datetime, str | None, str]] = {}
         """By sensor: when it found nothing, the newest run of its job then, and what it said."""
         self._schema_checked_at: float | None = None
@@ -114,7 +114,7 @@ class Looks:
             self._schema_checked_at = at if self._settings.pays_by_row else None
             yield database
 
-    def _look(self, now: datetime) -> Waiting:
+    def _look(self, now: datetime) -> NewestWork:
         with self._lock:
             is_fresh = self._last is not None and timedelta(0) <= now - self._last[0] < SHARED_FOR
             if self._last is None or not is_fresh:

@@ -25,8 +25,7 @@ from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync, registered_accesses, sync_registry
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
-from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
+from rss_pipeline.pipeline.triggers.starts import ALL_SINCE_TAG, NOTHING_REACHED_TAG, SHARD_TAG
 from rss_pipeline.pipeline.visits import poll
 from rss_pipeline.pipeline.visits import session_steps as steps
 from rss_pipeline.pipeline.visits.claim import Accesses, wait_for

@@ -11,9 +11,8 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.orchestration.dagster_private import RUN_FAILURE_REASON_TAG, RunFailureReason
 from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG, DailyRun
-from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.triggers.runs import JobRun
-from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
+from rss_pipeline.pipeline.triggers.starts import ALL_SINCE_TAG, NOTHING_REACHED_TAG, SHARD_TAG
 
 RUNS_LOOKED_AT = 8
 _SHARDS_LOOKED_AT = 32

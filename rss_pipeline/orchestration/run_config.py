@@ -3,7 +3,7 @@
 Whoever reaches the UI can start a run with a config of their own. Dagster lets it override each field of a
 `ConfigurableResource`, and takes `{"env": "NAME"}` for each text, number and truth value of a `dg.Config`:
 a store's token would go to any URL, and any variable into an error message. The resources themselves are
-in resources.py.
+in build_polls.py.
 https://docs.dagster.io/guides/operate/configuration/run-configuration
 """
 

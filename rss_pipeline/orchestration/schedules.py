@@ -23,10 +23,13 @@ from rss_pipeline.orchestration.triggers import Decision, Tick, tick
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.triggers.daily import DailyRun, decide_once_a_day
-from rss_pipeline.pipeline.triggers.images import decide_retries
-from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, decide_sweep
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
-from rss_pipeline.pipeline.triggers.shards import decide_sweep_by_shard
+from rss_pipeline.pipeline.triggers.starts import (
+    ALL_SINCE_TAG,
+    decide_retries,
+    decide_sweep,
+    decide_sweep_by_shard,
+)
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.images.image_claims import images_due

@@ -37,11 +37,18 @@ from rss_pipeline.orchestration.triggers import Decision
 from rss_pipeline.orchestration.wakes import END_DEAD_RUNS, SYNC_REGISTRY
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.triggers.daily import Allowance
-from rss_pipeline.pipeline.triggers.images import decide_fresh, most_at_once
-from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
-from rss_pipeline.pipeline.triggers.refresh import decide_refresh
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
-from rss_pipeline.pipeline.triggers.shards import decide_by_shard, look_seconds, polls_of_all
+from rss_pipeline.pipeline.triggers.starts import (
+    decide,
+    decide_by_shard,
+    decide_fresh,
+    decide_refresh,
+    look_seconds,
+    most_at_once,
+    poll_the_rest,
+    polling_all_since,
+    polls_of_all,
+)
 from rss_pipeline.reader.user_backups import back_up_users
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import user_rows as users

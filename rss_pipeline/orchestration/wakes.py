@@ -27,7 +27,7 @@ from rss_pipeline.orchestration.dagster_private import (
 from rss_pipeline.orchestration.looks import Awaits
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect
-from rss_pipeline.storage.reports.overview import Waiting, waiting
+from rss_pipeline.storage.reports.overview import NewestWork, waiting
 
 WOKEN_SECONDS = 300
 """The interval of a sensor that is woken: for what no look shows."""
@@ -37,7 +37,7 @@ RECENT = timedelta(seconds=WOKEN_SECONDS)
 LOOK_AGAIN = timedelta(seconds=5)
 """Between two looks at rows or runs that change all the time, or at a tick that was asked for."""
 
-_BY_UP = "RSS_PIPELINE_WAKES_SENSORS"
+_BY_UP = "UP_WAKES_SENSORS"
 """Set for the processes of `up`: under `dagster dev` nothing wakes a sensor."""
 _LONG_AGO = timedelta(days=1)
 _AWAITED: dict[str, tuple[Awaits, timedelta]] = {
@@ -109,8 +109,8 @@ class Wakes:
         self._feeds_file = Files(settings.feeds_file)
         # The sensor ticks at the start anyway.
         self._feeds_file.have_changed()
-        self._rows = _Look(Files(*_with_log(settings.database_path)))
-        self._runs = _Look(Files(*_with_log(settings.dagster_home / "history/runs.db")))
+        self._rows = _Look(Files(*with_log(settings.database_path)))
+        self._runs = _Look(Files(*with_log(settings.dagster_home / "history/runs.db")))
         self._woken_at: dict[str, datetime] = {}
         self._asked: dict[str, datetime] = {}
         """Sensors that have not ticked since they were asked to."""
@@ -173,7 +173,8 @@ class _Look:
         self._again = look(now)
 
 
-def _with_log(path: Path) -> tuple[Path, Path]:
+def with_log(path: Path) -> tuple[Path, Path]:
+    """A database of SQLite, and its log of what was written last."""
     return path, path.with_name(f"{path.name}-wal")
 
 
@@ -181,7 +182,7 @@ def _is_within(last: datetime, now: datetime) -> bool:
     return last <= now < last + LOOK_AGAIN
 
 
-def due_sensors(found: Waiting, *, now: datetime) -> list[str]:
+def due_sensors(found: NewestWork, *, now: datetime) -> list[str]:
     """The names of the sensors that have something to do by what waits."""
     return [name for name, (awaits, _) in _AWAITED.items() if awaits(found, instant(now - RECENT))]
 

@@ -35,7 +35,7 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.items import body_parts as bodies
 from rss_pipeline.storage.items.body_parts import ArchivedImage, BodyKey
 from rss_pipeline.storage.items.items import read_enclosures
-from rss_pipeline.storage.kept_html import Found
+from rss_pipeline.storage.kept_html import FoundHtml
 from rss_pipeline.storage.objects import ObjectStore, public_url
 
 MOST_CACHED_BYTES = 64 * 1024 * 1024
@@ -191,7 +191,7 @@ class Bodies:
         missing = list[BodyKey]()
         numbers = [key.arrived for key in keys if key.arrived is not None]
         [read] = database.batch([kept_html.read(numbers, rules=self._rules, most_bytes=most_bytes)])
-        kept, ready = kept_html.found_of(read), list[tuple[BodyKey, Found, bytes]]()
+        kept, ready = kept_html.found_of(read), list[tuple[BodyKey, FoundHtml, bytes]]()
         for key in keys:
             one = None if key.arrived is None else kept.get(key.arrived)
             if one is None or not one.is_valid(key.feed_link, key.feed_url):

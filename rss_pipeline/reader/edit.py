@@ -36,7 +36,7 @@ from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_
 Direction = Literal["up", "down"]
 
 
-class Changes(TypedDict, total=False):
+class SubscriptionChanges(TypedDict, total=False):
     """Changes to one subscription; what is left out stays."""
 
     title: str | None
@@ -143,7 +143,12 @@ def fixed_address(feed: Row, feed_id: str) -> NotTheirs | None:
 
 
 def edit_feed(
-    caller: Caller, settings: Settings, feed_id: str, *, url: str | None = None, **changes: Unpack[Changes]
+    caller: Caller,
+    settings: Settings,
+    feed_id: str,
+    *,
+    url: str | None = None,
+    **changes: Unpack[SubscriptionChanges],
 ) -> EditAnswer:
     """Change a subscription, in one request to the database; with another address, in two. Where the address
     is refused, nothing changes.
@@ -190,7 +195,7 @@ def _edited(listed: Result, visit: RefreshAnswer | None = None) -> Edited | NotS
     return Edited(feed=rows[0], visit=visit) if rows else NotSubscribed()
 
 
-def edit_feeds(caller: Caller, changes: Mapping[str, Changes]) -> None:
+def edit_feeds(caller: Caller, changes: Mapping[str, SubscriptionChanges]) -> None:
     """Change several subscriptions, by feed id, all or none; feeds that are not subscribed are left out."""
     at = caller.clock()
     edits = [stored.edit(caller.user_id, id, wanted, at=at) for id, wanted in changes.items() if wanted]

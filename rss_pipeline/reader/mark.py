@@ -32,7 +32,7 @@ _ID = re.compile(r"[0-9a-f]{30}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class ItemMarks:
     """The marks that items get; None leaves one as it is."""
 
     is_read: bool | None = None
@@ -40,7 +40,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedRead:
+class MarkResult:
     """The result of `mark_shown`."""
 
     undoable: Undoable | None
@@ -51,18 +51,18 @@ class MarkedRead:
     """The numbers of read failures, where all feeds were marked and the user wants to see them."""
 
 
-def mark_items(caller: Caller, ids: Sequence[str], marks: Marks) -> frozenset[str]:
+def mark_items(caller: Caller, ids: Sequence[str], marks: ItemMarks) -> frozenset[str]:
     """Mark these items; those of them that are items of the user's feeds. The others are left out."""
     *_, found = caller.write(*_statements(caller, Chosen.by_ids(ids), marks), known_ids(caller.user_id, ids))
     return frozenset(row["id"] for row in found.rows)
 
 
-def mark_numbers(caller: Caller, numbers: Sequence[int], marks: Marks) -> None:
+def mark_numbers(caller: Caller, numbers: Sequence[int], marks: ItemMarks) -> None:
     """Mark the items with these arrival numbers, at most MAX_CHOSEN; unknown ones are left out."""
     caller.write(*_statements(caller, Chosen.by_numbers(numbers), marks))
 
 
-def mark_shown(caller: Caller, shown: Shown) -> MarkedRead:
+def mark_shown(caller: Caller, shown: Shown) -> MarkResult:
     """Mark all items read that were shown; what came since stays unread. It can be undone for
     UNDONE_WITHIN."""
     user_id, now = caller.user_id, caller.clock()
@@ -76,7 +76,7 @@ def mark_shown(caller: Caller, shown: Shown) -> MarkedRead:
         *states.mark_shown(user_id, shown),
         users.preferences(user_id) if feed_id is None else list_feeds(user_id, feed_id),
     )
-    return MarkedRead(
+    return MarkResult(
         undoable=undo.remembered(remembered, id, until=until),
         feed=None if feed_id is None else next(iter(feed_rows(beside)), None),
         read_failures=read_failures_of(beside.values[0][0]) if shown.scope == ALL else None,
@@ -108,7 +108,7 @@ def mark_failures(caller: Caller, read: Sequence[int]) -> None:
     caller.write(users.put_read_failures(caller.user_id, read))
 
 
-def _statements(caller: Caller, chosen: Chosen, marks: Marks) -> list[Statement]:
+def _statements(caller: Caller, chosen: Chosen, marks: ItemMarks) -> list[Statement]:
     user_id, found = caller.user_id, list[Statement]()
     if marks.is_read:
         found.append(states.note_reading(user_id, chosen, at=caller.clock()))

@@ -22,7 +22,7 @@ from rss_pipeline.pipeline.visits.session_steps import run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit, Visits
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.refresh import open_requests
-from rss_pipeline.storage.refresh.open_requests import MOST_ATTEMPTS, Answer, OpenRequest
+from rss_pipeline.storage.refresh.open_requests import MOST_ATTEMPTS, OpenRequest, RequestResult
 
 MOST_AT_ONCE = 200
 """Requests of one claim; the next claim takes the next ones."""
@@ -90,7 +90,7 @@ class Requests:
         for visit in visits:
             request = self._claimed.by_feed.get(visit.feed.id)
             if request is not None and (result := result_of(visit)) is not None:
-                answers.append(Answer(id=request.id, result=self._timed(request, result)))
+                answers.append(RequestResult(id=request.id, result=self._timed(request, result)))
                 del self._claimed.by_feed[visit.feed.id]
         open_requests.answer_requests(run.database, self._claimed.token, answers, now=now)
 
@@ -130,7 +130,7 @@ class Requests:
 
     def _answer_all(self, result: Row) -> None:
         requests = [*self._claimed.by_feed.values(), *self._claimed.searches]
-        answers = [Answer(id=request.id, result=self._timed(request, result)) for request in requests]
+        answers = [RequestResult(id=request.id, result=self._timed(request, result)) for request in requests]
         run = self._session.run
         open_requests.answer_requests(run.database, self._claimed.token, answers, now=run.clock())
         self._claimed = Claimed(self._claimed.token)
@@ -142,7 +142,7 @@ class Requests:
         answers = []
         for request in requests:
             if request.attempts > MOST_ATTEMPTS:
-                answers.append(Answer(id=request.id, result=self._timed(request, _CRASHED)))
+                answers.append(RequestResult(id=request.id, result=self._timed(request, _CRASHED)))
             elif request.feed_id is None:
                 self._claimed.searches.append(request)
             else:
@@ -187,7 +187,7 @@ class Requests:
         request = self._claimed.searches.pop(0)
         result, visits = self._search(self._session, request)
         run = self._session.run
-        answer = Answer(id=request.id, result=self._timed(request, result))
+        answer = RequestResult(id=request.id, result=self._timed(request, result))
         open_requests.answer_requests(run.database, self._claimed.token, [answer], now=run.clock())
         return visits
 

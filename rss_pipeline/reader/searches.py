@@ -18,7 +18,6 @@ from rss_pipeline.reader.subscribe import AddressedFeed, known_feeds, named_stat
 from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feed_row import urls_by_id
-from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
 from rss_pipeline.storage.feeds.subscribed import add_feeds, set_key
 from rss_pipeline.storage.refresh.open_requests import OpenRequest
 from rss_pipeline.storage.subscriptions.listing import look_for_feed, subscription_count
@@ -41,9 +40,7 @@ def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
         return _failed("bad_url", "An address with a name or a password cannot be subscribed."), []
     run = session.run
     run.objects.probe()
-    [held] = run.database.batch([known_statement(run.clock())])
-    holds = known_holds(held)
-    session.politeness.load(holds.hosts, holds.feeds, recent_hosts=holds.recent_hosts)
+    session.politeness.read()
     found = find_feed(session, address.url, access=Access(), allow_private=False)
     if isinstance(found, Failure):
         return _failed(found.kind, found.message), []
@@ -74,6 +71,7 @@ def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) ->
         title=wishes.title,
         folder=wishes.folder,
         wished_interval=wishes.wished_interval,
+        full_text=wishes.full_text,
     )
     try:
         *_, subscribed = database.batch(

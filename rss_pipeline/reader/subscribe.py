@@ -139,7 +139,7 @@ _NO_WISHES = Wishes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownFeed:
     """The user subscribes to this feed now, or did so before. `first`: the visit that it still waits for."""
 
     feed_id: str
@@ -153,7 +153,7 @@ class TooManyFeeds:
     most: int = MAX_SUBSCRIPTIONS
 
 
-SubscribeAnswer = Known | Queued | VisitRunning | AddressRefused | TooMany | TooManyFeeds
+SubscribeAnswer = KnownFeed | Queued | VisitRunning | AddressRefused | TooMany | TooManyFeeds
 
 
 def subscribe_address(
@@ -192,6 +192,7 @@ def subscribe_address(
         title=wishes.title,
         folder=wishes.folder,
         wished_interval=wishes.wished_interval,
+        full_text=wishes.full_text,
     )
     statements = [
         *give_turns(user_id, [feed_id], now=now),
@@ -205,9 +206,11 @@ def subscribe_address(
         # The feed got another address at this moment, or the user another feed.
         return subscribe_address(caller, settings, text, wishes=wishes)
     if not known["waits"]:
-        return Known(feed_id=feed_id)
+        return KnownFeed(feed_id=feed_id)
     answer = answer_to(request, results, settings)
-    return Known(feed_id=feed_id, first=answer if isinstance(answer, Queued | VisitRunning | Held) else None)
+    return KnownFeed(
+        feed_id=feed_id, first=answer if isinstance(answer, Queued | VisitRunning | Held) else None
+    )
 
 
 # Subscribing to many feeds at once, by addresses that may be requested: of a list, or found by a search.

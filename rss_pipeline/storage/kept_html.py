@@ -115,7 +115,7 @@ def drop_where(items: str, params: Sequence[Value]) -> Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundHtml:
     """The HTML of one item as it was found."""
 
     feed_bases: str | None
@@ -155,10 +155,10 @@ def read(numbers: Sequence[int], *, rules: str, most_bytes: int) -> Statement:
 _PLACE = number("j.key")
 
 
-def found_of(result: Result) -> dict[int, Found]:
+def found_of(result: Result) -> dict[int, FoundHtml]:
     """By arrival number, the result of `read`."""
     rows = result.columns("arrived", "feed_bases", "title", "files", "html")
-    return {int(arrived): Found(*fields) for arrived, *fields in rows}
+    return {int(arrived): FoundHtml(*fields) for arrived, *fields in rows}
 
 
 def missing(database: Database, *, rules: str, below: int, limit: int) -> tuple[list[str], int | None]:

@@ -355,7 +355,7 @@ def test_an_app_password_is_shown_once_and_revoked_at_once(reader: Reader) -> No
     assert len(ada.client.get(SESSIONS).json()["sessions"]) == 1, "the phone's is over"
 
 
-def test_a_user_ends_own_sessions_and_nobody_else_s(reader: Reader) -> None:
+def test_a_user_ends_own_sessions_and_no_one_else_s(reader: Reader) -> None:
     ada, eve = (reader.user(name, password=PASSWORD) for name in ("ada", "eve"))
     others = [reader.signed_in(ada.id) for _ in range(3)]
     assert eve.client.delete(f"{SESSIONS}/{ada.key.session_id}").status_code == 404

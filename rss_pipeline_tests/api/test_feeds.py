@@ -8,10 +8,10 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.failures import PRIVATE
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe
 from rss_pipeline_tests.storage.values import NOW, change, claim_one, failed, feed_row, visit
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader, User
 
 FEEDS = "/api/feeds"
@@ -44,7 +44,7 @@ def test_a_feed_is_listed_with_title_folder_unread_items_and_version(reader: Rea
     assert found["next_visit"]["reason"] == "in an hour"
 
 
-def test_of_a_feed_that_leads_into_a_private_network_nobody_learns_the_address(reader: Reader) -> None:
+def test_of_a_feed_that_leads_into_a_private_network_no_one_learns_the_address(reader: Reader) -> None:
     """Its name may have been another's at first: users may not look names up in the operator's network."""
     user = ann(reader, a=1)
     task = user.client.post(f"{FEEDS}/a/refresh").json()["task_id"]

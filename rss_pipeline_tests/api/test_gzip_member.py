@@ -7,7 +7,13 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.api.google_reader.stream_entries import Entry, Origin, entry_as_json, own_part, shared_part
+from rss_pipeline.api.google_reader.stream_entries import (
+    Origin,
+    StreamEntry,
+    entry_as_json,
+    own_part,
+    shared_part,
+)
 from rss_pipeline.api.gzip_member import GzipStream, Packed, PackedParts, gzip, plain
 
 PARTS = st.lists(
@@ -45,7 +51,7 @@ def test_both_parts_of_an_item_are_the_item(
     title: str, folder: str | None, html: str, categories: list[str], is_read: bool, is_starred: bool
 ) -> None:
     origin = Origin(feed_id="a", title=title, url="https://a.example/", site=None, folder=folder)
-    entry = Entry(
+    entry = StreamEntry(
         number=1_763_822_000_123_456,
         origin=origin,
         title=title,

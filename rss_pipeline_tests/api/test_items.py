@@ -7,10 +7,10 @@ import pytest
 from rss_pipeline.api.routers.items import KEPT_SECONDS, ItemPages
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.bodies import Bodies
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
 from rss_pipeline_tests.storage.values import DAY, change, item, register, spec, visit
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader, User
 
 ITEMS = "/api/items"

@@ -39,7 +39,7 @@ def answers(home: Path, name: str) -> list[bytes]:
         return [answer.content for answer in found]
 
 
-def test_no_answer_tells_html_that_is_kept_from_html_that_is_made(tmp_path: Path) -> None:
+def test_answers_with_html_that_is_kept_and_with_html_that_is_made_are_the_same(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with Reader.on(reader_settings(home)) as reader:
         database = reader.database

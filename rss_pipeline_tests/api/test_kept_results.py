@@ -32,7 +32,6 @@ from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import item_lists, item_query, listing, subscriptions
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Filter, Key, Page, Scope
 from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
-from rss_pipeline_tests.orchestration.test_looks import counting
 from rss_pipeline_tests.reader.accounts.signed_in import begin
 from rss_pipeline_tests.storage.values import (
     HOUR,
@@ -45,6 +44,7 @@ from rss_pipeline_tests.storage.values import (
     unchanged,
     visit,
 )
+from rss_pipeline_tests.support.counted import counting
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.reader import Reader, reader_settings
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
@@ -334,6 +334,7 @@ def see_at_once(world: World, changes: Mapping[str, Callable[[World], object]]) 
         before = now
 
 
+@pytest.mark.slow
 def test_whatever_changes_by_any_door_is_seen_at_once(world: World) -> None:
     see_at_once(world, CHANGES)
     bob = Phone.of_new_user(world.keeping, "bob")

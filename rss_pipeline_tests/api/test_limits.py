@@ -225,7 +225,7 @@ def test_large_bodies_have_one_limit_together_and_give_their_room_back(tmp_path:
 
 
 @pytest.mark.slow
-def test_strangers_send_no_large_body_and_keep_nobody_from_logging_in(port: int, tmp_path: Any) -> None:
+def test_strangers_send_no_large_body_and_keep_no_one_from_logging_in(port: int, tmp_path: Any) -> None:
     """Each is refused at its head, or once it is larger than a login: nothing of it is kept."""
     for path in LARGER_BODIES:
         asked = post(b"", length=900_000, path=path, extra="Authorization: Bearer nobody\r\n")
@@ -252,7 +252,7 @@ def head_of(port: int, sent: bytes) -> int:
 
 
 @pytest.mark.slow
-def test_requests_beyond_those_at_work_wait_and_are_told_to_come_again(tmp_path: Any) -> None:
+def test_requests_beyond_those_at_work_wait_and_are_refused_with_retry_after(tmp_path: Any) -> None:
     with small(tmp_path, at_work=2, wait_seconds=0.5) as (found, may_go), ExitStack() as stack:
         busy = [
             stack.enter_context(socket.create_connection(("127.0.0.1", found.port), PATIENCE))
@@ -313,7 +313,7 @@ def test_a_client_that_reads_nothing_is_cut_off(tmp_path: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_crowd_of_connections_keeps_nobody_out(tmp_path: Any) -> None:
+def test_a_crowd_of_connections_keeps_no_one_out(tmp_path: Any) -> None:
     def change(protocol: Any) -> None:
         protocol.most = 5
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from rss_pipeline.api.routers.marks import MOST_IDS
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader, User
 
 MARK = "/api/items/mark"
@@ -61,7 +61,7 @@ def test_items_are_marked_and_the_same_again_changes_nothing(reader: Reader) -> 
             assert feed(user)["unread"] == sum(not each["is_read"] for each in found.values())
 
 
-def test_marks_of_items_nobody_can_see_are_not_found(reader: Reader) -> None:
+def test_marks_of_items_no_one_can_see_are_not_found(reader: Reader) -> None:
     user = ann(reader, a=1)
     answer = user.client.post(MARK, json={"ids": ["x", "0" * 32], "is_starred": True})
     assert answer.status_code == 404

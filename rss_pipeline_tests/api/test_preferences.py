@@ -58,7 +58,7 @@ def test_a_preference_that_is_none_is_a_problem_and_changes_nothing(reader: Read
     assert client.get(PREFERENCES).json() == before
 
 
-def test_nobody_else_reads_or_writes_them(reader: Reader) -> None:
+def test_no_one_else_reads_or_writes_them(reader: Reader) -> None:
     for method in ("GET", "PUT", "PATCH"):
         json: dict[str, str] | None = None if method == "GET" else {}
         assert reader.client().request(method, PREFERENCES, json=json).status_code == 401

@@ -8,10 +8,10 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.refresh import open_requests
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import change, register, spec
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader
 
 FEEDS = "/api/feeds"
@@ -68,7 +68,7 @@ def test_a_new_address_is_queued_and_its_task_is_followed(reader: Reader) -> Non
     assert running.json() == first.json() | {"status": "already_running", "delay_seconds": 0}
     reader.clock.pass_(seconds=3)
     failed = {"outcome": "failed", "error_kind": "not_a_feed", "error": "No feed.", "milliseconds": 3000}
-    answer = open_requests.Answer(id=id, result=failed)
+    answer = open_requests.RequestResult(id=id, result=failed)
     open_requests.answer_requests(reader.database, "t", [answer], now=reader.clock())
     done = task(user.client, id)
     assert (done["kind"], done["state"], done["url"]) == ("find", "done", "https://new.example/feed")

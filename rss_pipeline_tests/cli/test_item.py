@@ -116,7 +116,7 @@ def test_json_of_items_has_the_names_of_an_export(invoke: Any, collected: Pipeli
         assert not {"pub_date", "pub_date_source", "pub_date_raw", "created_at"} & set(names)
 
 
-def test_open_shows_the_page_in_the_browser_from_a_file_that_nobody_else_reads(
+def test_open_shows_the_page_in_the_browser_from_a_file_that_no_one_else_reads(
     invoke: Any, collected: Pipeline, tmp_path: Path
 ) -> None:
     browser = tmp_path / "browser"

@@ -4,6 +4,7 @@ As a process of its own where streams, exit code or imports matter; in this proc
 """
 
 import json
+import os
 import socket
 import sqlite3
 import subprocess
@@ -16,6 +17,12 @@ from typing import Any
 import pytest
 
 from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.reader.accounts.users import find_user
+from rss_pipeline.reader.refresh import new_search
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.refresh.refresh_requests import search_request_statements
 from rss_pipeline_tests.cli.program import HOST, PROGRAM, environment, run
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -64,6 +71,7 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "errors": [],
         "published": [],
         "publication_error": None,
+        "requested": 0,
         "registry_error": None,
         "nothing_reached": None,
     }
@@ -87,6 +95,28 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
     assert table.exit_code == 1, "it was named"
     assert "broken" in table.stdout
     assert "http_status" in table.stdout
+
+
+def test_poll_makes_the_visits_that_users_of_the_reader_wait_for(
+    invoke: Any, tmp_path: Path, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By cron, without `up`, no one else does."""
+    monkeypatch.setenv("ALLOW_NETWORKS", "127.0.0.0/8")
+    monkeypatch.setenv("ALLOW_PORTS", str(server.port))
+    url = server.route(HOST, "/feed", Answer(body=rss("a")))
+    (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
+    assert invoke("user", "add", "ada", "--password-stdin", input="correct horse battery\n").exit_code == 0
+    with open_database(Settings.from_environ(os.environ, cwd=tmp_path)) as database:
+        id = find_user(database, "ada")
+        search = new_search(id, url, now=utc_now())
+        database.batch(search_request_statements(search))
+        done = invoke("poll")
+        assert (done.exit_code, done.stdout) == (0, "1 visit was made for users of the reader.\n")
+        [item] = database.query("SELECT guid FROM items").rows
+        [task] = database.query("SELECT state, result FROM refresh_requests").rows
+    assert (item["guid"], task["state"]) == ("a", "done")
+    assert json.loads(task["result"])["outcome"] == "subscribed"
+    assert invoke("poll").stdout == "Nothing was due.\n"
 
 
 def test_poll_exits_with_1_where_the_registry_is_wrong_and_goes_on_all_the_same(

@@ -97,3 +97,16 @@ print(json.dumps([name for name in unneeded if name in sys.modules]))
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=PATIENCE)
     assert json.loads(done.stdout) == []
+
+
+def test_a_database_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
+    elsewhere = {"D1_PROXY_URL": "http://127.0.0.1:1", "D1_PROXY_TOKEN": "token"}
+    said = subprocess.run(
+        [PROGRAM, "reader"],
+        cwd=tmp_path,
+        env={**environment(tmp_path, free_port()), **elsewhere},
+        capture_output=True,
+        text=True,
+    )
+    [sentence] = said.stderr.splitlines()
+    assert sentence.startswith("the database cannot be used: check D1_PROXY_URL and the network.")

@@ -320,7 +320,7 @@ def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Pip
     assert more("--limit", "61") == more("--limit", "0") == []
 
 
-def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collected: Pipeline) -> None:
+def test_status_as_json_has_all_feeds_unless_an_option_limits_them(invoke: Any, collected: Pipeline) -> None:
     add_feeds(collected.database, 60)
 
     def listed(*arguments: str) -> int:

@@ -105,7 +105,7 @@ def test_a_name_that_is_taken_is_refused(run: Run) -> None:
 
 
 @pytest.mark.parametrize("password", ["", "short", "\n" + PASSWORD, "x" * 1025, "x" * 20_000])
-def test_a_password_that_can_be_none_adds_nobody(run: Run, password: str) -> None:
+def test_a_password_that_can_be_none_adds_no_user(run: Run, password: str) -> None:
     refused = run("add", "ada", "--password-stdin", input=password)
     assert refused.exit_code == 1
     assert refused.output == "a password has from 8 to 1,024 characters; choose another one\n"
@@ -224,6 +224,14 @@ def test_a_user_who_exists_is_subscribed_to_what_the_file_gets_and_to_feeds_by_n
     imported = CliRunner().invoke(main, ["import", "x.opml"])
     assert "ada is subscribed to it." in imported.output
     assert subscribed() == {"ada": ["a", "b"], "bob": []}
+    with (tmp_path / "feeds.yaml").open("a") as file:
+        file.write("  - {url: https://e.example/, id: e}\n  - {url: https://f.example/, id: f}\n")
+    (tmp_path / "x.opml").write_text(
+        '<opml version="2.0"><body><outline xmlUrl="https://e.example/"/></body></opml>'
+    )
+    for command in (["import", "x.opml"], ["add", "https://f.example/"]):
+        assert "ada is subscribed to it." in CliRunner().invoke(main, command).output, "it was there already"
+    assert subscribed()["ada"] == ["a", "b", "e", "f"]
 
     run("add", "bob", "--password-stdin", input=f"{PASSWORD}\n")
     (tmp_path / "x.opml").write_text(
@@ -240,10 +248,10 @@ def test_a_user_who_exists_is_subscribed_to_what_the_file_gets_and_to_feeds_by_n
     closed = run("subscribe", "bob", "d")
     assert (closed.exit_code, "1 of 1 feeds were left out: users can" in closed.output) == (1, True)
     assert subscribed()["bob"] == ["a", "b", "c"]
-    assert run("subscribe", "ada", "--all").output.startswith("ada subscribes to 3 feeds of ")
+    assert run("subscribe", "ada", "--all").output.startswith("ada subscribes to 5 feeds of ")
     for wrong in (("bob",), ("bob", "a", "--all"), ("bob", "nothing-like-it"), ("eve", "a")):
         assert run("subscribe", *wrong).exit_code != 0
-    assert subscribed() == {name: ["a", "b", "c"] for name in ("ada", "bob")}
+    assert subscribed() == {"ada": ["a", "b", "c", "e", "f"], "bob": ["a", "b", "c"]}
     with open_database(settings) as database:
         rows = database.query("SELECT origin FROM subscriptions GROUP BY origin").rows
         assert sorted(str(row["origin"]) for row in rows) == ["None", "list"]

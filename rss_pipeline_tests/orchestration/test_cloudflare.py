@@ -11,7 +11,7 @@ import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
-from rss_pipeline.orchestration.resources import database_resource
+from rss_pipeline.orchestration.build_polls import database_resource
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import register, serve
@@ -64,7 +64,7 @@ def _files_with(folder: Path, *secrets: str) -> list[str]:
 
 
 @pytest.mark.parametrize("wrong", ["D1_PROXY_TOKEN", "R2_SECRET_ACCESS_KEY", "R2_ACCESS_KEY_ID"])
-def test_a_wrong_secret_fails_the_run_and_stands_in_no_log_no_event_and_no_file(
+def test_a_wrong_secret_fails_the_run_and_is_in_no_log_no_event_and_no_file(
     wrong: str,
     away: DagsterPipeline,
     cloudflare: Cloudflare,
@@ -90,7 +90,7 @@ def test_a_wrong_secret_fails_the_run_and_stands_in_no_log_no_event_and_no_file(
     assert _files_with(away.settings.home, *secrets) == []
 
 
-def test_the_ui_is_told_the_names_of_the_secrets_only(away: DagsterPipeline, cloudflare: Cloudflare) -> None:
+def test_the_ui_gets_the_names_of_the_secrets_only(away: DagsterPipeline, cloudflare: Cloudflare) -> None:
     snapshot = RepositorySnap.from_def(away.definitions().get_repository_def())
     shown = serialize_value(snapshot)
     for name in ("D1_PROXY_TOKEN", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY"):

@@ -130,7 +130,7 @@ def _text(value: object) -> str:
             return repr(value)
 
 
-def test_dagster_is_the_release_whose_private_code_was_read() -> None:
+def test_dagster_is_the_release_of_which_the_private_code_was_read() -> None:
     changed = {name for name, digest in _digests().items() if DIGESTS.get(name) != digest}
     assert (dg.__version__, changed) == (READ_IN, set())
 

@@ -26,7 +26,9 @@ def test_a_feed_that_moved_says_so_in_its_events(pipeline: DagsterPipeline, serv
     assert "asked_at" not in first
 
 
-def test_items_that_were_probably_missed_are_told_once(pipeline: DagsterPipeline, server: FeedServer) -> None:
+def test_items_that_were_probably_missed_are_reported_once(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
     answers = [undated("a", "b", "c"), undated("b", "c", "d"), undated("e", "f", "g"), undated("g", "h", "i")]
     pipeline.register(server.route("127.0.0.2", "/feed", *answers), "fast")
     for _ in answers:

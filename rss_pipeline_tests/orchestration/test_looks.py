@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 
 import dagster as dg
@@ -13,6 +12,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline_tests.orchestration.test_poll_sensor import says, tick
+from rss_pipeline_tests.support.counted import counting
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.installed import of_features
 from rss_pipeline_tests.support.pipeline import rss
@@ -36,21 +36,6 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counts: Counter[str] = Counter()
     monkeypatch.setattr(D1Database, "_exchange", counting(counts))
     return counts
-
-
-def counting(counts: Counter[str]) -> Callable[[D1Database, str, bytes], tuple[int, bytes]]:
-    """`D1Database._exchange` that adds up what D1 says of its costs."""
-    exchange = D1Database._exchange
-
-    def counted(self: D1Database, path: str, body: bytes) -> tuple[int, bytes]:
-        status, answer = exchange(self, path, body)
-        told = json.loads(answer)
-        counts["requests"] += 1
-        for each in told if isinstance(told, list) else [told]:
-            counts["rows"] += int(each["meta"].get("rows_read") or 0)
-        return status, answer
-
-    return counted
 
 
 def minute(pipeline: DagsterPipeline) -> None:
@@ -135,7 +120,7 @@ def test_a_feed_that_somebody_makes_due_for_long_is_found_where_rows_cost_nothin
     assert isinstance(tick(pipeline, POLL), dg.RunRequest)
 
 
-def test_a_feed_whose_hold_ends_and_one_whose_run_was_killed_are_found(idle: DagsterPipeline) -> None:
+def test_a_feed_with_a_hold_that_ends_and_one_of_a_killed_run_are_found(idle: DagsterPipeline) -> None:
     now = idle.clock()
     idle.database.query("UPDATE feeds SET next_fetch_at = ?", [instant(now)])
     idle.database.query(

@@ -67,7 +67,7 @@ def test_one_tick_starts_a_poll_of_each_shard_and_each_visits_its_own_hosts(
 
 
 @pytest.mark.slow
-def test_a_run_whose_claim_was_full_claims_again_until_nothing_of_its_shard_is_due(
+def test_a_run_with_a_full_claim_claims_again_until_nothing_of_its_shard_is_due(
     feeds: DagsterPipeline, server: FeedServer
 ) -> None:
     feeds.set(batch_size=1)

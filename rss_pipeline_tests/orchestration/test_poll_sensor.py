@@ -41,7 +41,7 @@ def feed(pipeline: DagsterPipeline, server: FeedServer) -> str:
     return id
 
 
-def test_the_sensors_run_by_default_and_polls_stand_behind_what_a_person_starts(
+def test_the_sensors_run_by_default_and_polls_come_after_what_a_person_starts(
     pipeline: DagsterPipeline, feed: str
 ) -> None:
     definitions = pipeline.definitions()
@@ -220,7 +220,7 @@ def test_a_poll_of_named_feeds_says_of_each_that_it_cannot_visit_why(
     assert [request.host for request in server.requests] == ["127.0.0.3"]
 
 
-def test_a_named_feed_of_a_host_that_asked_for_a_pause_is_told_with_its_end(
+def test_a_named_feed_of_a_host_on_hold_is_reported_with_its_end(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     id = pipeline.register(server.route("127.0.0.2", "/feed", Answer(status=429)), "feed")
@@ -255,7 +255,7 @@ class FullStore:
         raise ObjectStoreUnavailable("object folder: [Errno 28] No space left on device; make room")
 
 
-def test_the_sensor_backs_off_while_polls_fail_and_no_publisher_is_asked_meanwhile(
+def test_the_sensor_backs_off_while_polls_fail_and_no_publisher_is_requested_meanwhile(
     pipeline: DagsterPipeline, feed: str, server: FeedServer
 ) -> None:
     full = {"objects": dg.ResourceDefinition.hardcoded_resource(FullStore())}
@@ -313,7 +313,7 @@ def test_a_started_run_is_in_flight_as_long_as_its_lease_lives(
     assert isinstance(tick(pipeline), dg.RunRequest)
 
 
-def test_a_database_that_cannot_be_asked_is_a_skip_with_a_sentence(
+def test_a_database_that_cannot_be_read_is_a_skip_with_a_sentence(
     pipeline: DagsterPipeline, tmp_path: Path
 ) -> None:
     (tmp_path / "broken" / "rss.sqlite").mkdir(parents=True)

@@ -117,7 +117,7 @@ def test_the_removal_waits_for_the_end_of_a_backfill_and_a_feed_added_again_begi
     assert (feed["registered"], feed["forgotten"], feed["consecutive_failures"]) == (1, 0, 0)
 
 
-def test_keys_stand_in_the_order_of_the_file_and_new_ones_come_last(pipeline: DagsterPipeline) -> None:
+def test_keys_are_in_the_order_of_the_file_and_new_ones_come_last(pipeline: DagsterPipeline) -> None:
     for id in ("m", "z", "a"):
         pipeline.register(f"http://example.com/{id}", id)
     pipeline.sync()

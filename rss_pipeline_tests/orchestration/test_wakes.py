@@ -78,7 +78,7 @@ def seconds_later(daemon: Daemon, wakes: Wakes, seconds: int) -> set[str]:
     return woken
 
 
-def test_nothing_is_woken_and_nothing_is_asked_while_nothing_happens(
+def test_nothing_is_woken_and_nothing_is_read_while_nothing_happens(
     daemon: Daemon, wakes: Wakes, pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds_later(daemon, wakes, 10)
@@ -140,7 +140,7 @@ def test_a_run_that_is_in_progress_is_looked_at_each_half_a_minute_and_no_longer
     assert seconds_later(daemon, wakes, 120) == set()
 
 
-def test_a_sensor_that_a_person_switched_off_is_not_asked_for_ever(
+def test_a_sensor_that_a_person_switched_off_is_not_evaluated_forever(
     daemon: Daemon, pipeline: DagsterPipeline
 ) -> None:
     [state] = [each for each in daemon.states() if each.instigator_name == "sync_registry"]

@@ -1,5 +1,6 @@
 """The kinds of publishers that the score is made of. What they have in common is publishers.py's."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
@@ -20,6 +21,7 @@ from rss_pipeline_tests.politeness.behaviours import (
 )
 from rss_pipeline_tests.politeness.publishers import (
     PHOTOS,
+    Ask,
     Kind,
     Page,
     between,
@@ -60,6 +62,7 @@ def _service(name: str, serve: Page) -> Kind:
 
 
 PICTURES = ("logo", *map(str, range(PHOTOS)))
+IMAGE = fixed(Answer(body=png()))
 
 
 def _gallery(
@@ -84,6 +87,25 @@ def _gallery(
         images=(*served, *led),
         gives_images=gives,
         is_limited=is_limited,
+        leading=0,
+    )
+
+
+def _pictures_at_home(name: str, *, every: timedelta) -> Kind:
+    """Two feeds and their images on one host, which limits the requests for all of them together."""
+
+    def feed(ask: Ask) -> Answer:
+        return pictured(replace(ask, urls={f"i/{each}.png": ask.urls[f"a/{each}.png"] for each in PICTURES}))
+
+    images = {f"a/{each}.png": limited(IMAGE, every=every) for each in PICTURES}
+    feeds = dict.fromkeys(("a/feed", "a/other"), limited(feed, every=every))
+    return Kind(
+        name=name,
+        pages=feeds | images,
+        feeds=tuple(feeds),
+        images=tuple(images),
+        gives_images=True,
+        is_limited=True,
         leading=0,
     )
 
@@ -183,11 +205,11 @@ RATES = (
         20,
         limited(both, every=MINUTE, counts_refusals=True, says_when=True),
     ),
+    _many("one a minute, by 503", 20, limited(both, every=MINUTE, says_when=True, status=503)),
     _many("ten an hour, 12 feeds", 12, limited(both, every=HOUR, most=10, says_when=True)),
     _service("a service, two a minute", limited(both, every=MINUTE, most=2)),
 )
 
-IMAGE = fixed(Answer(body=png()))
 IMAGES = (
     _gallery("images", IMAGE),
     _gallery("images for its pages alone", hotlinked(IMAGE)),
@@ -206,6 +228,7 @@ IMAGES = (
         is_limited=True,
     ),
     _gallery("images, one a minute", limited(IMAGE, every=MINUTE), is_limited=True),
+    _pictures_at_home("images at their feeds' host, one a minute", every=MINUTE),
 )
 """They have a reader of their own as well: a gap between two images turns the clock for all."""
 

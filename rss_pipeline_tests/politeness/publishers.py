@@ -165,10 +165,16 @@ def every(nth: int, then: Page, otherwise: Page = both) -> Page:
 
 
 def limited(
-    inner: Page, *, every: timedelta, most: int = 1, counts_refusals: bool = False, says_when: bool = False
+    inner: Page,
+    *,
+    every: timedelta,
+    most: int = 1,
+    counts_refusals: bool = False,
+    says_when: bool = False,
+    status: int = 429,
 ) -> Page:
-    """429 to all but `most` requests in each `every`, to all pages of the kind together; `says_when` they may
-    come again. `counts_refusals`: also a request that is refused is one of them."""
+    """429, or another status, to all but `most` requests in each `every`, to all pages of the kind together;
+    `says_when` they may come again. `counts_refusals`: also a request that is refused is one of them."""
 
     def serve(ask: Ask) -> Answer:
         let_in = ask.memory.setdefault("let in", [])
@@ -180,7 +186,7 @@ def limited(
         if not refused:
             return inner(ask)
         return Answer(
-            status=429, headers={"Retry-After": str(math.ceil(wait.total_seconds()))} if says_when else {}
+            status=status, headers={"Retry-After": str(math.ceil(wait.total_seconds()))} if says_when else {}
         )
 
     return serve

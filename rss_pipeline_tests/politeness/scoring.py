@@ -65,6 +65,8 @@ SAME_VISIT = timedelta(seconds=60)
 """A redirect is followed within that."""
 SAME_ROUND = timedelta(minutes=3)
 """Two feeds that were led to a URL within that: which of them a request there is for cannot be known."""
+_REFUSALS = (429, 503)
+"""The answers of a host that limits the rate."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 Url = tuple[str, str]
@@ -222,10 +224,10 @@ class Scorer:
         feeds = [self.subscriptions[id] for id in ids]
         later = {feed.id: [status for at, status in feed.answered if at >= since + LEARNED] for feed in feeds}
         answers = sum(map(len, later.values()))
-        refused = sum(status == 429 for statuses in later.values() for status in statuses)
+        refused = sum(status in _REFUSALS for statuses in later.values() for status in statuses)
         if refused > MOST_REFUSED * answers:
-            self.fault("over the limit", feeds[0].id, f"{refused} of {answers} answers are 429")
-        visits = {id: sum(status != 429 for status in statuses) for id, statuses in later.items()}
+            self.fault("over the limit", feeds[0].id, f"{refused} of {answers} answers are 429 or 503")
+        visits = {id: sum(status not in _REFUSALS for status in statuses) for id, statuses in later.items()}
         most, (id, least) = max(visits.values()), min(visits.items(), key=lambda pair: pair[1])
         if least * MOST_WAITING <= most:
             self.fault("waits longer than its neighbours", id, f"{least} visits, another had {most}")

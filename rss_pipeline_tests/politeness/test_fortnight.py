@@ -56,14 +56,14 @@ def test_hosts_that_limit_the_rate_of_feeds_or_of_images_find_no_fault_in_some_d
 
 
 @pytest.mark.slow
-def test_a_provider_whose_outage_is_all_that_its_reader_sees_finds_no_fault(
+def test_a_provider_with_an_outage_that_is_all_that_its_reader_sees_finds_no_fault(
     tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
 ) -> None:
     _, faults = scored(tmp_path, instance, server, OUTAGES)
     assert faults == []
 
 
-def test_a_feed_that_is_asked_again_and_again_ends_the_fortnight(
+def test_a_feed_that_is_requested_again_and_again_ends_the_fortnight(
     tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
 ) -> None:
     [auto] = [kind for kind in KINDS if kind.name == "auto"]

@@ -12,10 +12,11 @@ from lxml import etree
 
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor, image_path
 from rss_pipeline.storage.backends.folder.backend import FolderStore
-from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items import body_parts as stored_bodies
 from rss_pipeline.storage.items.body_parts import BodyKey
 from rss_pipeline_tests.support.cost import costs_less_than
+from rss_pipeline_tests.support.counted import Counted
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.stored import FIRST, add_feeds, add_items, item
 
@@ -28,33 +29,16 @@ class Clock:
         return self.now
 
 
-class Counting:
-    """A Database that counts its requests."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.requests = 0
-
-    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
-        return self.batch([Statement(sql, params, name=name)])[0]
-
-    def batch(self, statements: Sequence[Statement]) -> list[Result]:
-        self.requests += 1
-        return self._database.batch(statements)
-
-    def close(self) -> None: ...
-
-
 class PublicStore(FolderStore):
     def url(self, key: str) -> str | None:
         return f"https://img.example/{key}"
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Counting]:
+def database(tmp_path: Path) -> Iterator[Counted]:
     database = migrated(tmp_path / "rss.sqlite")
     add_feeds(database, "news")
-    yield Counting(database)
+    yield Counted(database)
     database.close()
 
 
@@ -129,7 +113,7 @@ def html_of(database: Database, cache: Bodies, html: str | None, **fields: Any) 
     ],
 )  # fmt: skip
 def test_nothing_in_a_body_runs_loads_a_page_or_covers_one(
-    database: Counting, cache: Bodies, html: str | None, expected: str
+    database: Counted, cache: Bodies, html: str | None, expected: str
 ) -> None:
     assert html_of(database, cache, html) == expected
 
@@ -165,7 +149,7 @@ _OF_TEXTS = {"x", "y", "text-anchor", "dominant-baseline"}
 
 @pytest.mark.parametrize("html", MUTATIONS)
 def test_html_that_changes_when_it_is_parsed_again_stays_harmless(
-    database: Counting, cache: Bodies, html: str
+    database: Counted, cache: Bodies, html: str
 ) -> None:
     cleaned = html_of(database, cache, f"<p>before {html} after</p>")
     for _ in range(2):
@@ -190,15 +174,13 @@ def test_html_that_changes_when_it_is_parsed_again_stays_harmless(
         cleaned = etree.tostring(root, method="html", encoding="unicode")
 
 
-def test_links_and_images_are_resolved_against_the_base_of_the_item(
-    database: Counting, cache: Bodies
-) -> None:
+def test_links_and_images_are_resolved_against_the_base_of_the_item(database: Counted, cache: Bodies) -> None:
     found = html_of(database, cache, '<a href="c#d">x</a><img src="e.png">', base_url="https://b.example/x/")
     assert 'href="https://b.example/x/c#d"' in found
     assert 'src="https://b.example/x/e.png"' in found
 
 
-def test_an_item_without_content_shows_its_summary(database: Counting, cache: Bodies) -> None:
+def test_an_item_without_content_shows_its_summary(database: Counted, cache: Bodies) -> None:
     assert html_of(database, cache, " \n", summary="<b>short</b>") == "<b>short</b>"
 
 
@@ -212,14 +194,14 @@ def test_an_item_without_content_shows_its_summary(database: Counting, cache: Bo
     ],
 )
 def test_titles_are_plain_text_on_one_line(
-    database: Counting, cache: Bodies, title: str | None, expected: str
+    database: Counted, cache: Bodies, title: str | None, expected: str
 ) -> None:
     [id] = store(database, "<p>Text of <b>all</b></p>", title=title)
     assert cache.all_of(database, keys(database, [id]).values())[id].title == expected
 
 
 def test_archived_images_are_the_readers_own_or_public_ones(
-    database: Counting, cache: Bodies, tmp_path: Path, clock: Clock
+    database: Counted, cache: Bodies, tmp_path: Path, clock: Clock
 ) -> None:
     [id] = store(database, '<img src="/a.png"><img src="b.png">')
     key = "images/news/0cc175b9/0 a語#?,%.png"
@@ -245,9 +227,7 @@ FILES = (
 )
 
 
-def test_a_picture_beside_the_text_is_shown_above_it_and_is_no_file(
-    database: Counting, cache: Bodies
-) -> None:
+def test_a_picture_beside_the_text_is_shown_above_it_and_is_no_file(database: Counted, cache: Bodies) -> None:
     [id] = store(database, "<p>Text</p>", enclosures=FILES)
     archive(database, id, "https://img.example/thumb.jpg", "images/news/1/0.jpg")
     wanted = keys(database, [id])
@@ -262,7 +242,7 @@ def test_a_picture_beside_the_text_is_shown_above_it_and_is_no_file(
         assert [each.url for each in body.files] == ["https://news.example/1.mp3"]
 
 
-def test_an_item_of_a_picture_alone_shows_it(database: Counting, cache: Bodies) -> None:
+def test_an_item_of_a_picture_alone_shows_it(database: Counted, cache: Bodies) -> None:
     html = html_of(database, cache, None, enclosures=FILES)
     assert html == '<p><img src="https://img.example/thumb.jpg" alt=""></p>'
 
@@ -277,7 +257,7 @@ def test_an_item_of_a_picture_alone_shows_it(database: Counting, cache: Bodies) 
     ],
 )
 def test_an_image_that_was_archived_by_its_former_url_is_shown(
-    database: Counting, cache: Bodies, reference: str, former: str
+    database: Counted, cache: Bodies, reference: str, former: str
 ) -> None:
     """Until `replay --repair`, the tasks of older items have URLs against the feed's link."""
     [id] = store(database, f'<img src="{reference}">', link="https://news.example/2026/post/")
@@ -290,7 +270,7 @@ def test_an_image_that_was_archived_by_its_former_url_is_shown(
     )
 
 
-def test_a_former_url_is_none_of_another_host_or_base(database: Counting, cache: Bodies) -> None:
+def test_a_former_url_is_none_of_another_host_or_base(database: Counted, cache: Bodies) -> None:
     [id] = store(database, '<img src="https://img.example/p.png">', link="https://news.example/2026/post/")
     archive(database, id, "https://news.example/p.png", "images/news/1/0.png")
     assert "/api/images/" not in cache.all_of(database, keys(database, [id]).values())[id].html
@@ -302,7 +282,7 @@ def test_a_former_url_is_none_of_another_host_or_base(database: Counting, cache:
 
 
 def test_a_page_shows_archived_images_in_their_size_and_links_to_the_others(
-    database: Counting, cache: Bodies, tmp_path: Path, clock: Clock
+    database: Counted, cache: Bodies, tmp_path: Path, clock: Clock
 ) -> None:
     [id] = store(database, '<a href="c"><img src="/a.png#x"></a><img src="b.png" onload=x()>')
     archive(database, id, "https://news.example/a.png", "images/news/1/0.png")
@@ -325,7 +305,7 @@ def test_a_page_shows_archived_images_in_their_size_and_links_to_the_others(
 
 @pytest.mark.parametrize("shown", ["page", "page_with_publishers"])
 @pytest.mark.parametrize("html", MUTATIONS)
-def test_a_page_adds_nothing_that_runs(database: Counting, cache: Bodies, html: str, shown: BodyFor) -> None:
+def test_a_page_adds_nothing_that_runs(database: Counted, cache: Bodies, html: str, shown: BodyFor) -> None:
     [id] = store(database, f"<p>before {html} after</p>")
     found = cache.all_of(database, keys(database, [id]).values(), shown=shown)[id].html
     root = etree.fromstring(f"<div>{found}</div>", etree.HTMLParser())
@@ -345,14 +325,14 @@ def test_a_page_adds_nothing_that_runs(database: Counting, cache: Bodies, html: 
             assert re.match("https?://|mailto:|$", element.get(name, "")), found
 
 
-def test_a_publisher_cannot_name_a_path_of_the_reader(database: Counting, cache: Bodies) -> None:
+def test_a_publisher_cannot_name_a_path_of_the_reader(database: Counted, cache: Bodies) -> None:
     html = '<img src="/api/images/images/other/1/0.png"><a href="/api/feeds">x</a>'
     found = html_of(database, cache, html)
     assert 'src="https://news.example/api/images/images/other/1/0.png"' in found
     assert 'href="https://news.example/api/feeds"' in found
 
 
-def test_a_body_is_made_once_for_each_version(database: Counting, cache: Bodies) -> None:
+def test_a_body_is_made_once_for_each_version(database: Counted, cache: Bodies) -> None:
     ids = store(database, "<p>a</p>", "<p>b</p>")
     wanted = keys(database, ids)
     before = database.requests
@@ -364,7 +344,7 @@ def test_a_body_is_made_once_for_each_version(database: Counting, cache: Bodies)
     assert list(known(cache, keys(database, ids))) == [ids[1]]
 
 
-def test_a_body_is_kept_with_the_version_that_was_read(database: Counting, cache: Bodies) -> None:
+def test_a_body_is_kept_with_the_version_that_was_read(database: Counted, cache: Bodies) -> None:
     [id] = store(database, "<p>a</p>")
     old = keys(database, [id])
     database.query("UPDATE items SET content_html = 'new', arrived = 9")
@@ -373,7 +353,7 @@ def test_a_body_is_kept_with_the_version_that_was_read(database: Counting, cache
     assert {id: body.html for id, body in known(cache, keys(database, [id])).items()} == {id: "new"}
 
 
-def test_a_body_is_kept_for_an_hour(database: Counting, cache: Bodies, clock: Clock) -> None:
+def test_a_body_is_kept_for_an_hour(database: Counted, cache: Bodies, clock: Clock) -> None:
     [id] = store(database, "<p>a</p>")
     wanted = keys(database, [id])
     cache.all_of(database, wanted.values())
@@ -383,7 +363,7 @@ def test_a_body_is_kept_for_an_hour(database: Counting, cache: Bodies, clock: Cl
     assert not known(cache, wanted)
 
 
-def test_what_was_used_longest_ago_makes_room(database: Counting, tmp_path: Path, clock: Clock) -> None:
+def test_what_was_used_longest_ago_makes_room(database: Counted, tmp_path: Path, clock: Clock) -> None:
     ids = store(database, *("x" * 1_000 for _ in range(10)))
     wanted = keys(database, ids)
     small = Bodies(FolderStore(tmp_path / "objects"), seconds=clock, most_bytes=12_000)
@@ -403,7 +383,7 @@ def test_what_was_used_longest_ago_makes_room(database: Counting, tmp_path: Path
 
 @pytest.mark.slow
 def test_bodies_of_long_texts_are_read_in_parts_and_gone_items_left_out(
-    database: Counting, cache: Bodies
+    database: Counted, cache: Bodies
 ) -> None:
     ids = store(database, *("" for _ in range(9)))
     database.query("UPDATE items SET content_html = ?", ["<p>" + "x" * 900_000])
@@ -415,7 +395,7 @@ def test_bodies_of_long_texts_are_read_in_parts_and_gone_items_left_out(
     assert list(cache.all_of(database, wanted.values())) == [id for id in ids if id not in (ids[2], ids[8])]
 
 
-def test_items_of_any_number_are_read(database: Counting, cache: Bodies) -> None:
+def test_items_of_any_number_are_read(database: Counted, cache: Bodies) -> None:
     ids = store(database, *("a" for _ in range(450)))
     before = database.requests
     assert (
@@ -437,7 +417,7 @@ def test_items_of_any_number_are_read(database: Counting, cache: Bodies) -> None
     ids=["deep", "2 MB", "attributes", "brackets"],
 )
 def test_html_that_cannot_be_read_safely_is_shown_as_text(
-    database: Counting, cache: Bodies, html: str
+    database: Counted, cache: Bodies, html: str
 ) -> None:
     with costs_less_than(5):
         found = html_of(database, cache, html)
@@ -447,7 +427,7 @@ def test_html_that_cannot_be_read_safely_is_shown_as_text(
         assert not html.endswith("x") or found.count("x") > 900_000
 
 
-def test_an_item_of_5000_images_has_them_all(database: Counting, cache: Bodies) -> None:
+def test_an_item_of_5000_images_has_them_all(database: Counted, cache: Bodies) -> None:
     [id] = store(database, "".join(f'<img src="/{n}.png">' for n in range(5_000)))
     for n in range(0, 5_000, 500):
         archive(database, id, f"https://news.example/{n}.png", f"images/news/1/{n}.png")
@@ -457,7 +437,7 @@ def test_an_item_of_5000_images_has_them_all(database: Counting, cache: Bodies) 
     assert found.count('src="/api/images/') == 10
 
 
-def test_threads_that_miss_the_same_page_make_each_body_once(database: Counting, cache: Bodies) -> None:
+def test_threads_that_miss_the_same_page_make_each_body_once(database: Counted, cache: Bodies) -> None:
     ids = store(database, *(f"<p>{n}</p>" * 50 for n in range(50)))
     wanted = list(keys(database, ids).values())
     bodies: list[dict[str, Body]] = []
@@ -474,7 +454,7 @@ def test_threads_that_miss_the_same_page_make_each_body_once(database: Counting,
 
 
 @pytest.mark.slow
-def test_100_cached_bodies_take_less_than_a_millisecond(database: Counting, cache: Bodies) -> None:
+def test_100_cached_bodies_take_less_than_a_millisecond(database: Counted, cache: Bodies) -> None:
     wanted = keys(database, store(database, *("<p>text</p>" * 400 for _ in range(100))))
     cache.all_of(database, wanted.values())
     spent = []

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.edit import (
-    Changes,
     Direction,
     Edited,
     NotTheirs,
     OtherFeed,
+    SubscriptionChanges,
     add_folders,
     edit_feed,
     edit_feeds,
@@ -95,9 +95,16 @@ def test_an_edit_changes_what_it_names_and_nothing_of_another_user(
 
 
 def test_several_feeds_are_edited_at_once_and_others_are_left_out(ann: Caller, bob: Caller) -> None:
-    edit_feeds(bob, {"a": Changes(folder="News"), "b": Changes(title="Mine")})
+    edit_feeds(bob, {"a": SubscriptionChanges(folder="News"), "b": SubscriptionChanges(title="Mine")})
     assert [(each.feed_id, each.folder) for each in feeds(bob)] == [("a", "News")]
-    edit_feeds(ann, {"a": Changes(folder="Fun"), "b": Changes(), "unknown": Changes(title="X")})
+    edit_feeds(
+        ann,
+        {
+            "a": SubscriptionChanges(folder="Fun"),
+            "b": SubscriptionChanges(),
+            "unknown": SubscriptionChanges(title="X"),
+        },
+    )
     assert [each.folder for each in feeds(ann)] == ["Fun", None]
 
 
@@ -112,8 +119,8 @@ def test_a_folder_is_renamed_merged_and_removed_with_its_feeds_kept(ann: Caller,
     def of_feeds() -> list[str | None]:
         return [each.folder for each in feeds(ann)]
 
-    edit_feeds(ann, {"a": Changes(folder="News"), "b": Changes(folder="Fun")})
-    edit_feeds(bob, {"a": Changes(folder="News")})
+    edit_feeds(ann, {"a": SubscriptionChanges(folder="News"), "b": SubscriptionChanges(folder="Fun")})
+    edit_feeds(bob, {"a": SubscriptionChanges(folder="News")})
     add_folders(ann, ["Empty"])
     assert folders(ann) == ["Empty", "Fun", "News"]
     for _ in range(2):
@@ -131,7 +138,7 @@ def test_a_feed_moves_within_its_folder_and_another_s_order_stays(ann: Caller, b
     register(ann.database, spec("a"), spec("b"), spec("c"))
     subscribe(ann.database, ann.user_id, "c")
     subscribe(ann.database, bob.user_id, "c")
-    edit_feeds(ann, {"a": Changes(folder="News"), "c": Changes(folder="News")})
+    edit_feeds(ann, {"a": SubscriptionChanges(folder="News"), "c": SubscriptionChanges(folder="News")})
 
     def after(id: str, direction: Direction) -> str:
         move_feed(ann, id, direction)

@@ -98,7 +98,7 @@ def test_of_many_first_users_at_once_one_is_added_and_subscribed(
     assert subscriptions(database) == [(added[0], f"feed{number}") for number in range(listed)]
 
 
-def test_where_there_is_a_user_nobody_is_added(database: Database, time: Time) -> None:
+def test_where_there_is_a_user_no_other_is_added(database: Database, time: Time) -> None:
     register(database, spec("one"), now=time())
     add_user(database, name="ben", password=PASSWORD, clock=time)
     assert add(database, time) is None
@@ -107,7 +107,7 @@ def test_where_there_is_a_user_nobody_is_added(database: Database, time: Time) -
     assert subscriptions(database) == []
 
 
-def test_what_can_be_no_name_and_no_password_adds_nobody(database: Database, time: Time) -> None:
+def test_what_can_be_no_name_and_no_password_adds_no_user(database: Database, time: Time) -> None:
     for name in ("", "a b", "a" * 65, "\N{KELVIN SIGN}im"):
         with pytest.raises(UserRefused):
             add(database, time, name)

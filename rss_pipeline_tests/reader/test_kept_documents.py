@@ -54,7 +54,7 @@ def test_what_is_no_backup_of_the_feed_is_not_found(store: FolderStore, name: st
     assert kept_document(store, "a", name) is None
 
 
-def test_a_backup_whose_metadata_cannot_be_read_is_listed_all_the_same(store: FolderStore) -> None:
+def test_a_backup_with_metadata_that_cannot_be_read_is_listed_all_the_same(store: FolderStore) -> None:
     store.put("backups/a/2026-02-18T09:00:00Z.xml", b"<rss/>", content_type="application/xml")
     store.put("backups/a/other.txt", b"", content_type="text/plain")
     newest, *rest = kept_documents(store, "a", limit=9).documents

@@ -5,7 +5,7 @@ import pytest
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.mark import (
     UNDONE_WITHIN,
-    Marks,
+    ItemMarks,
     mark_items,
     mark_numbers,
     mark_shown,
@@ -21,8 +21,8 @@ from rss_pipeline_tests.storage.values import NOW, register, spec
 from rss_pipeline_tests.support.pipeline import Clock
 
 ALL = Shown(up_to=EVERYTHING)
-READ = Marks(is_read=True)
-UNREAD = Marks(is_read=False)
+READ = ItemMarks(is_read=True)
+UNREAD = ItemMarks(is_read=False)
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_what_is_remembered_goes_with_the_next_mark_after_its_time(ann: Caller, 
     assert len(ann.database.query("SELECT 1 FROM undoable_marks").rows) == 1
 
 
-def test_nobody_undoes_another_s_mark(ann: Caller, clock: Clock) -> None:
+def test_no_one_undoes_another_s_mark(ann: Caller, clock: Clock) -> None:
     bob = signed_in(ann.database, "bob", clock=clock)
     readers.subscribe(ann.database, bob.user_id, "a", "b")
     mark(bob)
@@ -195,7 +195,7 @@ def test_a_subscription_that_ends_takes_its_part_of_a_mark_with_it(ann: Caller) 
 
 
 def test_a_star_stays_through_a_mark_and_its_undoing(ann: Caller) -> None:
-    mark_numbers(ann, numbers(ann, "25"), Marks(is_starred=True))
+    mark_numbers(ann, numbers(ann, "25"), ItemMarks(is_starred=True))
     undo_mark(ann, mark(ann))
     assert unread(ann) == "123456"
     starred = readers.guids(ann.database, ann.user_id, Filter(is_starred=True), oldest=True)

@@ -105,7 +105,7 @@ def test_a_link_to_its_own_image_is_one_link() -> None:
     )
 
 
-def test_no_link_stands_in_another() -> None:
+def test_no_link_is_within_another() -> None:
     depth = most = 0
 
     class Depth(HTMLParser):

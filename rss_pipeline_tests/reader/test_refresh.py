@@ -12,7 +12,7 @@ from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import claim_named, wait_for
 from rss_pipeline.pipeline.visits.session_steps import backup, extract_images, parse, store
-from rss_pipeline.reader.edit import Changes, edit_feeds
+from rss_pipeline.reader.edit import SubscriptionChanges, edit_feeds
 from rss_pipeline.reader.failures import what_to_do
 from rss_pipeline.reader.refresh import (
     Held,
@@ -141,7 +141,7 @@ def test_all_feeds_of_a_user_or_a_folder_are_requested_in_one_act(
         pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss("a"))), id, interval="12h")
     pipeline.poll()
     subscribe(pipeline.database, ann.user_id, "one", "two", "off")
-    edit_feeds(ann, {"one": Changes(folder="News")})
+    edit_feeds(ann, {"one": SubscriptionChanges(folder="News")})
     change(pipeline.database, "UPDATE feeds SET enabled = 0 WHERE id = 'off'")
     before = read_mark(pipeline.settings)
     assert refresh_feeds(ann, pipeline.settings, folder="Empty").requested == 0
@@ -282,7 +282,7 @@ def test_two_hundred_clicks_on_fifty_feeds_are_one_run_and_one_request_a_feed(
     assert {task(pipeline, id).state for id in found} == {"done"}
 
 
-def test_who_requests_many_feeds_lets_nobody_else_wait_for_all_of_them(
+def test_who_requests_many_feeds_lets_no_one_else_wait_for_all_of_them(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     pipeline.set(fetch_concurrency=1)
@@ -390,7 +390,7 @@ def test_a_refresh_waits_for_a_feed_of_its_run_that_another_run_holds_until_then
     assert task(pipeline, answer.task_id).state == "done"
 
 
-def test_a_refresh_visits_a_feed_whose_run_died_after_this_one_had_begun(
+def test_a_refresh_visits_a_feed_of_a_run_that_died_after_this_one_had_begun(
     pipeline: Pipeline, feed: str, server: FeedServer
 ) -> None:
     wanted = Named(ids=[feed], now=pipeline.clock())
@@ -456,7 +456,7 @@ def test_a_store_that_does_not_work_loses_no_request_and_costs_no_attempt(
     assert result.outcome == "unchanged"
 
 
-def test_where_our_own_network_is_down_the_users_are_told(pipeline: Pipeline) -> None:
+def test_where_our_own_network_is_down_the_users_see_it(pipeline: Pipeline) -> None:
     ids = feeds_that_answered(pipeline, 1, 2, 3, 4)
     subscribe(pipeline.database, "ann", *ids)
     pipeline.clock.turn(minutes=1)

@@ -19,7 +19,7 @@ from rss_pipeline.reader.searches import search
 from rss_pipeline.reader.subscribe import (
     Address,
     AddressRefused,
-    Known,
+    KnownFeed,
     TooManyFeeds,
     read_address,
     subscribe_address,
@@ -113,7 +113,7 @@ def test_a_web_page_is_searched_for_its_feed(
     assert open_pipeline.feed(str(done.feed_id))["url"] == feed
 
 
-def test_a_known_feed_is_subscribed_at_once_in_any_form_of_its_address_and_requested_by_nobody(
+def test_a_known_feed_is_subscribed_at_once_in_any_form_of_its_address_and_requested_by_no_one(
     open_pipeline: Pipeline, server: FeedServer, ann: Caller
 ) -> None:
     url = server.route(HOST, "/feed", Answer(body=rss("a")))
@@ -121,7 +121,7 @@ def test_a_known_feed_is_subscribed_at_once_in_any_form_of_its_address_and_reque
     open_pipeline.poll()
     server.forget()
     for form in (url, url.replace("http", "HTTP"), url + "#news", url):
-        assert subscribe_address(ann, open_pipeline.settings, form) == Known(feed_id=id)
+        assert subscribe_address(ann, open_pipeline.settings, form) == KnownFeed(feed_id=id)
     assert (subscriptions(open_pipeline, ann), server.requests) == ([id], [])
 
 
@@ -131,7 +131,7 @@ def test_the_second_reader_of_a_new_feed_gets_what_the_first_one_brought(
     url = server.route(HOST, "/feed", Answer(body=rss("a")))
     done = found(open_pipeline, ann, url)
     bob = signed_in(open_pipeline.database, "bob", clock=open_pipeline.clock)
-    assert subscribe_address(bob, open_pipeline.settings, url) == Known(feed_id=str(done.feed_id))
+    assert subscribe_address(bob, open_pipeline.settings, url) == KnownFeed(feed_id=str(done.feed_id))
     assert len(server.requests) == 1
 
 
@@ -179,7 +179,7 @@ def test_a_shared_feed_is_joined_although_it_has_headers(
     url = server.route(HOST, "/feed", Answer(body=rss("a")))
     id = open_pipeline.register(url, "feed", **SECRET, shared=True)
     open_pipeline.poll()
-    assert subscribe_address(ann, open_pipeline.settings, url) == Known(feed_id=id)
+    assert subscribe_address(ann, open_pipeline.settings, url) == KnownFeed(feed_id=id)
 
 
 def test_a_user_has_a_bound_of_feeds_and_of_searches(open_pipeline: Pipeline, ann: Caller) -> None:
@@ -215,7 +215,7 @@ def test_a_private_feed_that_feeds_yaml_shares_is_subscribed_by_its_address_and_
     pipeline.register(own, "own")
     pipeline.poll()
     server.forget()
-    assert subscribe_address(bob, pipeline.settings, shared) == Known(feed_id="shared")
+    assert subscribe_address(bob, pipeline.settings, shared) == KnownFeed(feed_id="shared")
     for unknown in (own, f"{shared}/2"):
         assert subscribe_address(bob, pipeline.settings, unknown) == AddressRefused(
             kind="blocked_address", message=PRIVATE
@@ -225,7 +225,7 @@ def test_a_private_feed_that_feeds_yaml_shares_is_subscribed_by_its_address_and_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leads", ["by a redirect", "by a link"])
-def test_what_leads_into_a_private_network_is_not_followed_and_tells_nothing(
+def test_what_leads_into_a_private_network_is_not_followed_and_shows_nothing(
     pipeline: Pipeline, server: FeedServer, leads: str
 ) -> None:
     """Here loopback is private, as it is everywhere."""

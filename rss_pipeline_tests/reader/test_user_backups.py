@@ -118,7 +118,7 @@ def test_a_user_who_is_removed_during_a_backup_leaves_none(
     assert keys(objects) == []
 
 
-def test_a_user_whose_restore_is_not_done_does_not_replace_the_backup(
+def test_a_user_with_an_unfinished_restore_does_not_replace_the_backup(
     database: SqliteDatabase, objects: FolderStore
 ) -> None:
     database.query("UPDATE users SET backed_up_version = -1 WHERE id = 'ann'")

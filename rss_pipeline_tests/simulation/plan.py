@@ -3,9 +3,8 @@
 import math
 from dataclasses import MISSING, dataclass, field, fields
 
-from rss_pipeline.pipeline.triggers.poll import MANY_DUE, PATIENCE
 from rss_pipeline.pipeline.triggers.runs import STARTING_GRACE
-from rss_pipeline.pipeline.triggers.shards import look_seconds
+from rss_pipeline.pipeline.triggers.starts import MANY_DUE, POLL_PATIENCE, look_seconds
 from rss_pipeline.pipeline.visits.claim import SUSPECTS_SECONDS
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS
 from rss_pipeline.settings import Settings
@@ -48,7 +47,7 @@ class Plan:
     lease_seconds: float = _default("lease_seconds")
     per_host: int = PER_HOST
     round_seconds: float = ROUND_SECONDS
-    patience: float = PATIENCE.total_seconds()
+    patience: float = POLL_PATIENCE.total_seconds()
     many_due: int = MANY_DUE
     starting_grace: float = STARTING_GRACE.total_seconds()
     suspects_seconds: float = SUSPECTS_SECONDS

@@ -1,18 +1,21 @@
 """Whatever of a running `rss-pipeline up` is killed, and when: no feed is stuck, and nothing is lost.
 
 SIGKILL, while polls, downloads and a backfill go on. Runs are also stopped until their leases have lapsed,
-and parsers are killed while they read. The publishers' server sees two visitors at once, and sends every
-fifth document cut off, under the ETag of the whole one.
+and parsers are killed while they read. What belongs to `up` is back within seconds; of the supervisor, or of
+all, nothing is left then, and the next `up` goes on. The publishers' server sees two visitors at once, and
+sends every fifth document cut off, under the ETag of the whole one.
 """
 
 import os
 import random
+import re
 import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +41,7 @@ from rss_pipeline_tests.support.up import (
     members,
     started,
 )
-from rss_pipeline_tests.support.waiting import PATIENCE, soon
+from rss_pipeline_tests.support.waiting import PATIENCE, soon, times_as_long
 
 FEEDS = [f"feed-{n}" for n in range(12)]
 VISIT_SECONDS = 0.4
@@ -63,7 +66,18 @@ ANY = (
     "webserver",
     "services",
     *2 * ("parser", "stopped worker"),
+    "supervisor",
+    "all",
 )
+COMING_BACK = {
+    "daemon": ("daemon",),
+    "reader": ("reader",),
+    "webserver": ("webserver",),
+    "services": ("services", "daemon", "reader"),
+    "worker and services": ("services", "daemon", "reader"),
+}
+BACK_SECONDS = 10.0
+"""Until all is back or has ended, beyond the wait after short lives."""
 
 
 class Publishers:
@@ -116,11 +130,16 @@ class Publishers:
 class Killed:
     """An installation under way, and what can be done to it."""
 
-    def __init__(self, up: Up, instance: dg.DagsterInstance, publishers: Publishers) -> None:
+    def __init__(
+        self, start: Callable[[], Up], up: Up, instance: dg.DagsterInstance, publishers: Publishers
+    ) -> None:
+        self.start = start
         self.up = up
         self.instance = instance
         self.publishers = publishers
         self.kills: list[str] = []
+        self.took: dict[str, list[float]] = {}
+        """Seconds until all was back, or had ended, by what was killed."""
 
     def launch(self, job: str, config: dict[str, Any] | None = None) -> None:
         """A run as the launchpad starts it; nothing where the UI is down."""
@@ -197,6 +216,10 @@ class Killed:
             return self.workers()[:1]
         if kind == "parser":
             return [parser for worker in self.workers() for parser in parsers(worker)][:1]
+        if kind == "supervisor":
+            return [psutil.Process(self.up.process.pid)]
+        if kind == "all":
+            return members(self.up.process.pid)
         if kind == "worker and services":
             workers, services = self.workers(), self.processes("services")
             return [*workers, *services] if workers and services else []
@@ -223,6 +246,7 @@ class Killed:
             f"--- {utc_now():%H:%M:%S} SIGKILL: {kind} {[each.pid for each in processes]}\n".encode()
         )
         self.up.log.flush()
+        began, written = time.monotonic(), Path(self.up.log.name).stat().st_size
         if kind == "stopped worker":
             stopped_for_a_while(processes)
         else:
@@ -231,6 +255,27 @@ class Killed:
                     process.send_signal(signal.SIGKILL)
             soon(lambda: not any(map(is_alive, processes)))
         self.kills.append(kind)
+        if kind in ("supervisor", "all"):
+            self.up.process.wait()
+            soon(lambda: members(self.up.process.pid) == [])
+            self._note(kind, time.monotonic() - began)
+            self.up = self.start()
+            soon(self.up.answers)
+        elif kind in COMING_BACK:
+            soon(lambda: self.are_back(COMING_BACK[kind], than=processes))
+            said = Path(self.up.log.name).read_text("utf-8", "replace")[written:]
+            waits = sum(map(float, re.findall(r"restarted in ([\d.]+) s", said)))
+            self._note(kind, time.monotonic() - began - waits)
+
+    def _note(self, kind: str, seconds: float) -> None:
+        self.took.setdefault(kind, []).append(round(seconds, 1))
+        assert seconds < BACK_SECONDS * times_as_long(), kind
+
+    def are_back(self, kinds: Sequence[str], *, than: Sequence[psutil.Process]) -> bool:
+        """True once there are others of these kinds, and both servers answer."""
+        self.visit()
+        others = [[each for each in self.processes(kind) if each not in than] for kind in kinds]
+        return all(others)
 
     def drained(self) -> bool:
         """True if nothing waits and nothing runs."""
@@ -253,9 +298,16 @@ def parsers(worker: psutil.Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         for process in worker.children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                if "forkserver" in " ".join(process.cmdline()) and not process.children():
+                if _is_of_parsers(process) and not process.children():
                     found.append((sum(process.cpu_times()[:2]), process))
     return [process for _, process in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _is_of_parsers(process: psutil.Process) -> bool:
+    """True for a parser process, and for the server of those of a run that is no fork."""
+    parent = process.parent()
+    forked = parent is not None and parent.name() == process.name() == "rss-parsers"
+    return forked or "forkserver" in " ".join(process.cmdline())
 
 
 def stopped_for_a_while(processes: Sequence[psutil.Process]) -> None:
@@ -273,12 +325,18 @@ def stopped_for_a_while(processes: Sequence[psutil.Process]) -> None:
 def living(folder: Path, server: FeedServer, chance: random.Random) -> Iterator[Killed]:
     publishers = Publishers(server, chance)
     publishers.register(folder / "feeds.yaml")
-    with started(folder, RSS_PIPELINE_LEASE_SECONDS=str(LEASE_SECONDS)) as up:
+    with ExitStack() as all_of_them:
+
+        def start() -> Up:
+            environment = {"RSS_PIPELINE_LEASE_SECONDS": str(LEASE_SECONDS)}
+            return all_of_them.enter_context(started(folder, **environment))
+
+        up = start()
         soon(up.answers)
         # At work, and older than what `up` takes for a start that went wrong.
         soon(lambda: up.rows("SELECT 1 FROM feeds WHERE last_success_at IS NULL") == [])
         with open_folder(up.home / "dagster") as instance:
-            yield Killed(up, instance, publishers)
+            yield Killed(start, up, instance, publishers)
 
 
 def a_person_goes_before_the_backfills_that_wait(killed: Killed) -> None:
@@ -375,6 +433,7 @@ def test_kills_at_random_lose_nothing(tmp_path: Path, server: FeedServer) -> Non
             time.sleep(chance.uniform(0, 5))
             killed.kill(chance.choice(ANY))
         nothing_is_stuck_and_nothing_lost(killed)
+        print(Counter(killed.kills), killed.took)  # noqa: T201
         assert killed.up.process.poll() is None
         assert killed.publishers.cut > KILLS / 10
         assert killed.up.rows("SELECT id FROM feeds WHERE warning IS NOT NULL OR cut_hash IS NOT NULL") == []

@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.pipeline.triggers.poll import PATIENCE
+from rss_pipeline.pipeline.triggers.starts import POLL_PATIENCE
 from rss_pipeline_tests.soak.line import Line
 from rss_pipeline_tests.soak.machines import Fleet, fleet
 from rss_pipeline_tests.soak.test_killing import FEEDS, Publishers, parsers
@@ -38,7 +38,7 @@ START_SECONDS = 900
 REST_SECONDS = 600
 """From the last fault until lag is normal. A run that was sent to a Redis that died with it is ended by
 Dagster's start time-out, of 180 s."""
-NORMAL_LAG = PATIENCE.total_seconds() + 120
+NORMAL_LAG = POLL_PATIENCE.total_seconds() + 120
 """A due feed waits so long for others; then the next tick of the sensor starts a poll."""
 
 

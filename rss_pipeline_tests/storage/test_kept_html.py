@@ -8,7 +8,7 @@ from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.storage import kept_html
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.forget import begin_forget
-from rss_pipeline.storage.kept_html import Found, KeptHtml
+from rss_pipeline.storage.kept_html import FoundHtml, KeptHtml
 from rss_pipeline_tests.storage.values import item, register, retire, spec, visit
 
 KEY = "backups/a/2026-02-18T08:30:00Z.xml"
@@ -46,7 +46,7 @@ def numbers(database: Database) -> dict[str, int]:
     return {row["guid"]: int(row["arrived"]) for row in rows}
 
 
-def read(database: Database, *guids: str, rules: str = "now", most: int = 1_000) -> dict[str, Found]:
+def read(database: Database, *guids: str, rules: str = "now", most: int = 1_000) -> dict[str, FoundHtml]:
     places = numbers(database)
     wanted = [places[guid] for guid in guids]
     [result] = database.batch([kept_html.read(wanted, rules=rules, most_bytes=most)])

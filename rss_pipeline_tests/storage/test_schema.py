@@ -127,6 +127,7 @@ class Dying:
         self._database.close()
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_ends_at_any_of_its_statements_goes_on_and_the_old_code_says_so(fresh: Path) -> None:
     with closing(SqliteDatabase(fresh)) as database:
         make_oldest(database)
@@ -160,7 +161,9 @@ def test_an_upgrade_that_ends_at_any_of_its_statements_goes_on_and_the_old_code_
 @pytest.mark.parametrize(
     "left", ["DELETE FROM schema_migrations WHERE version = 31", "UPDATE items SET arrived = NULL"]
 )
-def test_one_that_is_older_than_the_oldest_is_left_alone_and_told_the_way(fresh: Path, left: str) -> None:
+def test_one_that_is_older_than_the_oldest_is_left_alone_with_a_sentence_that_says_the_way(
+    fresh: Path, left: str
+) -> None:
     with closing(SqliteDatabase(fresh)) as database:
         make_oldest(database)
         for rows in (*OLD_ROWS, left):

@@ -17,7 +17,6 @@ from typing import Any
 import yaml
 
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.orchestration.reporting.feeds import to_report
 from rss_pipeline.pipeline.images.download import download_images
 from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
@@ -28,6 +27,7 @@ from rss_pipeline.pipeline.session.session import Session, Shared
 from rss_pipeline.pipeline.visits.fetch import raise_for_our_outage
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
+from rss_pipeline.pipeline.visits.summary import to_report
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings

@@ -63,7 +63,7 @@ def has_ended(thread: threading.Thread, clock: Seconds) -> bool:
     return not thread.is_alive()
 
 
-def test_it_ends_when_nobody_is_connected_and_who_comes_then_waits_for_the_next() -> None:
+def test_it_ends_when_no_one_is_connected_and_who_comes_then_waits_for_the_next() -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
         clock = Seconds()

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import AsyncCaller
-from rss_pipeline.api.google_reader.folded import Named
+from rss_pipeline.api.google_reader.folded import NamedItems
 from rss_pipeline.api.google_reader.forms import Fields
-from rss_pipeline.api.google_reader.responses import Refused
+from rss_pipeline.api.google_reader.responses import RefusedCall
 from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import NoSession
@@ -33,7 +33,7 @@ MOST = 100_000
 nothing for the longest time, the one that was listed longest ago."""
 
 
-class Seen:
+class NewestSeen:
     """The newest number that a session was shown of a stream; safe to use from several threads."""
 
     def __init__(self, *, most: int = MOST) -> None:
@@ -77,7 +77,7 @@ class Seen:
 # A few requests may wait at one time, so that those that do not wait find room beside them.
 
 
-class Places:
+class CallPlaces:
     """So many places; on one event loop."""
 
     def __init__(self, most: int) -> None:
@@ -110,11 +110,11 @@ class Service:
 
     stores: Stores
     clock: Clock
-    seen: Seen
+    seen: NewestSeen
     bodies: Bodies
     parts: PackedParts
-    named: Named = field(default_factory=Named)
-    waiting: Places = field(default_factory=lambda: Places(8))
+    named: NamedItems = field(default_factory=NamedItems)
+    waiting: CallPlaces = field(default_factory=lambda: CallPlaces(8))
     """For requests that wait for a search."""
     patience_seconds: float = 20.0
     """The time that such a request waits; clients wait for some 30 seconds."""
@@ -242,9 +242,9 @@ def signed_in_by_token(call: Call) -> SignedIn:
     return _caller(call, token, by_token=True)
 
 
-def not_signed_in(headers: dict[str, str] | None = None) -> Refused:
+def not_signed_in(headers: dict[str, str] | None = None) -> RefusedCall:
     """Status 401."""
-    return Refused(
+    return RefusedCall(
         401,
         "You are not logged in, or no longer. Log in by POST accounts/ClientLogin with an app password and"
         " send the header Authorization: GoogleLogin auth=...",

@@ -12,8 +12,8 @@ from html import escape
 import orjson
 
 from rss_pipeline.api.google_reader.call import SignedIn
-from rss_pipeline.api.google_reader.parameters import FAILING_FEED_ID, FeedStream, Page, in_microseconds
-from rss_pipeline.api.google_reader.stream_entries import Entry, Origin
+from rss_pipeline.api.google_reader.parameters import FAILING_FEED_ID, FeedStream, StreamPage, in_microseconds
+from rss_pipeline.api.google_reader.stream_entries import Origin, StreamEntry
 from rss_pipeline.reader.failures import FailingFeed, failing_feeds, read_failures
 from rss_pipeline.reader.feed_queries import feeds, visits, with_visits
 from rss_pipeline.reader.mark import mark_failures
@@ -31,9 +31,9 @@ class Failing:
     """The entries of a user, newest first; none where the user does not want the feed."""
 
     is_shown: bool = False
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[StreamEntry, ...] = ()
 
-    def on(self, page: Page) -> list[Entry]:
+    def on(self, page: StreamPage) -> list[StreamEntry]:
         """The entries that a page's filters let through, behind its key; `page` is of this feed or of all."""
         if page.is_empty or page.is_starred:
             return []
@@ -98,7 +98,7 @@ def _numbered(feeds: Iterable[FailingFeed]) -> Mapping[int, FailingFeed]:
     return found
 
 
-def _entry(number: int, feed: FailingFeed, *, is_read: bool) -> Entry:
+def _entry(number: int, feed: FailingFeed, *, is_read: bool) -> StreamEntry:
     since, next_visit = (at.strftime("%Y-%m-%d %H:%M UTC") for at in (feed.since, feed.next_visit))
     sentences = (
         f"{feed.title} fails since {since}.",
@@ -106,7 +106,7 @@ def _entry(number: int, feed: FailingFeed, *, is_read: bool) -> Entry:
         feed.what_to_do,
         f"It stays subscribed; the next visit is at {next_visit}.",
     )
-    return Entry(
+    return StreamEntry(
         number=number,
         origin=Origin(feed_id=FAILING_FEED_ID, title=TITLE, url=feed.url, site=None, folder=None),
         title=f"{feed.title} fails since {since}",

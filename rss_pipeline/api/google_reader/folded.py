@@ -7,16 +7,17 @@ stream, that of its feed, too: the one that a list of all feeds shows.
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from threading import Lock
+from typing import TypeVar
 
 from rss_pipeline.api.google_reader.stream_entries import Ends, web_url
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.sanitize.item_body import LINK_REL, plain_title
 from rss_pipeline.reader import mark
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.failures import in_apps
+from rss_pipeline.reader.failures import InApps, in_apps
 from rss_pipeline.reader.item_queries import (
     ALL,
     MAX_CHOSEN,
@@ -26,13 +27,15 @@ from rss_pipeline.reader.item_queries import (
     items_by_number,
     together,
 )
-from rss_pipeline.reader.mark import MarkedRead, Marks
+from rss_pipeline.reader.mark import ItemMarks, MarkResult
+from rss_pipeline.reader.query import Query
 
+T = TypeVar("T")
 MOST = 100_000
 """Numbers that are remembered; those of the entry that was sent longest ago go first."""
 
 
-class Named:
+class NamedItems:
     """The others that each session was sent with an entry, all by number; safe to use from several threads.
 
     What joined an entry since then is not read with it. It is kept in this process: after a restart, an entry
@@ -43,7 +46,17 @@ class Named:
         self._most = most
         self._count = 0
         self._kept: OrderedDict[tuple[str, int], frozenset[int]] = OrderedDict()
+        self._folding = set[str]()
         self._lock = Lock()
+
+    def folds(self, user_id: str) -> bool:
+        """True if the user wanted entries in place of items when last asked."""
+        return user_id in self._folding
+
+    def learn(self, user_id: str, *, folds: bool) -> None:
+        """Remember that."""
+        with self._lock:
+            (self._folding.add if folds else self._folding.discard)(user_id)
 
     def name(self, session_id: str, number: int, others: Iterable[int]) -> None:
         """Remember that these were named at the end of an item."""
@@ -67,7 +80,20 @@ class Named:
             return [number for session, number in self._kept if session == session_id and number <= up_to]
 
 
-def as_entries(caller: Caller, named: Named, rows: Sequence[ItemRow]) -> tuple[Sequence[ItemRow], Ends]:
+def read_as_wanted(
+    caller: Caller, named: NamedItems, query: Callable[[bool], Query[T]], wishes: Callable[[T], InApps]
+) -> T:
+    """The result of a query for items or for entries, whichever the user wants. Which it is comes with it, so
+    the query is sent as the last one was, and again only where that is another one by now."""
+    is_folded = named.folds(caller.user_id)
+    found = caller.ask(query(is_folded))
+    if wishes(found).is_folded != is_folded:
+        named.learn(caller.user_id, folds=not is_folded)
+        found = caller.ask(query(not is_folded))
+    return found
+
+
+def as_entries(caller: Caller, named: NamedItems, rows: Sequence[ItemRow]) -> tuple[Sequence[ItemRow], Ends]:
     """These items as they are sent, and remember whom they name. A copy of what is known is read."""
     found = caller.ask(together(caller.user_id, ALL, [row.id for row in rows]))
     ends, entries = dict[str, bytes](), list[ItemRow]()
@@ -83,14 +109,14 @@ def as_entries(caller: Caller, named: Named, rows: Sequence[ItemRow]) -> tuple[S
     return entries, ends
 
 
-def mark_entries(caller: Caller, named: Named, numbers: Sequence[int], marks: Marks) -> None:
+def mark_entries(caller: Caller, named: NamedItems, numbers: Sequence[int], marks: ItemMarks) -> None:
     """Mark the items with these numbers; what was named at their ends is read with them."""
     others = _read_with(caller, named, numbers) if marks.is_read else []
     mark.mark_numbers(caller, numbers, marks)
     _mark_others(caller, others)
 
 
-def mark_shown(caller: Caller, named: Named, shown: Shown) -> MarkedRead:
+def mark_shown(caller: Caller, named: NamedItems, shown: Shown) -> MarkResult:
     """Mark all items read that were shown, and what was named at their ends."""
     others = _read_with_shown(caller, named, shown)
     marked = mark.mark_shown(caller, shown)
@@ -100,15 +126,15 @@ def mark_shown(caller: Caller, named: Named, shown: Shown) -> MarkedRead:
 
 def _mark_others(caller: Caller, numbers: Sequence[int]) -> None:
     for chunk in batched(numbers, MAX_CHOSEN):
-        mark.mark_numbers(caller, chunk, Marks(is_read=True))
+        mark.mark_numbers(caller, chunk, ItemMarks(is_read=True))
 
 
-def _read_with(caller: Caller, named: Named, numbers: Sequence[int]) -> list[int]:
+def _read_with(caller: Caller, named: NamedItems, numbers: Sequence[int]) -> list[int]:
     others = named.others(caller.key.session_id, numbers)
     return others if others and caller.ask(in_apps(caller.user_id)).is_folded else []
 
 
-def _read_with_shown(caller: Caller, named: Named, shown: Shown) -> list[int]:
+def _read_with_shown(caller: Caller, named: NamedItems, shown: Shown) -> list[int]:
     """The items that are read with what was shown, as far as that is unread."""
     up_to = max([shown.up_to, *shown.of_feeds.values()])
     numbers = named.entries(caller.key.session_id, up_to=up_to)

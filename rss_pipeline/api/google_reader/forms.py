@@ -14,7 +14,7 @@ import python_multipart
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, parse_options_header
 
-from rss_pipeline.api.google_reader.responses import Refused, not_understood
+from rss_pipeline.api.google_reader.responses import RefusedCall, not_understood
 
 MAX_FIELDS = 20_000
 """RSS Guard marks 10,000 items in one request."""
@@ -81,7 +81,7 @@ def _pairs(text: bytes, place: str) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         raise not_understood(f"The {place} is not UTF-8.") from None
     except ValueError:
-        raise Refused(413, f"The {place} has more than {MAX_FIELDS:,} fields.") from None
+        raise RefusedCall(413, f"The {place} has more than {MAX_FIELDS:,} fields.") from None
 
 
 def _parts(boundary: bytes | None, body: bytes) -> list[tuple[str, str]]:
@@ -92,7 +92,7 @@ def _parts(boundary: bytes | None, body: bytes) -> list[tuple[str, str]]:
 
     def add(name: bytes | None, value: bytes | None) -> None:
         if len(found) == MAX_FIELDS:
-            raise Refused(413, f"The form has more than {MAX_FIELDS:,} fields.")
+            raise RefusedCall(413, f"The form has more than {MAX_FIELDS:,} fields.")
         try:
             found.append(((name or b"").decode(), (value or b"").decode()))
         except UnicodeDecodeError:

@@ -19,16 +19,16 @@ from rss_pipeline.api.answers import BrokenOff, takes_gzip
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.call import Call, Service, SignedIn, signed_in, signed_in_by_token
-from rss_pipeline.api.google_reader.folded import as_entries
+from rss_pipeline.api.google_reader.folded import as_entries, read_as_wanted
 from rss_pipeline.api.google_reader.parameters import (
     LONG_ID,
     READING_LIST,
     FeedStream,
     Label,
-    Page,
     Place,
     State,
     Stream,
+    StreamPage,
     in_microseconds,
     item_numbers,
     long_id,
@@ -38,13 +38,13 @@ from rss_pipeline.api.google_reader.parameters import (
 from rss_pipeline.api.google_reader.responses import (
     IN_THREAD_FROM_BYTES,
     PRIVATE,
-    Refused,
+    RefusedCall,
     as_json,
     packed_json,
 )
 from rss_pipeline.api.google_reader.stream_entries import (
     Ends,
-    Entry,
+    StreamEntry,
     contents,
     entries_of,
     entry_as_json,
@@ -69,6 +69,7 @@ from rss_pipeline.reader.item_queries import (
     Items,
     Key,
     Numbers,
+    Page,
     Scope,
     arrival_numbers,
     highest_number,
@@ -76,7 +77,6 @@ from rss_pipeline.reader.item_queries import (
     items_by_number,
     nearest_numbers,
 )
-from rss_pipeline.reader.item_queries import Page as Keys
 from rss_pipeline.reader.query import NOTHING, Query, together
 
 MOST_IDS = 10_000
@@ -89,7 +89,7 @@ class _Listing:
     """One page of a stream as it is requested."""
 
     stream: Stream
-    page: Page
+    page: StreamPage
     scope: Scope
     since: int | None
     until: int | None
@@ -106,9 +106,9 @@ class _Listing:
         )
 
     @property
-    def keys(self) -> Keys:
+    def keys(self) -> Page:
         behind = self.page.behind
-        return Keys(
+        return Page(
             limit=self.page.count,
             after=None if behind is None else Key.of_number(behind),
             newest_first=not self.page.oldest_first,
@@ -123,7 +123,7 @@ class _Head:
     site: str | None
 
 
-_Listed = tuple[Items, _Head | Refused, int, InApps]
+_Listed = tuple[Items, _Head | RefusedCall, int, InApps]
 """The items of a listing, its head, the highest number at its time, the user's wishes for apps."""
 
 
@@ -133,7 +133,7 @@ async def stream_item_ids(call: Call) -> Response:
     listing = await _listing(call, session, call.fields.first("s"), most=MOST_IDS)
     user_id = session.user_id
 
-    def query(*, is_folded: bool) -> Query[tuple[Numbers, _Head | Refused, int, InApps]]:
+    def query(is_folded: bool) -> Query[tuple[Numbers, _Head | RefusedCall, int, InApps]]:
         filter = listing.filter(is_folded=is_folded)
         return together(
             arrival_numbers(user_id, filter, listing.keys),
@@ -142,13 +142,13 @@ async def stream_item_ids(call: Call) -> Response:
             in_apps(user_id),
         )
 
-    page, head, top, wishes = await session.ask_long(query(is_folded=False))
-    if wishes.is_folded:
-        page, head, top, wishes = await session.ask_long(query(is_folded=True))
+    page, head, top, wishes = await session.run(
+        lambda caller: read_as_wanted(caller, session.service.named, query, lambda found: found[3])
+    )
     extra = await _failing(session, listing, wishes.read_failures)
     if listing.page.place == failing.STREAM:
         return as_json(item_ids(*_cut([entry.number for entry in extra], listing.page)))
-    if isinstance(head, Refused):
+    if isinstance(head, RefusedCall):
         raise head
     if listing.page.is_empty:
         return as_json(item_ids([], None))
@@ -196,7 +196,7 @@ async def _listing(call: Call, session: SignedIn, stream_id: str | None, *, most
     return _Listing(stream=stream, page=page, scope=scope, since=since, until=until)
 
 
-async def _bounds(session: SignedIn, page: Page) -> tuple[int | None, int | None]:
+async def _bounds(session: SignedIn, page: StreamPage) -> tuple[int | None, int | None]:
     """The lowest and the highest number of a page. Apps send the time of their last call, another one each
     time: where results are kept, it is the number of the item next to it, which stays the same."""
     if session.service.stores.kept is None or (page.since is None and page.until is None):
@@ -214,10 +214,10 @@ async def _scope(session: SignedIn, place: Place | None) -> Scope:
             return Scope(feed_id=await feed_id_of(session, feed))
 
 
-async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], str | None, _Head]:
+async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[StreamEntry], str | None, _Head]:
     bodies, user_id = session.service.bodies, session.user_id
 
-    def query(*, is_folded: bool) -> Query[_Listed]:
+    def query(is_folded: bool) -> Query[_Listed]:
         filter = listing.filter(is_folded=is_folded)
         return together(
             items(user_id, filter, listing.keys),
@@ -226,20 +226,19 @@ async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], s
             in_apps(user_id),
         )
 
-    def shown(caller: Caller) -> tuple[list[Entry] | None, _Listed, Sequence[ItemRow], Ends]:
-        found = caller.ask(query(is_folded=False))
+    def shown(caller: Caller) -> tuple[list[StreamEntry] | None, _Listed, Sequence[ItemRow], Ends]:
+        found = read_as_wanted(caller, session.service.named, query, lambda found: found[3])
         rows: Sequence[ItemRow] = found[0].items
         ends: Ends = {}
         if found[3].is_folded:
-            found = caller.ask(query(is_folded=True))
-            rows, ends = as_entries(caller, session.service.named, found[0].items)
+            rows, ends = as_entries(caller, session.service.named, rows)
         return kept_entries(rows, bodies, caller, ends), found, rows, ends
 
     entries, (listed, head, top, wishes), rows, ends = await session.run(shown)
     if entries is None:
         entries = await session.make(lambda caller: entries_of(rows, bodies, caller, ends))
     extra = await _failing(session, listing, wishes.read_failures)
-    if isinstance(head, Refused):
+    if isinstance(head, RefusedCall):
         raise head
     if listing.page.is_empty:
         return [], None, head
@@ -251,7 +250,7 @@ async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], s
     return [by_number[number] for number in numbers], next_text, head
 
 
-async def _failing(session: SignedIn, listing: _Listing, read: frozenset[int] | None) -> list[Entry]:
+async def _failing(session: SignedIn, listing: _Listing, read: frozenset[int] | None) -> list[StreamEntry]:
     """The entries of "Feeds that fail" that belong into a listing of it, or of all.
 
     Raises:
@@ -261,20 +260,20 @@ async def _failing(session: SignedIn, listing: _Listing, read: frozenset[int] | 
         return []
     found = await failing.failing_of(session, read)
     if listing.page.place is not None and not found.is_shown:
-        raise Refused(404, f"You do not subscribe to {failing.STREAM}.")
+        raise RefusedCall(404, f"You do not subscribe to {failing.STREAM}.")
     return found.on(listing.page)
 
 
-def _cut(numbers: list[int], page: Page, *, has_more: bool = False) -> tuple[list[int], str | None]:
+def _cut(numbers: list[int], page: StreamPage, *, has_more: bool = False) -> tuple[list[int], str | None]:
     """The first numbers of a page, and its continuation."""
     numbers.sort(reverse=not page.oldest_first)
     found = numbers[: page.count]
     return found, str(found[-1]) if found and (has_more or len(numbers) > len(found)) else None
 
 
-def _head(user_id: str, listing: _Listing) -> Query[_Head | Refused]:
+def _head(user_id: str, listing: _Listing) -> Query[_Head | RefusedCall]:
     """The head of a stream, or the answer where the user has no such feed or folder."""
-    head: _Head | Refused
+    head: _Head | RefusedCall
     match listing.page.place:
         case None:
             title = listing.stream.title if isinstance(listing.stream, State) else str(listing.stream)
@@ -283,7 +282,7 @@ def _head(user_id: str, listing: _Listing) -> Query[_Head | Refused]:
         case Label(name):
             head = _Head(title=name, site=None)
             return folders(user_id).then(
-                lambda names: head if name in names else Refused(404, "You have no folder of this name.")
+                lambda names: head if name in names else RefusedCall(404, "You have no folder of this name.")
             )
         case failing.STREAM:
             head = _Head(title=failing.TITLE, site=None)
@@ -292,9 +291,9 @@ def _head(user_id: str, listing: _Listing) -> Query[_Head | Refused]:
             return feed_name(user_id, listing.scope.feed_id or "").then(_head_of)
 
 
-def _head_of(feed: FeedName | None) -> _Head | Refused:
+def _head_of(feed: FeedName | None) -> _Head | RefusedCall:
     if feed is None:
-        return Refused(404, "You do not subscribe to this feed.")
+        return RefusedCall(404, "You do not subscribe to this feed.")
     return _Head(title=feed.title or feed.url, site=feed.link or feed.url)
 
 
@@ -334,7 +333,7 @@ _EMPTY = datetime.fromtimestamp(0, UTC)
 
 
 def atom_document(
-    stream: Stream, entries: Sequence[Entry], *, title: str, site: str | None, continuation: str | None
+    stream: Stream, entries: Sequence[StreamEntry], *, title: str, site: str | None, continuation: str | None
 ) -> bytes:
     """The document of these entries. Its date is that of the newest: equal entries give equal bytes."""
     feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_PREFIXES)
@@ -351,7 +350,7 @@ def atom_document(
     return document
 
 
-def _add_entry(feed: etree._Element, entry: Entry) -> None:
+def _add_entry(feed: etree._Element, entry: StreamEntry) -> None:
     element = _add(feed, "entry")
     element.set(f"{{{_READER}}}crawl-timestamp-msec", str(entry.number // 1_000))
     # Newsboat sends this id back to edit-tag, as it is.
@@ -378,7 +377,7 @@ def _add_entry(feed: etree._Element, entry: Entry) -> None:
     _add(source, "link", rel="alternate", href=entry.origin.page or None)
 
 
-def _states(entry: Entry) -> Iterable[str]:
+def _states(entry: StreamEntry) -> Iterable[str]:
     """Newsboat takes an entry as read or unread by `read`, `fresh` and `kept-unread`, else as it was."""
     yield "reading-list"
     yield "read" if entry.is_read else "fresh"
@@ -425,7 +424,7 @@ async def item_contents(call: Call) -> Response:
     session = signed_in_by_token(call)
     numbers = item_numbers(call.fields.all("i"))
     if len(numbers) > MOST_NAMED:
-        raise Refused(413, f"At most {MOST_NAMED:,} items can be read at once.")
+        raise RefusedCall(413, f"At most {MOST_NAMED:,} items can be read at once.")
     updated = in_microseconds(call.service.clock()) // 1_000_000
     as_gzip = takes_gzip(call.request.scope)
     pieces = _pieces(session, numbers, updated=updated, as_gzip=as_gzip)
@@ -467,7 +466,7 @@ async def _or_broken_off(
     try:
         async for piece in rest:
             yield make(piece)
-    except (InfrastructureError, Refused) as error:
+    except (InfrastructureError, RefusedCall) as error:
         raise BrokenOff(str(error)) from error
     if stream is not None:
         yield stream.end()

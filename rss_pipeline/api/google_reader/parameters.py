@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from urllib.parse import unquote
 
 from rss_pipeline.api.google_reader.forms import Fields
-from rss_pipeline.api.google_reader.responses import Refused, not_understood
+from rss_pipeline.api.google_reader.responses import RefusedCall, not_understood
 from rss_pipeline.reader.item_queries import MAX_INTEGER
 
 StateName = Literal["reading-list", "read", "starred", "unread", "kept-unread", "fresh"]
@@ -42,7 +42,7 @@ class FeedStream:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedAddress:
+class FeedByUrl:
     """A feed by its URL. Readrops edits and deletes subscriptions by it."""
 
     url: str
@@ -84,9 +84,9 @@ class OtherState:
         return f"user/-/state/com.google/{self.name}"
 
 
-Feed = FeedStream | FeedAddress
-Stream = FeedStream | FeedAddress | Label | State
-Tag = FeedStream | FeedAddress | Label | State | OtherState
+Feed = FeedStream | FeedByUrl
+Stream = FeedStream | FeedByUrl | Label | State
+Tag = FeedStream | FeedByUrl | Label | State | OtherState
 
 READING_LIST = State("reading-list")
 READ = State("read")
@@ -105,7 +105,7 @@ def read_tag(text: str) -> Tag:
     if len(plain) <= _MAX_CHARACTERS and "\0" not in plain:
         if match := _FEED.fullmatch(plain):
             is_id = match[1] == FAILING_FEED_ID or _FEED_ID.fullmatch(match[1])
-            return FeedStream(match[1]) if is_id else FeedAddress(match[1])
+            return FeedStream(match[1]) if is_id else FeedByUrl(match[1])
         if match := _USER.fullmatch(plain):
             return _label(match[2]) if match[1] == "label" else _state(match[2])
     raise not_understood(
@@ -125,7 +125,7 @@ def read_stream(text: str | None, *, default: Stream | None = None) -> Stream:
         raise not_understood("No stream is named: s is missing.")
     found = read_tag(text)
     if isinstance(found, OtherState):
-        raise Refused(404, f"There is no stream of this state. There are: {', '.join(sorted(STATES))}.")
+        raise RefusedCall(404, f"There is no stream of this state. There are: {', '.join(sorted(STATES))}.")
     return found
 
 
@@ -282,12 +282,12 @@ DEFAULT_COUNT = 20
 _CONTINUATION = re.compile(r"[0-9]{1,16}")
 _COUNT = re.compile(r"[0-9]{1,18}")
 
-Place = FeedStream | FeedAddress | Label
+Place = FeedStream | FeedByUrl | Label
 """The part of the user's feeds that a page is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class StreamPage:
     """One page of a stream. `place` None is all of the user's feeds; a filter None lets both through."""
 
     place: Place | None = None
@@ -305,7 +305,7 @@ class Page:
     """The greatest."""
 
 
-def read_page(stream: Stream, fields: Fields, *, most: int) -> Page:
+def read_page(stream: Stream, fields: Fields, *, most: int) -> StreamPage:
     """The page of a stream that a request's fields name; of at most `most` items.
 
     Raises:
@@ -319,7 +319,7 @@ def read_page(stream: Stream, fields: Fields, *, most: int) -> Page:
     for text in fields.all("xt"):
         if text.strip():
             filters.exclude(read_tag(text))
-    return Page(
+    return StreamPage(
         place=filters.place,
         is_read=filters.is_read,
         is_starred=filters.is_starred,

@@ -13,7 +13,7 @@ from rss_pipeline.api.gzip_member import Packed, gzip, plain
 # A request of a Google Reader client that is refused: a status, and a sentence for its user.
 
 
-class Refused(Exception):
+class RefusedCall(Exception):
     """Ends a request with this status; the sentence is the body of the answer."""
 
     def __init__(self, status: int, sentence: str, *, headers: dict[str, str] | None = None) -> None:
@@ -23,9 +23,9 @@ class Refused(Exception):
         self.headers = headers or {}
 
 
-def not_understood(sentence: str) -> Refused:
+def not_understood(sentence: str) -> RefusedCall:
     """Status 400."""
-    return Refused(400, sentence)
+    return RefusedCall(400, sentence)
 
 
 PRIVATE = {"Cache-Control": "private, no-cache"}
@@ -58,6 +58,6 @@ async def packed_json(parts: Sequence[Packed], *, as_gzip: bool) -> Response:
     return Response(body, headers=headers, media_type="application/json")
 
 
-def refusal(refused: Refused) -> Response:
+def refusal(refused: RefusedCall) -> Response:
     """The sentence of what was refused, as text: clients show it, or their logs do."""
     return text(f"{refused.sentence}\n", refused.status, refused.headers)

@@ -18,9 +18,9 @@ from rss_pipeline.api.asgi import Scope
 from rss_pipeline.api.google_reader import listings
 from rss_pipeline.api.google_reader import subscription_calls as subscriptions
 from rss_pipeline.api.google_reader import tag_edits as marks
-from rss_pipeline.api.google_reader.call import Answer, Call, FeatureCall, Seen, Service, signed_in
+from rss_pipeline.api.google_reader.call import Answer, Call, FeatureCall, NewestSeen, Service, signed_in
 from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
-from rss_pipeline.api.google_reader.responses import Refused, as_json, refusal, text
+from rss_pipeline.api.google_reader.responses import RefusedCall, as_json, refusal, text
 from rss_pipeline.api.gzip_member import PackedParts
 from rss_pipeline.api.hosts import client_address
 from rss_pipeline.collector.models.clock import Clock
@@ -94,7 +94,7 @@ async def client_login(call: Call) -> Response:
     _no_password_in_address(call)
     names, passwords = call.form.all("Email"), call.form.all("Passwd")
     if not names or not passwords:
-        raise Refused(400, "Error=BadAuthentication\nInfo=Send Email and Passwd as fields of a form.")
+        raise RefusedCall(400, "Error=BadAuthentication\nInfo=Send Email and Passwd as fields of a form.")
     outcome = await run_in_threadpool(
         log_in_with_app_password,
         call.service.stores.database,
@@ -114,13 +114,13 @@ async def client_login(call: Call) -> Response:
     address = client_address(call.request.scope)
     if outcome.retry_after is not None:
         _logger.warning("a login of an app from %s was refused: too many attempts", address)
-        raise Refused(
+        raise RefusedCall(
             429,
             "Error=BadAuthentication\nInfo=Too many attempts. Wait as long as the header Retry-After says.",
             headers={"Retry-After": str(outcome.retry_after)},
         )
     _logger.warning("a login of an app from %s was refused: wrong name or app password", address)
-    raise Refused(
+    raise RefusedCall(
         401,
         "Error=BadAuthentication\nInfo=Name or password is wrong. Apps log in with an app password; the"
         " password of the account opens no app. Make one in the settings of the reader.",
@@ -130,7 +130,7 @@ async def client_login(call: Call) -> Response:
 async def refuse_login_by_address(call: Call) -> Response:
     """GET accounts/ClientLogin."""
     _no_password_in_address(call)
-    raise Refused(405, "Log in by POST, with Email and Passwd in the body.", headers={"Allow": "POST"})
+    raise RefusedCall(405, "Log in by POST, with Email and Passwd in the body.", headers={"Allow": "POST"})
 
 
 async def token(call: Call) -> Response:
@@ -159,7 +159,7 @@ async def user_info(call: Call) -> Response:
 
 def _no_password_in_address(call: Call) -> None:
     if "Passwd" in call.query or "Email" in call.query:
-        raise Refused(
+        raise RefusedCall(
             400,
             "Name and password in an address are in the logs of every machine between. Send them in the"
             " body of a POST, and make a new app password.",
@@ -243,7 +243,7 @@ def service_on(stores: Stores, *, clock: Clock) -> Service:
     """The parts that the requests of one application share."""
     bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=_BODIES_BYTES)
     parts = PackedParts(seconds=time.monotonic, most_bytes=_PARTS_BYTES)
-    return Service(stores=stores, clock=clock, seen=Seen(), bodies=bodies, parts=parts)
+    return Service(stores=stores, clock=clock, seen=NewestSeen(), bodies=bodies, parts=parts)
 
 
 def routes(service: Service) -> list[BaseRoute]:
@@ -252,7 +252,7 @@ def routes(service: Service) -> list[BaseRoute]:
     async def answer(request: Request) -> Response:
         try:
             return await _answer(service, request)
-        except Refused as refused:
+        except RefusedCall as refused:
             return refusal(refused)
 
     return [_Calls("/{rest:path}", answer, methods=_METHODS, include_in_schema=False)]
@@ -284,15 +284,15 @@ async def _answer(service: Service, request: Request) -> Response:
     if name in ("", "check/compatibility"):
         return _welcome(name, request)
     if name is None:
-        raise Refused(404, _NO_CALL)
+        raise RefusedCall(404, _NO_CALL)
     name, rest = _split(name)
     by_method = CALLS.get(name)
     if by_method is None:
-        raise Refused(501, f"{name} is not there.") if name in NOT_THERE else Refused(404, _NO_CALL)
+        raise RefusedCall(501, f"{name} is not there.") if name in NOT_THERE else RefusedCall(404, _NO_CALL)
     function = by_method.get(request.method)
     if function is None:
         allowed = ", ".join(by_method)
-        raise Refused(405, f"{name} takes {allowed}.", headers={"Allow": allowed})
+        raise RefusedCall(405, f"{name} takes {allowed}.", headers={"Allow": allowed})
     body = await request.body()
     call = Call(
         service=service,
@@ -304,7 +304,7 @@ async def _answer(service: Service, request: Request) -> Response:
         body=body,
     )
     if name.startswith(_API) and call.fields.first("output") not in (None, "json"):
-        raise Refused(400, "The only output is json.")
+        raise RefusedCall(400, "The only output is json.")
     return await function(call)
 
 
@@ -315,7 +315,7 @@ def _welcome(name: str, request: Request) -> Response:
     if name == "check/compatibility":
         return text("PASS")
     if request.method != "GET":
-        raise Refused(
+        raise RefusedCall(
             405, "This is the address of the API; its calls are below it.", headers={"Allow": "GET"}
         )
     return text(

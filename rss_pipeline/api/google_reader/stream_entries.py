@@ -52,7 +52,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class StreamEntry:
     """An item of one user."""
 
     number: int
@@ -90,7 +90,7 @@ def web_url(url: str | None) -> str | None:
     return published if published is not None and published[:_SCHEME].lower().startswith(_WEB) else None
 
 
-def entry_as_json(entry: Entry) -> dict[str, Any]:
+def entry_as_json(entry: StreamEntry) -> dict[str, Any]:
     """An item of stream/contents and items/contents."""
     own = _own(entry.origin, entry.is_read, entry.is_starred)
     return {
@@ -108,7 +108,7 @@ def own_part(origin: Origin, *, is_read: bool, is_starred: bool) -> bytes:
     return orjson.dumps(_own(origin, is_read, is_starred))[:-2]
 
 
-def shared_part(entry: Entry) -> Pieces:
+def shared_part(entry: StreamEntry) -> Pieces:
     """The rest of it, in pieces: what is the same for all users, as long as the item and its feed's addresses
     are."""
     categories = [b"," + orjson.dumps(name) for name in _published_categories(entry)]
@@ -130,7 +130,7 @@ def _own(origin: Origin, is_read: bool, is_starred: bool) -> Mapping[str, Any]:
     }
 
 
-def _beside_html(entry: Entry) -> dict[str, Any]:
+def _beside_html(entry: StreamEntry) -> dict[str, Any]:
     page = entry.page
     return {
         # Read You: 16 lower-case digits.
@@ -154,7 +154,12 @@ def _beside_html(entry: Entry) -> dict[str, Any]:
 
 
 def contents(
-    stream: Stream, entries: Iterable[Entry], *, updated: int, title: str, continuation: str | None = None
+    stream: Stream,
+    entries: Iterable[StreamEntry],
+    *,
+    updated: int,
+    title: str,
+    continuation: str | None = None,
 ) -> dict[str, Any]:
     """The answer of stream/contents and items/contents; `updated` in seconds."""
     found: dict[str, Any] = {
@@ -191,7 +196,7 @@ def _own_categories(origin: Origin, *, is_read: bool, is_starred: bool) -> list[
     return found
 
 
-def _published_categories(entry: Entry) -> list[str]:
+def _published_categories(entry: StreamEntry) -> list[str]:
     """The publisher's own. One that reads like a state would mark the item in every client."""
     return [name for name in entry.categories if not name.startswith("user/")]
 
@@ -209,7 +214,7 @@ _AT_ONCE_BYTES = 2_000_000
 """Bytes of kept HTML that one thread has in memory; so many threads may do so as there are."""
 
 
-def entries_of(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller, ends: Ends) -> list[Entry]:
+def entries_of(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller, ends: Ends) -> list[StreamEntry]:
     """The entries of these rows, with their bodies and what is behind some of them; it belongs into a thread.
 
     An app shows HTML without our cookie, so an archived image without a public URL stays at its publisher.
@@ -218,12 +223,14 @@ def entries_of(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller, ends: En
     return [_entry(row, found.get(row.id), ends.get(row.id)) for row in rows]
 
 
-def kept_entries(rows: Sequence[ItemRow], bodies: Bodies, caller: Caller, ends: Ends) -> list[Entry] | None:
+def kept_entries(
+    rows: Sequence[ItemRow], bodies: Bodies, caller: Caller, ends: Ends
+) -> list[StreamEntry] | None:
     """The entries of these rows, if none has to be sanitized."""
     known = bodies.known({row.id: row.body_version for row in rows}, shown="public")
     if len(known) == len(rows):
         return [_entry(row, known[row.id], ends.get(row.id)) for row in rows]
-    entries: list[Entry] = []
+    entries: list[StreamEntry] = []
     while left := rows[len(entries) :]:
         found, further = bodies.page(
             caller.database, [row.body_key for row in left], shown="public", sanitizes=False
@@ -305,14 +312,14 @@ def _origin(row: ItemRow) -> Origin:
     )
 
 
-def _entry(row: ItemRow, body: Body | None, end: bytes | None) -> Entry:
+def _entry(row: ItemRow, body: Body | None, end: bytes | None) -> StreamEntry:
     # An item that went between the two requests is shown as it was, without its content.
     body = body or Body.of(row.title or "", "")
     published, html_json = row.published_at, body.html_json
     if end is not None:
         *before, last = html_json
         html_json = (*before, bytes(last).removesuffix(b'"'), end, b'"')
-    return Entry(
+    return StreamEntry(
         number=row.arrived,
         origin=_origin(row),
         title=body.title,

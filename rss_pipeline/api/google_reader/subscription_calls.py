@@ -10,27 +10,35 @@ from starlette.responses import Response
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
+from rss_pipeline.api.google_reader.folded import read_as_wanted
 from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.parameters import (
     READING_LIST,
     STARRED,
     Feed,
-    FeedAddress,
+    FeedByUrl,
     FeedStream,
     Label,
     feed_stream,
     read_label,
     read_tag,
 )
-from rss_pipeline.api.google_reader.responses import Refused, as_json, not_understood, ok
+from rss_pipeline.api.google_reader.responses import RefusedCall, as_json, not_understood, ok
 from rss_pipeline.api.request_values import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.collector.registry.feed_url import completed, same_as
-from rss_pipeline.reader.edit import Changes, edit_feeds, remove_folders, rename_folder, unsubscribe
-from rss_pipeline.reader.failures import in_apps, read_failures
+from rss_pipeline.reader.edit import (
+    SubscriptionChanges,
+    edit_feeds,
+    remove_folders,
+    rename_folder,
+    unsubscribe,
+)
+from rss_pipeline.reader.failures import InApps, in_apps, read_failures
 from rss_pipeline.reader.feed_queries import (
     FeedName,
+    HiddenUnread,
     UnreadCount,
     feed_names,
     folders,
@@ -38,9 +46,9 @@ from rss_pipeline.reader.feed_queries import (
     unread_counts,
 )
 from rss_pipeline.reader.item_queries import highest_number
-from rss_pipeline.reader.query import together
+from rss_pipeline.reader.query import NOTHING, Query, together
 from rss_pipeline.reader.refresh import Queued, Task, TooMany, VisitRunning, task
-from rss_pipeline.reader.subscribe import AddressRefused, Known, TooManyFeeds, subscribe_address
+from rss_pipeline.reader.subscribe import AddressRefused, KnownFeed, TooManyFeeds, subscribe_address
 
 # The fields of subscription/edit as changes to feeds.
 
@@ -118,7 +126,7 @@ def _action(text: str | None) -> Action:
 
 def _feed(text: str) -> Feed:
     tag = read_tag(text)
-    if not isinstance(tag, FeedStream | FeedAddress):
+    if not isinstance(tag, FeedStream | FeedByUrl):
         raise not_understood("s is no feed: give feed/ID or feed/URL.")
     return tag
 
@@ -142,7 +150,7 @@ def _title(text: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Feeds:
+class AllFeeds:
     """All feeds of a user."""
 
     rows: Sequence[FeedName]
@@ -162,13 +170,13 @@ class Feeds:
         """
         row = self.find(feed)
         if row is None:
-            raise Refused(404, "You do not subscribe to this feed.")
+            raise RefusedCall(404, "You do not subscribe to this feed.")
         return row
 
 
-async def read_feeds(session: SignedIn) -> Feeds:
+async def read_feeds(session: SignedIn) -> AllFeeds:
     """The feeds of the caller, in the user's order."""
-    return Feeds(await session.ask(feed_names(session.user_id)))
+    return AllFeeds(await session.ask(feed_names(session.user_id)))
 
 
 async def feed_id_of(session: SignedIn, feed: Feed) -> str:
@@ -177,7 +185,7 @@ async def feed_id_of(session: SignedIn, feed: Feed) -> str:
     Raises:
         Refused: it is named by its address, and the user does not subscribe to it.
     """
-    if isinstance(feed, FeedAddress):
+    if isinstance(feed, FeedByUrl):
         return (await read_feeds(session)).known(feed).feed_id
     return feed.id
 
@@ -213,13 +221,17 @@ async def unread_count(call: Call) -> Response:
     """unread-count, for feeds, folders and all. Its numbers have been shown, as those of a listing."""
     session = signed_in(call)
     user_id = session.user_id
-    counted, top, wishes = await session.ask_long(
-        together(unread_counts(user_id), highest_number(), in_apps(user_id))
+
+    def query(is_folded: bool) -> Query[tuple[Sequence[UnreadCount], int, HiddenUnread | None, InApps]]:
+        hidden: Query[HiddenUnread | None] = NOTHING.then(lambda _: None)
+        if is_folded:
+            hidden = hidden_unread(user_id).then(lambda found: found)
+        return together(unread_counts(user_id), highest_number(), hidden, in_apps(user_id))
+
+    counted, top, hidden, wishes = await session.run(
+        lambda caller: read_as_wanted(caller, session.service.named, query, lambda found: found[3])
     )
-    if wishes.is_folded:
-        counted, top, hidden = await session.ask_long(
-            together(unread_counts(user_id), highest_number(), hidden_unread(user_id))
-        )
+    if hidden is not None:
         less = hidden.of_feeds
         counted = [each._replace(unread=each.unread - less.get(each.feed_id, 0)) for each in counted]
     own = await failing.failing_of(session, wishes.read_failures)
@@ -265,10 +277,10 @@ async def quickadd(call: Call) -> Response:
     text = call.fields.first("quickadd") or call.fields.first("s")
     if text is None:
         raise not_understood("No feed is named: quickadd is missing.")
-    found = await subscribe_feed(session, FeedAddress(text.removeprefix("feed/")))
+    found = await subscribe_feed(session, FeedByUrl(text.removeprefix("feed/")))
     later = found.later if isinstance(found, Searching) else None
     if later is not None and later.begins_at is not None:
-        raise Refused(
+        raise RefusedCall(
             503,
             f"At most {later.queue.an_hour} new addresses of a user are requested within an hour. Of yours"
             f" {later.queue.waiting} wait, and this one is requested at {instant(later.begins_at)}. If there"
@@ -276,7 +288,7 @@ async def quickadd(call: Call) -> Response:
             headers={"Retry-After": str(later.delay_seconds)},
         )
     if not isinstance(found, Subscribed):
-        raise Refused(
+        raise RefusedCall(
             503,
             "The address is being looked at. If there is a feed, it is among your subscriptions in a minute.",
             headers={"Retry-After": "30"},
@@ -290,7 +302,7 @@ async def rename_tag(call: Call) -> Response:
     old = read_label(call.fields.first("s") or call.fields.first("t"))
     new = folder_name(read_label(call.fields.first("dest")))
     if not await session.change(lambda caller: rename_folder(caller, old.name, new)):
-        raise Refused(404, "You have no folder of this name.")
+        raise RefusedCall(404, "You have no folder of this name.")
     return ok()
 
 
@@ -348,11 +360,11 @@ def _feed_count(one: UnreadCount) -> dict[str, object]:
     }
 
 
-def _changes(feeds: Feeds, edits: Sequence[FeedEdit]) -> dict[str, Changes]:
-    found: dict[str, Changes] = {}
+def _changes(feeds: AllFeeds, edits: Sequence[FeedEdit]) -> dict[str, SubscriptionChanges]:
+    found: dict[str, SubscriptionChanges] = {}
     for each in edits:
         row = feeds.known(each.feed)
-        changes = found.setdefault(row.feed_id, Changes())
+        changes = found.setdefault(row.feed_id, SubscriptionChanges())
         if each.title is not None:
             changes["title"] = each.title
         if each.folder is not None or row.folder in each.left_folders:
@@ -360,7 +372,7 @@ def _changes(feeds: Feeds, edits: Sequence[FeedEdit]) -> dict[str, Changes]:
     return found
 
 
-def _ends(feeds: Feeds, edits: Sequence[FeedEdit]) -> list[str]:
+def _ends(feeds: AllFeeds, edits: Sequence[FeedEdit]) -> list[str]:
     """The ids of these feeds; one that is not subscribed is left out."""
     if any(each.feed == failing.STREAM for each in edits):
         raise not_understood(f"{failing.TITLE!r} is switched off in the preferences of the reader.")
@@ -407,7 +419,7 @@ async def subscribe_feed(
             lambda caller: subscribe_address(caller, settings, feed.url, wishes=wishes)
         )
         match answer:
-            case Known():
+            case KnownFeed():
                 feed_id = answer.feed_id
             case Queued():
                 if answer.begins_at is not None:
@@ -419,10 +431,10 @@ async def subscribe_feed(
                 raise not_understood(answer.message)
             case TooMany():
                 headers = {"Retry-After": str(answer.retry_after)}
-                raise Refused(429, "Too many new addresses within an hour.", headers=headers)
+                raise RefusedCall(429, "Too many new addresses within an hour.", headers=headers)
             case TooManyFeeds(most=most):
-                raise Refused(403, f"There are {most:,} subscriptions, and no more can be had.")
-    changes = Changes()
+                raise RefusedCall(403, f"There are {most:,} subscriptions, and no more can be had.")
+    changes = SubscriptionChanges()
     if title is not None:
         changes["title"] = title
     if folder is not None:
@@ -440,7 +452,7 @@ async def _searched(session: SignedIn, task_id: str) -> Subscribed | Searching:
     if found.feed_id is not None and found.result.outcome in ("subscribed", "known"):
         return Subscribed(found.feed_id)
     sentences = (found.result.error or "No feed was found at this address.", found.result.what_to_do)
-    raise Refused(422, " ".join(filter(None, sentences)))
+    raise RefusedCall(422, " ".join(filter(None, sentences)))
 
 
 async def _result(session: SignedIn, task_id: str) -> Task | None:

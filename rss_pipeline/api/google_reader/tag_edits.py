@@ -13,7 +13,7 @@ from rss_pipeline.api.google_reader.parameters import (
     READ,
     READING_LIST,
     STARRED,
-    FeedAddress,
+    FeedByUrl,
     FeedStream,
     Label,
     OtherState,
@@ -26,12 +26,12 @@ from rss_pipeline.api.google_reader.parameters import (
     read_stream,
     read_tag,
 )
-from rss_pipeline.api.google_reader.responses import Refused, not_understood, ok
-from rss_pipeline.api.google_reader.subscription_calls import Feeds, folder_name, read_feeds
+from rss_pipeline.api.google_reader.responses import RefusedCall, not_understood, ok
+from rss_pipeline.api.google_reader.subscription_calls import AllFeeds, folder_name, read_feeds
 from rss_pipeline.reader.edit import add_folders
 from rss_pipeline.reader.feed_queries import FeedName
 from rss_pipeline.reader.item_queries import ALL, MAX_CHOSEN, Scope, Shown
-from rss_pipeline.reader.mark import Marks
+from rss_pipeline.reader.mark import ItemMarks
 from rss_pipeline.reader.query import NOTHING
 
 _JUST_STORED = timedelta(seconds=1)
@@ -47,9 +47,9 @@ async def edit_tag(call: Call) -> Response:
         return ok()
     numbers = item_numbers(fields.all("i"))
     if len(numbers) > MAX_CHOSEN:
-        raise Refused(413, f"At most {MAX_CHOSEN:,} items can be marked at once.")
-    marks = Marks(is_read=edit.is_read, is_starred=edit.is_starred)
-    if marks == Marks():
+        raise RefusedCall(413, f"At most {MAX_CHOSEN:,} items can be marked at once.")
+    marks = ItemMarks(is_read=edit.is_read, is_starred=edit.is_starred)
+    if marks == ItemMarks():
         await session.ask(NOTHING)
         return ok()
     named = session.service.named
@@ -69,7 +69,7 @@ async def mark_all_as_read(call: Call) -> Response:
     stream = read_stream(call.fields.first("s"))
     time = microseconds(call.fields.first("ts"), "ts")
     if stream == STARRED:
-        raise Refused(400, "Starred items are not marked read all at once: mark a feed, a folder or all.")
+        raise RefusedCall(400, "Starred items are not marked read all at once: mark a feed, a folder or all.")
     if stream == READ:
         await session.ask(NOTHING)
         return ok()
@@ -93,15 +93,15 @@ async def _mark_failing(session: SignedIn, own: failing.Failing, time: int | Non
 def _needs_feeds(session: SignedIn, stream: Stream) -> bool:
     """True where the id of the feed is not known, or where it counts which feeds are in the stream, or around
     it: they may have been shown."""
-    return isinstance(stream, FeedAddress) or session.service.seen.has_other(
+    return isinstance(stream, FeedByUrl) or session.service.seen.has_other(
         session.session_id, str(stream if isinstance(stream, FeedStream) else READING_LIST)
     )
 
 
-def _shown(session: SignedIn, stream: Stream, feeds: Feeds | None, time: int | None) -> Shown:
+def _shown(session: SignedIn, stream: Stream, feeds: AllFeeds | None, time: int | None) -> Shown:
     """The part of a stream that is marked: up to `time`, or to what this session was shown of it."""
     match stream:
-        case FeedStream() | FeedAddress():
+        case FeedStream() | FeedByUrl():
             return _shown_feed(session, stream, feeds, time)
         case Label(name):
             return _shown_feeds(session, Scope(folder=name), feeds, time)
@@ -110,9 +110,9 @@ def _shown(session: SignedIn, stream: Stream, feeds: Feeds | None, time: int | N
 
 
 def _shown_feed(
-    session: SignedIn, stream: FeedStream | FeedAddress, feeds: Feeds | None, time: int | None
+    session: SignedIn, stream: FeedStream | FeedByUrl, feeds: AllFeeds | None, time: int | None
 ) -> Shown:
-    if isinstance(stream, FeedAddress):
+    if isinstance(stream, FeedByUrl):
         assert feeds is not None
         row: FeedName | None = feeds.known(stream)
     else:
@@ -129,7 +129,7 @@ def _shown_feed(
     return Shown(scope=Scope(feed_id=feed_id), up_to=end)
 
 
-def _shown_feeds(session: SignedIn, scope: Scope, feeds: Feeds | None, time: int | None) -> Shown:
+def _shown_feeds(session: SignedIn, scope: Scope, feeds: AllFeeds | None, time: int | None) -> Shown:
     """The same of a folder, or of all; a feed that was listed by itself up to what was listed of it."""
     seen, id = session.service.seen, session.session_id
     whole = seen.newest(

@@ -15,7 +15,7 @@ How a page is added:
    publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
    `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,
    `.button`, `.notice`. No style and no script is in a template: the policy of pages refuses both.
-4. The router in `ROUTERS` of routes.py, an address with a variable behind those without; of a feature, in
+4. The router in `PAGES` of api/app.py, an address with a variable behind those without; of a feature, in
    its `reader_pages`, with its templates in its folder: `page(request, "search/search.html", ...)`.
 
 An error is an `ApiError`, as in the JSON API: error_pages.py makes a page of it.
@@ -118,10 +118,12 @@ def page(
     status: int = 200,
     cache: str | None = None,
     path: str | None = None,
+    retry_after: int | None = None,
     **values: object,
 ) -> Response:
     """A page as an answer; without a frame it is the same for everybody. `cache` takes the place of the
-    header Cache-Control of all pages; `path` is the address that the column shows as the current one."""
+    header Cache-Control of all pages; `path` is the address that the column shows as the current one. With
+    `retry_after`, in seconds, it says that there were too many attempts."""
     preferences = _DEFAULTS if frame is None else frame.preferences
     html = _TEMPLATES.get_template(template).render(
         title=title,
@@ -135,6 +137,8 @@ def page(
     headers = dict(page_headers(request.app.state.stores, publisher_images=preferences.publisher_images))
     if cache is not None:
         headers["Cache-Control"] = cache
+    if retry_after is not None:
+        status, headers["Retry-After"] = 429, str(retry_after)
     answer = Response(html, status_code=status, headers=headers, media_type="text/html")
     if frame is not None and request.cookies.get(STATE_COOKIE) != str(frame.state):
         # Chromium keeps pages as they are in spite of `no-store`, until a cookie changes that no script sees.

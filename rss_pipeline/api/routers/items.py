@@ -1,4 +1,4 @@
-"""Items: of one feed or of all, page by page, and one alone."""
+"""Items: of one feed or of all, page by page, and one alone; their archived images."""
 
 import threading
 from collections import OrderedDict
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import Query, Request
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.answers import gzipped, takes_gzip
@@ -17,12 +18,13 @@ from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, u
 from rss_pipeline.api.feed_json import EXAMPLE as FEED
 from rss_pipeline.api.feed_json import NamedFeed, page_of_feed_json
 from rss_pipeline.api.item_json import EXAMPLE, Item, item_json
-from rss_pipeline.api.problems import documented
+from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.request_values import Folder, NeverNull, PageKey
 from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.bodies import Bodies, Body
+from rss_pipeline.reader.images import disposition, image, may_see
 from rss_pipeline.reader.item_queries import (
     FeedOfPage,
     Filter,
@@ -357,3 +359,42 @@ def _page(limit: int, cursor: str | None, order: Literal["newest", "oldest", "pu
     by: ItemOrder = "published" if order == "published" else "arrived"
     after = None if cursor is None else Key.read(cursor).within(by)
     return Page(limit=limit, after=after, newest_first=order != "oldest", order=by)
+
+
+# Archived images, where the object store has no public address for them.
+
+images_router = api_router("items", "/images")
+_IMAGE_CACHE_CONTROL = "private, max-age=31536000, immutable"
+"""An image's key never gets other bytes. The answer varies by the login, so that who logs in next in the same
+browser needs the permission again."""
+
+
+@images_router.get(
+    "/{key:path}",
+    response_class=Response,
+    responses={
+        200: {"description": "The image.", "content": {"image/*": {}}},
+        304: {"description": "What the ETag in If-None-Match names is still so; no body."},
+        **documented("not_signed_in", "foreign_origin", "not_found"),
+    },
+)
+async def read_image(request: Request, caller: SignedIn, key: str) -> Response:
+    """An archived image of an item of the user's feeds, by the address that `html` of the item has for it."""
+    if not await caller.ask(may_see(caller.user_id, key)):
+        raise _no_image()
+    tag = version_tag(caller.user_id, key)
+    if (same := unchanged(request, tag)) is not None:
+        same.headers["Cache-Control"] = _IMAGE_CACHE_CONTROL
+        return same
+    found = await run_in_threadpool(image, caller.stores.objects, key)
+    if found is None:
+        raise _no_image()
+    body, content_type = found
+    headers = {"ETag": tag, "Cache-Control": _IMAGE_CACHE_CONTROL}
+    if (given := disposition(content_type)) is not None:
+        headers["Content-Disposition"] = given
+    return Response(body, headers=headers, media_type=content_type)
+
+
+def _no_image() -> ApiError:
+    return ApiError("not_found", "Your feeds have no image of this key.")

@@ -174,7 +174,7 @@ async def undo(caller: SignedIn, id: str) -> Response:
 async def mark_items(caller: SignedIn, marks: Marks) -> Response:
     """Mark items read, unread, with a star or without. Other ids are left out; 404 if no id is known."""
     ids = list(dict.fromkeys(marks.ids))
-    wanted = mark.Marks(is_read=marks.is_read, is_starred=marks.is_starred)
+    wanted = mark.ItemMarks(is_read=marks.is_read, is_starred=marks.is_starred)
     known = await caller.change(lambda one: mark.mark_items(one, ids, wanted))
     if not known:
         raise no_item()

@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.refresh import Held, Queued, TooMany, VisitRunning
 from rss_pipeline.reader.subscribe import (
     AddressRefused,
-    Known,
+    KnownFeed,
     SubscribeAnswer,
     TooManyFeeds,
     subscribe_address,
@@ -44,6 +44,9 @@ class NewFeed(BaseModel):
     )
     page: bool = Field(
         default=False, description="Where the address has no feed, collect the entries that the page lists."
+    )
+    full_text: bool = Field(
+        default=False, description="True for the articles on the pages behind its new items."
     )
 
 
@@ -102,7 +105,11 @@ async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
     """Subscribe to a feed: at once if it is known. Any other address is visited first, and its task says
     whether there is a feed. Feeds that you subscribe to already stay as they are."""
     wishes = Wishes(
-        title=given.title, folder=given.folder, wished_interval=given.interval, takes_offer=given.page
+        title=given.title,
+        folder=given.folder,
+        wished_interval=given.interval,
+        takes_offer=given.page,
+        full_text=given.full_text,
     )
     settings = caller.stores.settings
     answer = await caller.change(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))
@@ -112,13 +119,13 @@ async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
 
 def _answer(answer: SubscribeAnswer) -> dict[str, Any]:
     match answer:
-        case Known(feed_id=feed_id, first=None):
+        case KnownFeed(feed_id=feed_id, first=None):
             return _subscribed("known", feed_id)
-        case Known(feed_id=feed_id, first=Held(until=until)):
+        case KnownFeed(feed_id=feed_id, first=Held(until=until)):
             return _subscribed("known", feed_id) | {"held_until": instant(until)}
-        case Known(feed_id=feed_id, first=Queued(task_id=id, delay_seconds=delay)):
+        case KnownFeed(feed_id=feed_id, first=Queued(task_id=id, delay_seconds=delay)):
             return _subscribed("queued", feed_id, id, delay)
-        case Known(feed_id=feed_id, first=VisitRunning(task_id=id, delay_seconds=delay)):
+        case KnownFeed(feed_id=feed_id, first=VisitRunning(task_id=id, delay_seconds=delay)):
             return _subscribed("already_running", feed_id, id, delay)
         case Queued(task_id=id, delay_seconds=delay, queue=queue, begins_at=begins_at):
             return _subscribed("queued", None, id, delay) | {

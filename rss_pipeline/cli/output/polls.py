@@ -31,11 +31,13 @@ class PollResult:
     published: Sequence[str] = ()
     """Topics with changed documents."""
     publication_error: str | None = None
-    """Why topics were not published. A warning: the next poll tries again."""
+    """The failure of the store of topics. The next poll tries again."""
     nothing_reached: str | None = None
     """No feed could be reached: now, or a short time ago if nothing was due."""
     claimed: int = 0
     """Feeds that are due, where nothing was visited: other runs have claimed them, or their hosts."""
+    requested: int = 0
+    """Visits that users of the reader waited for."""
     registry_error: str | None = None
     """The mistakes of feeds.yaml: the poll was one of the feeds of before."""
 
@@ -59,7 +61,8 @@ class PollResult:
     @property
     def needs_a_person(self) -> bool:
         """True for what no later poll repairs by itself. Feeds that fail are not among it."""
-        return bool(self.errors or self.nothing_reached or self.registry_error)
+        found = (self.errors, self.publication_error, self.nothing_reached, self.registry_error)
+        return any(found)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -73,6 +76,7 @@ class PollResult:
             "publication_error": self.publication_error,
             "nothing_reached": self.nothing_reached,
             "registry_error": self.registry_error,
+            "requested": self.requested,
             "runs": list(self.runs),
         }
 
@@ -93,10 +97,15 @@ class PollResult:
         """Print the summary, then a table of the failed visits, then the errors of runs."""
         console = new_console()
         visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
+        if self.requested:
+            visits = "1 visit was" if self.requested == 1 else f"{self.requested:,} visits were"
+            console.print(f"{visits} made for users of the reader.")
         if visited == 0 and self.errors:
             pass  # The error says it all.
         elif visited == 0 and self.nothing_reached is not None:
             pass  # As below.
+        elif visited == 0 and self.requested:
+            pass
         elif visited == 0:
             has_reason = self.left or self.registry_error
             console.print("No feed was visited." if has_reason else self._nothing_due())

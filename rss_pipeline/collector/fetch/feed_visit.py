@@ -18,7 +18,7 @@ from rss_pipeline.collector.fetch.pacing import Turns
 from rss_pipeline.collector.fetch.shared_answers import Asker, Headers, SharedAnswer, SharedAnswers
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.address_policy import private_hosts
-from rss_pipeline.collector.http.body import Body, save_body
+from rss_pipeline.collector.http.body import SpooledBody, save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.fetch_error import FetchError
@@ -176,7 +176,7 @@ class FeedVisit:
         """One request in its turn, or what another feed of the round got for the same."""
         asker = Asker(url=here, validators=validators, policy=self.policy, private=self._requests.private)
         if is_plain and self._requests.has_begun and (shared := self._shared(asker)) is not None:
-            is_held = self.holds.active_at(here.host, here.url) is not None
+            is_held = self.holds.active_at(here.host, here.wire_url) is not None
             # By the hold that began with this answer, the turn refuses it: that is no failure.
             if shared.error is None or not is_held:
                 return self._read_shared(asker, shared)
@@ -199,7 +199,7 @@ class FeedVisit:
         retry_after = requested_wait(answer.status, answer.head, now=now)
         is_led = here.host != self._requested.host
         self.holds.feed_answered(
-            self.feed.id, here.host, answer.status, retry_after, url=here.url, is_led=is_led
+            self.feed.id, here.host, answer.status, retry_after, url=here.wire_url, is_led=is_led
         )
         judged = self._judge(asker, answer.status, answer.head, answer.network())
         if isinstance(judged, Response) and judged.status == 200:
@@ -219,7 +219,8 @@ class FeedVisit:
         self._requests.take_shared(asker.url, shared.status)
         if shared.error is not None:
             raise copy.copy(shared.error)
-        judged = self._judge(shared.asker, shared.status, shared.head, shared.network)
+        asked = replace(shared.asker, url=asker.url)
+        judged = self._judge(asked, shared.status, shared.head, shared.network)
         if not isinstance(judged, Response):
             return judged
         if shared.body is None:
@@ -302,7 +303,7 @@ class FeedVisit:
                 with suppress(OSError):
                     path.unlink()
 
-    def _document(self, body: Body, response: Response, path: Path) -> Document:
+    def _document(self, body: SpooledBody, response: Response, path: Path) -> Document:
         return Document(
             response=replace(response, fetch_ms=self._requests.milliseconds()),
             path=path,
@@ -310,7 +311,7 @@ class FeedVisit:
             content_hash=body.content_hash,
         )
 
-    def _known(self, body: Body, response: Response) -> NotModified | None:
+    def _known(self, body: SpooledBody, response: Response) -> NotModified | None:
         """The outcome of bytes that came before; None for new ones. Raises `FetchError` for those that could
         not be read last time."""
         if body.content_hash == self.feed.http.content_hash:
@@ -321,7 +322,7 @@ class FeedVisit:
             raise self._still_unreadable(body, response)
         return None
 
-    def _is_known(self, body: Body) -> bool:
+    def _is_known(self, body: SpooledBody) -> bool:
         http = self.feed.http
         return body.content_hash in (http.content_hash, http.cut_hash) or self._failed_before(
             body.content_hash
@@ -340,7 +341,7 @@ class FeedVisit:
         http = self.feed.http
         return document_hash == http.failed_hash and http.failed_version == parser_version()
 
-    def _still_unreadable(self, body: Body, response: Response) -> FetchError:
+    def _still_unreadable(self, body: SpooledBody, response: Response) -> FetchError:
         """The failure of last time again; without one of the document's own, since a time-out came between
         for instance, a general one."""
         last = self.feed.failures

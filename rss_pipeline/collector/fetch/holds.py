@@ -112,7 +112,7 @@ class Holds:
         without a wait as well: otherwise any redirect could keep all feeds of a host from being visited.
         """
         now = self._clock()
-        self.gaps.answered(host, status, retry_after, now=now)
+        self._learn_gap(host, status, retry_after, now, is_led=is_led)
         if status not in _HOLDING:
             self._answered(host, status)
             return
@@ -141,7 +141,7 @@ class Holds:
         again in every round, in vain.
         """
         now = self._clock()
-        self.gaps.answered(host, status, retry_after, now=now)
+        self._learn_gap(host, status, retry_after, now)
         if status == HTTPStatus.TOO_MANY_REQUESTS or (status in _HOLDING and retry_after is not None):
             for each in dict.fromkeys((host, first_host)):
                 self._hold(each, status, retry_after, now)
@@ -156,6 +156,13 @@ class Holds:
             recovered=_drained(self._recovered),
             gaps=self.gaps.changes(),
         )
+
+    def _learn_gap(
+        self, host: str, status: int, retry_after: int | None, now: datetime, *, is_led: bool = False
+    ) -> None:
+        held = self._hosts.get(host)
+        held_until = None if held is None else held.until
+        self.gaps.answered(host, status, retry_after, now=now, is_led=is_led, held_until=held_until)
 
     def _add(self, hold: FeedHold) -> None:
         self._feeds[hold.feed_id] = hold
@@ -228,6 +235,8 @@ TRIED_FOR = timedelta(hours=2)
 would otherwise answer one in eight with a 429, for each step of the easing that goes too far."""
 WINDOW = timedelta(hours=1)
 """A 429 without any other request to its host in so long is not about their rate."""
+SHORT_WAIT = timedelta(minutes=10)
+"""A 503 with a longer wait is about what is out of order, not about the rate of requests."""
 _SAME_TIME = timedelta(seconds=10)
 """Requests under way when a gap is learned say no more than the first of them."""
 
@@ -236,10 +245,14 @@ _SAME_TIME = timedelta(seconds=10)
 class _Answers:
     """The latest normal answers of a host, or of the hosts of a domain."""
 
-    times: deque[tuple[datetime, str]]
+    times: deque[tuple[datetime, str, bool]]
+    """With the host, and True where another one has redirected there."""
 
     def since(self, at: datetime, *, but: str = "") -> int:
-        return sum(when >= at and host != but for when, host in self.times)
+        return sum(when >= at and host != but for when, host, _ in self.times)
+
+    def has_direct(self, host: str, at: datetime) -> bool:
+        return any(when >= at and each == host and not is_led for when, each, is_led in self.times)
 
 
 class LearnedGaps:
@@ -248,6 +261,8 @@ class LearnedGaps:
     def __init__(self) -> None:
         self._gaps: dict[str, HostGap] = {}
         self._answers: dict[str, _Answers] = {}
+        self._unavailable: dict[str, datetime] = {}
+        """The last 503 with a short wait, by host."""
         self._changed: deque[HostGap] = deque()
 
     def load(self, gaps: Iterable[HostGap]) -> None:
@@ -266,13 +281,35 @@ class LearnedGaps:
         if (gap := self.of(host)) is not None:
             self._change(replace(gap, asked_at=now))
 
-    def answered(self, host: str, status: int, retry_after: int | None, *, now: datetime) -> None:
-        """Note an answer of this host. `retry_after` is the wait that it requests, in seconds."""
-        if status == HTTPStatus.TOO_MANY_REQUESTS:
-            self._refused(host, retry_after, now)
+    def answered(
+        self,
+        host: str,
+        status: int,
+        retry_after: int | None,
+        *,
+        now: datetime,
+        is_led: bool = False,
+        held_until: datetime | None = None,
+    ) -> None:
+        """Note an answer of this host. `retry_after` is the wait that it requests, in seconds; `held_until`
+        is the end of its last hold.
+
+        `is_led`: another host has redirected there. Its refusal says nothing where the host answers its own
+        feeds: otherwise any redirect could slow these down.
+        """
+        if status == HTTPStatus.TOO_MANY_REQUESTS or (
+            status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after
+        ):
+            own = self._answers.get(host)
+            if is_led and own is not None and own.has_direct(host, now - WINDOW):
+                return
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
+                self._refused(host, retry_after, now)
+            elif retry_after and timedelta(seconds=retry_after) <= SHORT_WAIT:
+                self._was_unavailable(host, retry_after, now, held_until)
             return
         for key in {host, _domain(host)}:
-            self._answers.setdefault(key, _Answers(deque(maxlen=200))).times.append((now, host))
+            self._answers.setdefault(key, _Answers(deque(maxlen=200))).times.append((now, host, is_led))
         gap = self.of(host)
         if gap is None:
             return
@@ -286,6 +323,15 @@ class LearnedGaps:
         """The changes to store in the database; each is returned once. One below SHORTEST_GAP is over."""
         changed = [self._changed.popleft() for _ in range(len(self._changed))]
         return list({gap.host: gap for gap in changed}.values())
+
+    def _was_unavailable(
+        self, host: str, retry_after: int, now: datetime, held_until: datetime | None
+    ) -> None:
+        """Some limit the rate by 503: such a host answers others between two of them."""
+        times = [at for at in (self._unavailable.get(host), held_until) if at is not None and at <= now]
+        self._unavailable[host] = now
+        if times and now - max(times) <= WINDOW and self._count(host, max(times)):
+            self._refused(host, retry_after, now)
 
     def _refused(self, host: str, retry_after: int | None, now: datetime) -> None:
         known = self.of(host)

@@ -148,7 +148,7 @@ def image_policy(
 
 def _hash(image: ImageRequest) -> str | None:
     try:
-        return url_hash(request_url(image.url).url)
+        return url_hash(request_url(image.url).wire_url)
     except FetchError:
         return None
 

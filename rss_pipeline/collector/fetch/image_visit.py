@@ -175,7 +175,7 @@ class ImageVisit(Generic[T]):
                     here = chain.follow(here, redirect, now=self.requests.clock())
                     # What cookies change is for this visit alone.
                     if self.image.shares and not chain.cookies(here):
-                        target = url_hash(here.url)
+                        target = url_hash(here.wire_url)
                         if await self._is_requested(target):
                             return LedTo(target, self._targets)
                         self._targets += (target,)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rss_pipeline.collector.http.address_policy import PrivateHosts
-from rss_pipeline.collector.http.body import Body
+from rss_pipeline.collector.http.body import SpooledBody
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.headers import Head
@@ -45,7 +45,7 @@ class SharedAnswer:
     head: Head
     network: str | None
     address: str | None
-    body: Body | None = None
+    body: SpooledBody | None = None
     """The body of a 200."""
     path: Path | None = None
     """The file of the body, while its document is new to the feed that got it."""
@@ -64,7 +64,7 @@ class SharedAnswers:
         asker: Asker,
         answer: HttpResponse,
         *,
-        body: Body | None = None,
+        body: SpooledBody | None = None,
         path: Path | None = None,
         error: FetchError | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class SharedAnswers:
         if redirect_of(answer.status, answer.head) and answer.head.all("set-cookie"):
             # Where it leads may depend on the cookie, which is one visit's.
             return
-        self._by_url[asker.url.url] = SharedAnswer(
+        self._by_url[asker.url.wire_url] = SharedAnswer(
             asker=asker,
             status=answer.status,
             head=answer.head,
@@ -85,7 +85,7 @@ class SharedAnswers:
 
     def for_request(self, asker: Asker) -> SharedAnswer | None:
         """The answer that this request would get, if it is known."""
-        known = self._by_url.get(asker.url.url)
+        known = self._by_url.get(asker.url.wire_url)
         if known is None or not asker.may_use(known.asker, known.address):
             return None
         if known.status == 304 and known.asker.validators != asker.validators:

@@ -40,6 +40,7 @@ class VisitRequests:
     _spent: float = field(default=0.0, init=False)
     _started: float | None = field(default=None, init=False)
     _begun: bool = field(default=False, init=False)
+    _accepted: bool = field(default=False, init=False)
     _answered: bool = field(default=False, init=False)
     _status: int | None = field(default=None, init=False)
     _host: str | None = field(default=None, init=False)
@@ -68,7 +69,7 @@ class VisitRequests:
     @asynccontextmanager
     async def turn(self, url: RequestUrl) -> AsyncIterator[Turn]:
         """Wait for the host of `url`. Raises `TurnRefused`, `HoldActive`."""
-        async with self.turns.turn(url.host, begun=self._begun, url=url.url, user=self.user) as turn:
+        async with self.turns.turn(url.host, begun=self._begun, url=url.wire_url, user=self.user) as turn:
             if not self._begun and self.begin is not None and not await self.begin():
                 raise TurnRefused(LAPSED)
             yield turn
@@ -83,7 +84,8 @@ class VisitRequests:
         `TurnRefused` if the lease lapsed while the connection was made.
         """
         self._begun = True
-        self._answered, self._status = False, None
+        self._accepted = self._answered = False
+        self._status = None
         self._host = url.host
         time = asyncio.get_running_loop().time
         started = self._started = time()
@@ -96,6 +98,7 @@ class VisitRequests:
                     most=self.policy.max_wire_bytes,
                     private=self.private,
                     is_wanted=self.turns.is_leased,
+                    on_accepted=self._note_accepted,
                 ) as response:
                     self._answered, self._status = True, response.status
                     yield response
@@ -116,6 +119,10 @@ class VisitRequests:
         self._begun = self._answered = True
         self._status, self._host = status, url.host
 
+    def _note_accepted(self) -> None:
+        # Behind an outbound proxy nobody but that has accepted it.
+        self._accepted = self.policy.proxy is None
+
     def milliseconds(self) -> int:
         """Time spent on requests so far, including one that is running; time between turns does not count."""
         running = 0.0 if self._started is None else asyncio.get_running_loop().time() - self._started
@@ -130,6 +137,7 @@ class VisitRequests:
             fetched_at=self.clock(),
             fetch_ms=self.milliseconds(),
             answered=self._answered,
+            accepted=self._accepted,
             # Behind an outbound proxy nobody but that has answered.
             reached=error.reached and self.policy.proxy is None,
             host=self._host,

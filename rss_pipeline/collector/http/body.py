@@ -110,14 +110,14 @@ def _deflate_wbits(start: bytes) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class SpooledBody:
     """A body in the spool: its size in bytes, and its hash as `Document.content_hash` defines it."""
 
     size: int
     content_hash: str
 
 
-async def save_body(answer: HttpResponse, path: Path, *, policy: FetchPolicy) -> Body:
+async def save_body(answer: HttpResponse, path: Path, *, policy: FetchPolicy) -> SpooledBody:
     """Stream the body to `path`.
 
     Raises `FetchError`, and `InfrastructureError` if the file cannot be written. The caller then removes the
@@ -134,7 +134,7 @@ async def save_body(answer: HttpResponse, path: Path, *, policy: FetchPolicy) ->
     if decoder.size == 0:
         raise FetchError("empty_body", _EMPTY, status=200, body_bytes=0)
     digest.update(b"\0" + charset_of(answer.head.first("content-type")).encode("utf-8"))
-    return Body(decoder.size, digest.hexdigest())
+    return SpooledBody(decoder.size, digest.hexdigest())
 
 
 _EMPTY = "200 OK, but the document is empty; if this continues, its publisher has to fix it."

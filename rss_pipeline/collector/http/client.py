@@ -171,17 +171,21 @@ class Client:
         most: int | None = None,
         private: PrivateHosts,
         is_wanted: Callable[[], bool] = lambda: True,
+        on_accepted: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[HttpResponse]:
         """Send a GET to `url`; the connection is closed at the end of the block, read to its end or not.
 
         At most `most` bytes of its body are read, or else as many as the policy allows.
         `private` has the hosts that may be requested although they are private. If the policy keeps
         connections alive, `stay` leaves one open that was read to its end, for the next request to the same
-        origin. Name and connection take their time; `is_wanted` is called after both, right before the
-        request is sent. Raises `FetchError` if no answer comes, `NotSent` if it was no longer wanted.
+        origin. Name and connection take their time: `on_accepted` is called when a host has accepted a new
+        one, and `is_wanted` after both, right before the request is sent. Raises `FetchError` if no answer
+        comes, `NotSent` if it was no longer wanted.
         """
         stay = stay and self._policy.keep_alive
-        line, response = await self._send(url, extra, _Trace(is_wanted), stay=stay, private=private)
+        line, response = await self._send(
+            url, extra, _Trace(is_wanted, on_accepted), stay=stay, private=private
+        )
         answer = HttpResponse(response, url.host, is_direct=self._policy.proxy is None)
         connection = meter_body(
             response.extensions.get("network_stream"),
@@ -316,13 +320,16 @@ class _PooledTransport:
 class _Trace:
     """The steps of a request as httpcore takes them: records a new connection, and may stop the sending."""
 
-    def __init__(self, is_wanted: Callable[[], bool]) -> None:
+    def __init__(self, is_wanted: Callable[[], bool], on_accepted: Callable[[], None]) -> None:
         self.connected = False
         self._is_wanted = is_wanted
+        self._on_accepted = on_accepted
 
     async def __call__(self, event: str, _: Mapping[str, object]) -> None:
         if event == "connection.connect_tcp.started":
             self.connected = True
+        elif event == "connection.connect_tcp.complete":
+            self._on_accepted()
         elif event == "http11.send_request_headers.started" and not self._is_wanted():
             raise NotSent
 

@@ -46,6 +46,11 @@ class RequestUrl:
         return (self.scheme, self.host, self.port)
 
     @property
+    def wire_url(self) -> str:
+        """The URL as it is requested, the same for all spellings of host and port that make one request."""
+        return (self.site + self.target).decode("ascii")
+
+    @property
     def site(self) -> bytes:
         """Scheme and authority, as in a Referer."""
         return self.scheme.encode() + b"://" + self.address.netloc

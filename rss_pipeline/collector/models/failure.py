@@ -66,6 +66,8 @@ class Failure:
     fetch_ms: int | None = None
     answered: bool = False
     """The host answered over HTTP, with any status."""
+    accepted: bool = False
+    """The host accepted the connection: our network was up when this request began."""
     reached: bool = False
     """It refused or reset the connection: no answer, but our network is up."""
     network: str | None = None
@@ -84,6 +86,11 @@ class Failure:
     backup_key: str | None = None
     new_backup_bytes: int = 0
     """As of the `Document` that failed."""
+
+    @property
+    def proves_network(self) -> bool:
+        """It comes from somebody, so that our network was up at the time of the request."""
+        return self.answered or self.accepted or self.reached
 
     def __post_init__(self) -> None:
         """The sentence may quote a publisher, and is printed, logged and sent in alerts."""

@@ -295,6 +295,7 @@ class Wishes:
     wished_interval: int | None = None
     takes_offer: bool = False
     """Take what is offered of an address without a feed."""
+    full_text: bool = False
 
 
 # The content of feeds.yaml: feeds, and what features have there.

@@ -9,11 +9,19 @@ functions; the stored items are read in storage.items.identities.
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from string import ascii_lowercase, ascii_uppercase
 
 from rss_pipeline.collector.models.clock import instant
 
 MAX_TITLE_CHARACTERS = 500
 """The beginning of a title that is compared: titles may have megabytes."""
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def same_title(title: str) -> str:
+    """The form in which titles are compared: a rebuilt page may have other letters in capitals. SQL's `lower`
+    knows those of ASCII."""
+    return title[:MAX_TITLE_CHARACTERS].translate(_LOWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,10 +137,21 @@ class ParsedFeed:
     """Items beyond the cap of items a document."""
     cut_off: bool = False
     """The document ends early: items may be missing."""
+    moved: "Moved | None" = None
     tree: ItemTree | None = field(default=None, compare=False, repr=False)
     """The elements that the items were read from, if the caller needs them."""
     part: object = field(default=None, compare=False, repr=False)
     """The findings of a feature's reader besides, for its `parse`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A document whose stored items have other addresses now, which are their guids."""
+
+    guids: frozenset[str]
+    """Guids of items that are stored ones, by the document before."""
+    is_confirmed: bool = False
+    """A person has confirmed the document's list."""
 
 
 # The size of an image in pixels.

@@ -10,7 +10,7 @@ from rss_pipeline.collector.models.clock import LONGEST
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import FeedAddress, GapHistory, NextVisit
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
-from rss_pipeline.collector.models.item import FeedHeader
+from rss_pipeline.collector.models.item import FeedHeader, Moved
 from rss_pipeline.collector.models.warning import FeedWarning
 
 
@@ -135,6 +135,7 @@ class Parsed:
     """Items with a link and no guid: their identity depends on what is stored."""
     has_former_guids: bool = False
     """Items of it may be stored under what a former codec of the feed read of their identities."""
+    moved: Moved | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
     """New guids that it gives to stored items, each with the guid that its item keeps; to be written before
     its items. Its rows have the guids that are kept."""

@@ -1,7 +1,7 @@
 """Shards: which of several polls at once visits a feed, by the host that it is requested from.
 
 A host has one of 1,024 buckets for ever, kept in its feeds' rows; a shard is a set of buckets. Which feeds a
-shard's poll may claim is storage.feeds.claimable's, when one starts pipeline.triggers.shards'.
+shard's poll may claim is storage.feeds.claimable's, when one starts pipeline.triggers.starts'.
 """
 
 from dataclasses import dataclass

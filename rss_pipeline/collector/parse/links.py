@@ -6,7 +6,7 @@ No request is made, and no address is checked; `collector.http` does that.
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 MAX_LINK_CHARACTERS = 8_000
 """The length that every server should accept (RFC 9110 4.1). Without a limit, a base of a megabyte would be
@@ -28,6 +28,26 @@ lead into the reader's own machine (file:, blob:), and some start its programs (
 _ROOTED_PATH = re.compile(r"/\S+")
 _STATED_PATH = re.compile(r"\A(?!(?:[A-Za-z][A-Za-z0-9+.-]*:|[0-9.]+\Z))[^\s./?]*[./?]\S+")
 _UNSEEN = re.compile(r"[\t\r\n]")
+
+
+_ENDING = re.compile(r"\.(?:x?html?|php|aspx?|jsp)\Z", re.IGNORECASE)
+
+
+def last_part(url: str) -> str | None:
+    """The last part of an address's path, without its ending: its page's name wherever the site puts it. None
+    where a query names the page, and of a site's first page.
+
+    >>> last_part("https://example.org/2024/05/a-title.html"), last_part("//example.org/a-title/index.php")
+    ('a-title', 'a-title')
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    names = [_ENDING.sub("", each) for each in parts.path.split("/") if each]
+    if names and names[-1].lower() in ("index", "default"):
+        names.pop()
+    return unquote(names[-1]) if names and not parts.query else None
 
 
 _PLAIN_BASE = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*/[!-\"$->A-~]*")

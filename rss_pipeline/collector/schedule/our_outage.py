@@ -30,7 +30,7 @@ class Outage:
 
     feed_ids: frozenset[str]
     in_the_middle: bool
-    """Other hosts had answered before it began."""
+    """Other hosts had answered before it began, or some of our own network have."""
     before_any_answer: bool = False
     """No feed has ever been answered."""
 
@@ -40,13 +40,16 @@ def outage(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, blamed: Collection[
 
     The network was down if every visit failed in the network, at hosts in three networks or more that had
     answered the time before: hosts that were dead then prove nothing, nor do blocked addresses, and the hosts
-    of one provider are as one. A connection that is refused or reset is an answer. It went down in the middle
-    of the round if three hosts answered at first, and later none of three or more such hosts that were
-    requested after the last answer. `blamed` are feeds with a failure of their own in any case.
+    of one provider are as one. A connection that is accepted, refused or reset is an answer, but for that of
+    a host of our own network, while others fail. It went down in the middle of the round if three hosts
+    answered at first, and later none of three or more such hosts that were requested after the last answer.
+    `blamed` are feeds with a failure of their own in any case.
     """
-    answers, failures = _answers_and_failures(outcomes)
+    every, failures = _answers_and_failures(outcomes)
+    is_beyond = any(not feed.allow_private for feed, _ in failures)
+    answers = [(at, feed) for at, feed in every if not (is_beyond and feed.allow_private)]
     last = max((at for at, _ in answers), default=None)
-    if last is not None and len({host for _, host in answers}) < OUTAGE_HOSTS:
+    if last is not None and len({feed.address.host for _, feed in answers}) < OUTAGE_HOSTS:
         return None
     proof = [
         (feed, failure)
@@ -66,7 +69,7 @@ def outage(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, blamed: Collection[
         and not failure.reached
         and (last is None or (failure.fetched_at or last) > last)
     }
-    return Outage(feed_ids=frozenset(ours), in_the_middle=last is not None)
+    return Outage(feed_ids=frozenset(ours), in_the_middle=bool(every))
 
 
 def _in_several_networks(failures: Sequence[tuple[Feed, Failure]]) -> bool:
@@ -138,28 +141,28 @@ def _is_here(host: str) -> bool:
 
 def _answers_and_failures(
     outcomes: Sequence[tuple[Feed, FetchOutcome]],
-) -> tuple[list[tuple[datetime, str]], list[tuple[Feed, Failure]]]:
-    """The times and hosts of answers, and the failures that our own network could have caused."""
-    answers: list[tuple[datetime, str]] = []
+) -> tuple[list[tuple[datetime, Feed]], list[tuple[Feed, Failure]]]:
+    """The times and feeds of answers, and the failures that our own network could have caused."""
+    answers: list[tuple[datetime, Feed]] = []
     failures: list[tuple[Feed, Failure]] = []
     for feed, outcome in outcomes:
         match outcome:
             case NotModified(response=response) | Document(response=response):
-                answers.append((response.fetched_at, feed.address.host))
+                answers.append((response.fetched_at, feed))
             case Failure() as failure:
                 if failure.kind in _BROKEN_OFF:
                     failures.append((feed, failure))
-                if failure.kind not in NETWORK_KINDS or failure.answered or failure.reached:
+                if failure.kind not in NETWORK_KINDS or failure.proves_network:
                     answers += _answer(feed, failure)
     return answers, failures
 
 
-def _answer(feed: Feed, failure: Failure) -> list[tuple[datetime, str]]:
+def _answer(feed: Feed, failure: Failure) -> list[tuple[datetime, Feed]]:
     if failure.kind in UNREQUESTED_KINDS and not failure.answered:
         return []
     # If the rest of an answer did not come, its head did, at some time since the request.
     at = failure.fetched_at or _LONG_AGO
-    return [(_began(failure, at) if failure.kind in _BROKEN_OFF else at, feed.address.host)]
+    return [(_began(failure, at) if failure.kind in _BROKEN_OFF else at, feed)]
 
 
 def _began(failure: Failure, otherwise: datetime) -> datetime:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.features.fleet import sql as workers
-from rss_pipeline.features.fleet.model import HIGH, Fleet, Seen
+from rss_pipeline.features.fleet.model import HIGH, Fleet, SeenMachine
 from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.features.health import sql as tables
 from rss_pipeline.features.health.model import (
@@ -127,7 +127,7 @@ def workers_alive(fleet: Fleet, *, waiting: int = 0, connections: int | None = N
     return replace(worst_of(name, found), figures=figures, rows=rows)
 
 
-def _taken_over(fleet: Fleet, dead: Sequence[Seen], waiting: int) -> str:
+def _taken_over(fleet: Fleet, dead: Sequence[SeenMachine], waiting: int) -> str:
     """A sentence about the feeds and runs of dead workers."""
     runs = sum(len(fleet.runs_of(seen)) for seen in dead)
     if runs or waiting:
@@ -176,7 +176,7 @@ def what_to_add(fleet: Fleet, *, shards: int) -> str:
     )
 
 
-def _row(seen: Seen, fleet: Fleet) -> Row:
+def _row(seen: SeenMachine, fleet: Fleet) -> Row:
     member = seen.member
     return {
         "name": member.name,

@@ -29,7 +29,7 @@ from rss_pipeline.features.fleet.membership import (
     mark,
     this_machine,
 )
-from rss_pipeline.features.fleet.model import DEFAULT, HIGH, INCARNATION_TAG, Member
+from rss_pipeline.features.fleet.model import DEFAULT, HIGH, INCARNATION_TAG, FleetMember
 from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.features.fleet.sql import fleet
 from rss_pipeline.features.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
@@ -91,7 +91,9 @@ def worker(settings: Settings) -> None:
 
 
 @contextmanager
-def in_fleet(database: Database, member: Member, wait: Callable[[float], object]) -> Iterator[Membership]:
+def in_fleet(
+    database: Database, member: FleetMember, wait: Callable[[float], object]
+) -> Iterator[Membership]:
     """Be part of the fleet for the block.
 
     Raises:
@@ -136,7 +138,7 @@ def _end(over: Over) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _watching(settings: Settings, member: Member) -> AbstractContextManager[bool]:
+def _watching(settings: Settings, member: FleetMember) -> AbstractContextManager[bool]:
     """Alerts by this worker while the main machine is dead, with its daemon and its reader. One worker sends
     them, the first by name."""
     from rss_pipeline.features.health.alerts import watching
@@ -174,7 +176,7 @@ def _waiting(signals: Sequence[int]) -> Callable[[float], None]:
     return wait
 
 
-def _await_main(database: Database, wait: Callable[[float], object]) -> Member:
+def _await_main(database: Database, wait: Callable[[float], object]) -> FleetMember:
     """The main machine; until there is one, wait."""
     said = False
     while (main := fleet(database).main) is None:
@@ -185,7 +187,7 @@ def _await_main(database: Database, wait: Callable[[float], object]) -> Member:
     return main.member
 
 
-def _check_objects(settings: Settings, main: Member, wait: Callable[[float], object]) -> None:
+def _check_objects(settings: Settings, main: FleetMember, wait: Callable[[float], object]) -> None:
     """Refuse a store of objects that is not the main machine's, a moment after that one has joined."""
     store = open_objects(settings)
     for _ in range(_LOOKS_AT_OBJECTS):

@@ -51,7 +51,7 @@ def queue_of(tags: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class WorkerPlaces:
     """The runs that the workers of a fleet execute at once, by queue."""
 
     default: int = 0
@@ -72,15 +72,15 @@ class Places:
         return {**limit, "limit": max(limit["limit"], self.default // _SHARE)}
 
 
-def places_of(found: Fleet) -> Places:
+def places_of(found: Fleet) -> WorkerPlaces:
     """The places of the workers that are alive."""
-    return Places(default=found.places(DEFAULT), high=found.places(HIGH))
+    return WorkerPlaces(default=found.places(DEFAULT), high=found.places(HIGH))
 
 
 class FleetRunCoordinator(BackfillsLastRunCoordinator):
     """The queue of one machine, for the workers of many."""
 
-    _known = Places()
+    _known = WorkerPlaces()
     """As they were when the database was last read."""
 
     def get_run_queue_config(self) -> RunQueueConfig:

@@ -28,7 +28,7 @@ from rss_pipeline.orchestration.dagster_private import (
 from rss_pipeline.orchestration.instance.dead_runs import dead_among, end_dead, host_tags
 from rss_pipeline.orchestration.instance.home import instance_without_output
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
-from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
+from rss_pipeline.pipeline.triggers.starts import SHARD_TAG
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database

@@ -24,7 +24,15 @@ import psutil
 from rss_pipeline.collector.models.clock import Clock, duration, utc_now
 from rss_pipeline.errors import InfrastructureError, JoinRefused
 from rss_pipeline.features.fleet import sql as workers
-from rss_pipeline.features.fleet.model import BEAT_SECONDS, FORGOTTEN, GAP, Fleet, Member, Role, Seen
+from rss_pipeline.features.fleet.model import (
+    BEAT_SECONDS,
+    FORGOTTEN,
+    GAP,
+    Fleet,
+    FleetMember,
+    Role,
+    SeenMachine,
+)
 from rss_pipeline.features.health.model import SKEW_FAILURE, SKEW_WARNING
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -41,9 +49,9 @@ LOOK_SECONDS = 5.0
 
 def this_machine(
     role: Role, name: str, *, queues: tuple[str, ...] = (), runs_at_once: int = 0, pid: int | None = None
-) -> Member:
+) -> FleetMember:
     """This process as a member of the fleet, with a new incarnation."""
-    return Member(
+    return FleetMember(
         role=role,
         name=name,
         incarnation=new_token(),
@@ -86,7 +94,7 @@ def _clock_refusal(offset: timedelta) -> str | None:
     return f"{clock_sentence(offset)}; a machine that is so far off may not join: set its clock (NTP)"
 
 
-def refusal(fleet: Fleet, member: Member, *, clock_offset: timedelta) -> str | None:
+def refusal(fleet: Fleet, member: FleetMember, *, clock_offset: timedelta) -> str | None:
     """The reason why this machine may not join as it is, with what to do; None if it may."""
     if (sentence := _clock_refusal(clock_offset)) is not None:
         return sentence
@@ -103,7 +111,7 @@ def refusal(fleet: Fleet, member: Member, *, clock_offset: timedelta) -> str | N
     return None
 
 
-def other_version(member: Member, main: Member) -> str | None:
+def other_version(member: FleetMember, main: FleetMember) -> str | None:
     """Advice for a worker with other code than the main machine's; None if they are equal."""
     if member.schema_version != main.schema_version:
         newer = member.schema_version > main.schema_version
@@ -133,7 +141,7 @@ def clock_sentence(offset: timedelta) -> str:
     return f"this machine's clock is {duration(abs(offset))} {word} the database's"
 
 
-def described(seen: Seen) -> str:
+def described(seen: SeenMachine) -> str:
     """A machine for people."""
     member = seen.member
     where = "" if member.name == member.host else f" on {member.host}"
@@ -147,7 +155,7 @@ def clock_offset(clock: Clock, database_now: datetime) -> timedelta:
 
 def join(
     database: Database,
-    member: Member,
+    member: FleetMember,
     *,
     clock: Clock,
     wait: Callable[[float], object],
@@ -189,7 +197,7 @@ def join(
         found = workers.fleet(database)
 
 
-def long_dead(fleet: Fleet) -> list[Member]:
+def long_dead(fleet: Fleet) -> list[FleetMember]:
     """Machines to forget: not seen for a day, and without a run that is to be ended."""
     running = {(run.worker, run.incarnation) for run in fleet.runs}
     return [
@@ -208,12 +216,12 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def _is_gone(rival: Seen, member: Member, lives: Callable[[int], bool]) -> bool:
+def _is_gone(rival: SeenMachine, member: FleetMember, lives: Callable[[int], bool]) -> bool:
     """True if the rival's process would be seen here and is not."""
     return rival.member.machine == member.machine and not lives(rival.member.pid)
 
 
-def _name_taken(rival: Seen) -> str:
+def _name_taken(rival: SeenMachine) -> str:
     variable = "" if rival.member.role == "main" else ", or set RSS_WORKER_NAME to another name"
     return f"the name {rival.member.name} is taken: {described(rival)} is alive. Stop that one{variable}"
 
@@ -225,12 +233,12 @@ KEY = "probe/main-machine"
 """Below a prefix that is in no copy and no backup."""
 
 
-def mark(store: ObjectStore, main: Member) -> None:
+def mark(store: ObjectStore, main: FleetMember) -> None:
     """Leave the mark of this start of the main machine."""
     store.put(KEY, main.incarnation.encode(), content_type="text/plain")
 
 
-def has_mark(store: ObjectStore, main: Member) -> bool:
+def has_mark(store: ObjectStore, main: FleetMember) -> bool:
     """True if it is there."""
     found = store.get(KEY)
     return found is not None and found[0] == main.incarnation.encode()
@@ -281,7 +289,7 @@ class Membership:
     def __init__(
         self,
         database: Database,
-        member: Member,
+        member: FleetMember,
         *,
         clock: Clock = utc_now,
         say: Callable[[str], None] = lambda _: None,

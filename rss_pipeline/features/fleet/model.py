@@ -24,7 +24,7 @@ FORGOTTEN = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class FleetMember:
     """A machine of the fleet, as it describes itself."""
 
     role: Role
@@ -42,10 +42,10 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenMachine:
     """A member, and when it was seen, by the database's clock."""
 
-    member: Member
+    member: FleetMember
     started_at: datetime
     seen_at: datetime
     steady_since: datetime
@@ -79,27 +79,27 @@ class Fleet:
 
     now: datetime
     """The database's clock when it was read."""
-    machines: tuple[Seen, ...]
+    machines: tuple[SeenMachine, ...]
     runs: tuple[WorkerRun, ...]
 
     @property
-    def main(self) -> Seen | None:
+    def main(self) -> SeenMachine | None:
         """The main machine, if one is alive."""
         alive = [each for each in self.alive if each.member.role == "main"]
         return max(alive, key=lambda each: each.started_at, default=None)
 
     @property
-    def workers(self) -> tuple[Seen, ...]:
+    def workers(self) -> tuple[SeenMachine, ...]:
         """The workers, dead ones too."""
         return tuple(each for each in self.machines if each.member.role == "worker")
 
     @property
-    def alive(self) -> tuple[Seen, ...]:
+    def alive(self) -> tuple[SeenMachine, ...]:
         """The machines that were seen lately."""
         return tuple(each for each in self.machines if each.is_alive(self.now))
 
     @property
-    def living_workers(self) -> tuple[Seen, ...]:
+    def living_workers(self) -> tuple[SeenMachine, ...]:
         """The workers that were seen lately."""
         return tuple(each for each in self.workers if each.is_alive(self.now))
 
@@ -108,11 +108,11 @@ class Fleet:
         serving = [each.member for each in self.living_workers if queue in each.member.queues]
         return len(serving) if queue == HIGH else sum(member.runs_at_once for member in serving)
 
-    def runs_of(self, seen: Seen) -> tuple[WorkerRun, ...]:
+    def runs_of(self, seen: SeenMachine) -> tuple[WorkerRun, ...]:
         """The runs that a worker has begun and not ended, since it was started."""
         return tuple(run for run in self.runs if run.incarnation == seen.member.incarnation)
 
-    def named(self, role: Role, name: str) -> Seen | None:
+    def named(self, role: Role, name: str) -> SeenMachine | None:
         """The machine with this name, alive or dead."""
         return next((m for m in self.machines if (m.member.role, m.member.name) == (role, name)), None)
 

@@ -8,7 +8,7 @@ from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console
 from rss_pipeline.collector.models.clock import duration, instant
 from rss_pipeline.features.fleet.checks import check_machines
-from rss_pipeline.features.fleet.model import Fleet, Seen
+from rss_pipeline.features.fleet.model import Fleet, SeenMachine
 from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.features.fleet.sql import fleet as read_fleet
 from rss_pipeline.features.health.model import Finding
@@ -72,7 +72,7 @@ def show_fleet(fleet: Fleet, check: Finding) -> None:
             console.print(Text(f"    {run.job}{detail}, since {age} ({run.run_id[:8]})"))
 
 
-def _machine_line(seen: Seen, fleet: Fleet) -> str:
+def _machine_line(seen: SeenMachine, fleet: Fleet) -> str:
     member = seen.member
     where = "" if member.host == member.name else f" on {member.host}"
     count = len(fleet.runs_of(seen))

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.features.fleet.model import Fleet, Member, Seen, WorkerRun
+from rss_pipeline.features.fleet.model import Fleet, FleetMember, SeenMachine, WorkerRun
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.sql import DB_NOW, NOW, compact, storable
 
@@ -34,10 +34,10 @@ def fleet(database: Database) -> Fleet:
 
 def join(
     database: Database,
-    member: Member,
+    member: FleetMember,
     *,
     clock_offset: int,
-    instead_of: Seen | None = None,
+    instead_of: SeenMachine | None = None,
     now: datetime | None = None,
 ) -> bool:
     """Add a machine, instead of the dead one of its name if there is one; False if the name is taken.
@@ -83,7 +83,7 @@ def join(
 
 def beat(
     database: Database,
-    member: Member,
+    member: FleetMember,
     *,
     clock_offset: int,
     steady_since: datetime | None = None,
@@ -111,7 +111,7 @@ def beat(
     )
 
 
-def leave(database: Database, *members: Member) -> None:
+def leave(database: Database, *members: FleetMember) -> None:
     """Take machines out of the fleet. One that is alive after all joins again at its next beat."""
     if members:
         database.batch(
@@ -191,9 +191,9 @@ def last_renewals(database: Database, run_ids: Collection[str]) -> dict[str, dat
     return found
 
 
-def _seen(row: Row) -> Seen:
-    return Seen(
-        member=Member(
+def _seen(row: Row) -> SeenMachine:
+    return SeenMachine(
+        member=FleetMember(
             role=row["role"],
             name=row["name"],
             incarnation=row["incarnation"],

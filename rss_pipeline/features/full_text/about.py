@@ -6,14 +6,17 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.features.feature import ItemNote
 from rss_pipeline.features.full_text import sql
 from rss_pipeline.features.full_text.auto import Decision, read_decision
+from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.database import Result, one
+from rss_pipeline.storage.subscriptions.item_lists import known_ids
 
 HOST_A_DAY = 200
 """Requests for articles to one host within 24 hours."""
-_NOT_YET = "its page was not requested yet"
+NOT_YET = "its page was not requested yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +143,8 @@ class AboutItem:
     """The earliest time of the next request."""
     own_characters: int | None = None
     page_characters: int | None = None
+    may_ask: bool = False
+    """It can be requested sooner."""
 
     def as_json(self) -> dict[str, Any]:
         """All of it for programs."""
@@ -152,6 +157,8 @@ class AboutItem:
             return f"This is the feed's own text, not the article: {self.reason}."
         if self.status == "pending":
             return f"This is the feed's own text. The article is not here yet: {self.reason}."
+        if self.may_ask:
+            return "This is the feed's own text. The article is not here: its page was never wanted."
         return None
 
 
@@ -162,21 +169,40 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
         row = one(found)
         if row is None:
             return None
-        if row["status"] is None:
-            return AboutItem(status="off")
         is_pending = row["status"] == "pending"
+        decision = read_decision(row["full_text_decision"])
+        is_wanted = row["switched"] or (row["full_text"] and (decision is None or decision.is_truncated))
+        may_ask = bool(row["link"] and is_wanted)
+        if row["status"] is None:
+            return AboutItem(status="off", may_ask=may_ask)
         return AboutItem(
             status=row["status"],
             verdict=row["verdict"],
-            reason=(row["reason"] or _NOT_YET) if row["status"] != "shown" else None,
+            reason=(row["reason"] or NOT_YET) if row["status"] != "shown" else None,
             until=row["next_attempt_at"] if is_pending else None,
             own_characters=row["own_characters"],
             page_characters=row["page_characters"],
+            may_ask=may_ask and is_pending and int(row["attempts"]) > 0,
         )
 
     return Query.of(sql.look_at_item(user_id, item_id), read)
 
 
-def note_of_item(user_id: str, item_id: str) -> Query[str | None]:
-    """The sentence on an item's page; None where there is nothing to say."""
-    return about_item(user_id, item_id).then(lambda found: None if found is None else found.sentence)
+def note_of_item(user_id: str, item_id: str) -> Query[ItemNote | None]:
+    """The sentence on an item's page, with a button; None where there is nothing to say."""
+
+    def note(found: AboutItem | None) -> ItemNote | None:
+        if found is None or found.sentence is None:
+            return None
+        action = f"/full-text/{item_id}" if found.may_ask else None
+        return ItemNote(sentence=found.sentence, button="Fetch the article now", action=action)
+
+    return about_item(user_id, item_id).then(note)
+
+
+def ask_for_article(caller: Caller, item_id: str) -> bool:
+    """Request the article of an item, within the limits; False where the user's feeds have no such item."""
+    *_, found = caller.write(
+        *sql.ask_for(caller.user_id, item_id, now=caller.clock()), known_ids(caller.user_id, [item_id])
+    )
+    return bool(found.values)

@@ -8,13 +8,14 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import documented
-from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
+from rss_pipeline.api.routers.answered import NOT_CHANGED, json_of, no_feed, no_item
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.features.full_text import about
 
 router = api_router("full text")
 
-_ANSWERS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "not_found")
+_ASKED = documented("not_signed_in", "foreign_origin", "not_found")
+_ANSWERS = NOT_CHANGED | _ASKED
 
 
 class Decided(BaseModel):
@@ -71,6 +72,7 @@ class ItemFullText(BaseModel):
     until: str | None = Field(description="The earliest time of the next request.")
     own_characters: int | None
     page_characters: int | None
+    may_ask: bool = Field(description="POST requests it: it was never wanted, or failed.")
 
 
 @router.get(
@@ -99,3 +101,20 @@ async def of_item(request: Request, caller: SignedIn, id: str) -> Response:
     if found is None:
         raise no_item()
     return json_answer(request, found.as_json())
+
+
+@router.post(
+    "/items/{id}/full-text",
+    operation_id="ask_for_full_text_of_item",
+    response_model=ItemFullText,
+    responses=_ASKED,
+)
+async def ask(caller: SignedIn, id: str) -> Response:
+    """Request the article of an item of a feed with articles: in a moment, or in its turn among your new
+    addresses; the limits and holds of its host apply."""
+    if not await caller.change(lambda own: about.ask_for_article(own, id)):
+        raise no_item()
+    found = await caller.ask(about.about_item(caller.user_id, id))
+    if found is None:
+        raise no_item()
+    return json_of(found.as_json())

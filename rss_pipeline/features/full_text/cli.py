@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rss_pipeline.features.full_text.service import Articles
 
 
+_SHOWN = 20
+
+
 @click.command("full-text")
 @click.argument("feed", required=False)
 @click.option("--since", type=Instant(), help="Also for the feed's stored items that came since then.")
@@ -27,7 +30,7 @@ def full_text(settings: Settings, feed: str | None, since: datetime | None, as_j
 
     With FEED its stored items get their article too, all or those since an instant, whether or not feeds.yaml
     asks for it. An item's page is requested once, ever, at the host's pace, and only if its robots.txt allows
-    it. Exit code 1 if trafilatura is not installed.
+    it; what waits is shown with its time. Exit code 1 if trafilatura is not installed.
     """
     from rss_pipeline.features.full_text import sql
     from rss_pipeline.features.full_text.service import (
@@ -68,10 +71,12 @@ def _show(done: "Articles") -> None:
         terminal.say(f"{feed_id}: {decision.sentence}")
     for host, number in done.full_hosts.items():
         terminal.say(f"{host} had its {number} requests for articles of 24 hours; the rest waits.")
-    for feed_id, link, reason in done.reasons[:20]:
-        terminal.say(f"{feed_id}  {link}\n    {reason}")
-    if len(done.reasons) > 20:
-        terminal.say(f"and {len(done.reasons) - 20} more; --json prints them")
+    told = [f"{feed_id}  {link}\n    {reason}" for feed_id, link, reason in done.reasons]
+    for lines in (told, [f"until {until}  {link}\n    {reason}" for link, until, reason in done.later]):
+        for line in lines[:_SHOWN]:
+            terminal.say(line)
+        if len(lines) > _SHOWN:
+            terminal.say(f"and {len(lines) - _SHOWN} more; --json prints them")
 
 
 def status_section(look: StatusLook) -> StatusSection | None:

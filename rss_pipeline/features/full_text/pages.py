@@ -1,14 +1,16 @@
-"""Full text of a feed as a page: the switch of its user, the decision with its figures, and what waits."""
+"""Full text of a feed as a page: the switch of its user, the decision with its figures, and what waits; and
+the button of an item whose article is not there."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.pages.addresses import item_url, local
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.api.routers.answered import no_feed
-from rss_pipeline.features.full_text.about import about_feed
+from rss_pipeline.api.routers.answered import no_feed, no_item
+from rss_pipeline.features.full_text.about import about_feed, ask_for_article
 from rss_pipeline.reader.edit import edit_feed
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed, queue
@@ -44,3 +46,12 @@ async def switch(request: Request, caller: SignedIn, id: str) -> Response:
     if isinstance(answer, NotSubscribed):
         raise no_feed()
     return see_other(f"/feeds/{id}/full-text")
+
+
+@router.post("/full-text/{id}")
+async def ask(request: Request, caller: SignedIn, id: str) -> Response:
+    """Request the article of an item."""
+    fields = await form_fields(request)
+    if not await caller.change(lambda own: ask_for_article(own, id)):
+        raise no_item()
+    return see_other(local(fields.get("back"), item_url(id)))

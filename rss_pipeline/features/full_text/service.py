@@ -21,7 +21,7 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
 from rss_pipeline.errors import ExtraMissing, StorageRejected
 from rss_pipeline.features.full_text import auto, sql
-from rss_pipeline.features.full_text.about import HOST_A_DAY
+from rss_pipeline.features.full_text.about import HOST_A_DAY, NOT_YET
 from rss_pipeline.features.full_text.kept_pages import page_key
 from rss_pipeline.features.full_text.model import Extracted
 from rss_pipeline.features.pages.model import AUTO
@@ -31,7 +31,6 @@ from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.fetch import checks
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
 from rss_pipeline.storage.images import image_tasks
 from rss_pipeline.storage.images.image_tasks import ItemImages
 
@@ -43,6 +42,7 @@ _ATTEMPTS = 3
 _AGAIN = timedelta(hours=1)
 _BUSY = timedelta(minutes=5)
 _MOST_BYTES = 10_000_000
+_MOST_LATER = 200
 _ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
 _MISSING = (
     "full text needs trafilatura, which is not installed: run `pip install -c constraints.txt -e"
@@ -66,6 +66,8 @@ class Articles:
     reasons: list[tuple[str, str, str]] = field(default_factory=list)
     """Feed id, link and reason of what is not shown; the first 200."""
     decisions: dict[str, auto.Decision] = field(default_factory=dict)
+    later: list[tuple[str, str, str]] = field(default_factory=list)
+    """Links of one feed that wait, each with the time and the reason; the first 200."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +172,9 @@ def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 
         with session.leases.without_feeds() as lease:
             _Round(session, lease, done).fetch(rows)
     _decide(session, done)
+    if feed_id is not None:
+        later = sql.waiting_of(session.run.database, feed_id, now=session.run.clock(), most=_MOST_LATER)
+        done.later = [(row["link"], row["until"], row["reason"] or NOT_YET) for row in later]
     return done
 
 
@@ -206,8 +211,7 @@ class _Round:
 
     def fetch(self, rows: Sequence[Row]) -> None:
         """Request what may be requested now, and record or put off each."""
-        known = known_holds(self._database.batch([known_statement(self._now)])[0])
-        self._session.politeness.load(known.hosts, known.feeds, gaps=known.gaps)
+        self._session.politeness.read()
         asked = sql.requested_since(self._database, sql.day_before(self._now))
         for row in rows:
             self._choose(row, asked)

@@ -158,6 +158,37 @@ def want_since(database: Database, feed_id: str, *, since: datetime | None, most
     ).changes
 
 
+def ask_for(user_id: str, item_id: str, *, now: datetime) -> list[Statement]:
+    """Statements by which a subscriber wants the article of an item of a feed with articles: a page that was
+    never wanted has its turn among the new addresses of that user, one that failed is tried again."""
+    return [
+        Statement(
+            f"""INSERT INTO articles (item_id, feed_id, next_attempt_at, user_id)
+            SELECT i.id, i.feed_id, ?, s.user_id FROM items AS i
+            CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+            CROSS JOIN feeds AS f ON f.id = i.feed_id
+            WHERE i.id = ? AND i.link IS NOT NULL AND (f.full_text IS NOT NULL OR f.id IN ({_SWITCHED}))
+            ON CONFLICT (item_id) DO UPDATE SET next_attempt_at = excluded.next_attempt_at
+            WHERE articles.status = 'pending' AND articles.attempts > 0""",
+            [instant(now), user_id, item_id],
+            name="ask for an article",
+        ),
+        *_in_turn(user_id, [item_id], now),
+    ]
+
+
+def waiting_of(database: Database, feed_id: str, *, now: datetime, most: int) -> list[Row]:
+    """The items of a feed that wait for a later request: link, the time, and the reason."""
+    return database.query(
+        """SELECT i.link, a.next_attempt_at AS until, a.reason
+        FROM articles AS a CROSS JOIN items AS i ON i.id = a.item_id
+        WHERE a.feed_id = ? AND a.status = 'pending' AND a.next_attempt_at > ?
+        ORDER BY a.next_attempt_at, i.arrived LIMIT ?""",
+        [feed_id, instant(now), most],
+        name="find waiting articles",
+    ).rows
+
+
 def due_articles(database: Database, *, now: datetime, most: int, feed_id: str | None = None) -> list[Row]:
     """The articles to be requested now, the longest due first, with what is needed of items and feeds."""
     one = "" if feed_id is None else "AND a.feed_id = ?"
@@ -396,9 +427,11 @@ def hosts_of_feed(feed_id: str, since: datetime) -> Statement:
 def look_at_item(user_id: str, item_id: str) -> Statement:
     """A query for the article of an item of the user's feeds."""
     return Statement(
-        """SELECT a.status, a.verdict, a.reason, a.next_attempt_at, a.own_characters, a.page_characters
+        f"""SELECT a.status, a.verdict, a.reason, a.next_attempt_at, a.own_characters, a.page_characters,
+          a.attempts, i.link, f.full_text, f.full_text_decision, f.id IN ({_SWITCHED}) AS switched
         FROM items AS i CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
-        LEFT JOIN articles AS a ON a.item_id = i.id WHERE i.id = ?""",
+        CROSS JOIN feeds AS f ON f.id = i.feed_id LEFT JOIN articles AS a ON a.item_id = i.id
+        WHERE i.id = ?""",
         [user_id, item_id],
         name="look at the full text of an item",
     )

@@ -20,6 +20,7 @@ _LIST_SHARE, _DUMP_SHARE = 0.45, 0.3
 paragraph."""
 _SHORT_LINK = 10
 """Characters of a link that may stand in any text."""
+_MOST_EVIDENCE = 2
 _BEGIN = 40
 """Characters by which the text of an entry is known again."""
 _FEW_LINKS = 4
@@ -257,7 +258,8 @@ def _is_list(page: etree._Element, text: str, html: str, url: str) -> bool:
     if len(linked) >= _FEW_LINKS and share > (_LIST_SHARE if "\n" in text else _DUMP_SHARE):
         return True
     found = detect(html, url)
-    if found.verdict != "certain":
+    # Sentences on what was seen, and on doubts: one may be whether these are news.
+    if found.verdict == "none" or len(found.evidence) > _MOST_EVIDENCE:
         return False
     lines = text.split("\n")
     begins = tuple(entry.text[:_BEGIN] for entry in found.entries if entry.text)

@@ -216,7 +216,7 @@ class JobRuns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonState:
+class SeenDaemon:
     """The state of the daemon, as its storage has it."""
 
     seen_at: datetime | None
@@ -237,12 +237,12 @@ def last_runs(settings: Settings) -> dict[str, JobRuns]:
     }
 
 
-def daemon_state(settings: Settings) -> DaemonState:
+def daemon_state(settings: Settings) -> SeenDaemon:
     """The state of the daemon of this installation, as far as it can be read."""
     seen = [_at(row[0]) for row in _read(settings, "history/runs.db", _SEEN)]
     stopped = {_name(row[0]) for row in _read(settings, "schedules/schedules.db", _STOPPED)}
     switched_off = tuple(sorted(on_from_the_start(settings) & stopped))
-    return DaemonState(seen_at=seen[0] if seen else None, switched_off=switched_off)
+    return SeenDaemon(seen_at=seen[0] if seen else None, switched_off=switched_off)
 
 
 def on_from_the_start(settings: Settings) -> frozenset[str]:

@@ -35,7 +35,7 @@ from rss_pipeline.storage.backends.connect import side_of
 from rss_pipeline.storage.backups.expiry import Orphans
 from rss_pipeline.storage.database import Database, InFile, Room
 from rss_pipeline.storage.images.places import to_move
-from rss_pipeline.storage.objects import PRIVATE_IMAGES, ObjectStore, public_url
+from rss_pipeline.storage.objects import PRIVATE_IMAGES, PUBLIC, ObjectStore, public_url
 from rss_pipeline.storage.schema import check_prepared, migrations, schema_version
 
 DISK_WARNING_BYTES = 1_000_000_000
@@ -169,10 +169,28 @@ def check_home(settings: Settings) -> list[Finding]:
     # A web server that shows images and topics goes through the home, and sees no list of it.
     most = 0o711 if settings.objects_public_url is not None else 0o700
     mode = stat.S_IMODE(home.stat().st_mode)
-    if mode & ~most == 0:
-        return [Finding("home", "ok", f"{home}: only this user can read it")]
-    found = f"{home}: others on this machine can read it (mode {mode:o}): backups, what people read, keys"
-    return [Finding("home", "warning", found, f"Close it: chmod {most:o} {shlex.quote(str(home))}")]
+    if mode & ~most:
+        found = f"{home}: others on this machine can read it (mode {mode:o}): backups, what people read, keys"
+        return [Finding("home", "warning", found, f"Close it: chmod {most:o} {shlex.quote(str(home))}")]
+    # Who goes through the home opens by its name what an older version has made.
+    passed = _not_shown(settings) if mode & _PASSED else ()
+    if bare := sorted(path for path in passed if path.stat().st_mode & _BY_OTHERS):
+        found = f"{home}: others on this machine can read {some([path.name for path in bare])} in it"
+        paths = " ".join(shlex.quote(str(path)) for path in bare)
+        return [Finding("home", "warning", found, f"Close them: chmod -R go= {paths}")]
+    return [Finding("home", "ok", f"{home}: only this user can read it")]
+
+
+_BY_OTHERS, _PASSED = 0o077, 0o011
+
+
+def _not_shown(settings: Settings) -> Iterator[Path]:
+    """The files and folders of the home that no web server shows."""
+    shown = {prefix.rstrip("/") for prefix in PUBLIC}
+    for folder in (settings.home, settings.objects_path):
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path != settings.objects_path and not (folder != settings.home and path.name in shown):
+                yield path
 
 
 def check_dagster_home(settings: Settings) -> Finding:

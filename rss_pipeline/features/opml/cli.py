@@ -29,9 +29,14 @@ _LISTED = 10
 @click.option(
     "--pages", is_flag=True, help="Look at each web page of the list that has no feed, as `add` does."
 )
+@click.option(
+    "--allow-private",
+    is_flag=True,
+    help="With --pages: they may be on this machine or the local network: writes `allow_private: true`.",
+)
 @as_json
 @click.pass_obj
-def import_(settings: Settings, file: Path, pages: bool, as_json: bool) -> None:
+def import_(settings: Settings, file: Path, pages: bool, allow_private: bool, as_json: bool) -> None:
     """Add the feeds of an OPML FILE, as other readers export it, to feeds.yaml.
 
     All new feeds are added, or none if the file has a mistake: each is listed with its line. A feed that is
@@ -40,11 +45,14 @@ def import_(settings: Settings, file: Path, pages: bool, as_json: bool) -> None:
     """
     from rss_pipeline.features.opml.service import import_opml
 
+    if allow_private and not pages:
+        raise click.UsageError("--allow-private is for --pages; a feed's own key is in feeds.yaml")
     with open_database(settings) as database:
         imported = import_opml(
             file.read_bytes(), path=file, database=database, settings=settings, environ=os.environ
         )
-        sentence = subscribe_reader(settings, database, imported.ids) if imported.ids else None
+        ids = (*imported.ids, *imported.ids_known)
+        sentence = subscribe_reader(settings, database, ids) if ids else None
     if as_json:
         terminal.say_json(
             {
@@ -72,7 +80,7 @@ def import_(settings: Settings, file: Path, pages: bool, as_json: bool) -> None:
     if imported.added:
         terminal.say("The next poll visits them: within two minutes while `up` runs, or `rss-pipeline poll`.")
     if imported.pages and pages:
-        add_each(settings, imported.pages)
+        add_each(settings, imported.pages, allow_private=allow_private)
     elif imported.pages:
         terminal.say(
             f"{len(imported.pages)} outlines are web pages without a feed:"
@@ -80,14 +88,15 @@ def import_(settings: Settings, file: Path, pages: bool, as_json: bool) -> None:
         )
 
 
-def add_each(settings: Settings, pages: "Sequence[OpmlFeed]") -> None:
+def add_each(settings: Settings, pages: "Sequence[OpmlFeed]", *, allow_private: bool) -> None:
     """Show what would be collected of each page, and add those that the person at the terminal confirms."""
     from rss_pipeline.cli.add import confirms, show
-    from rss_pipeline.pipeline.adding.add_feed import add, prepare
+    from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, add, prepare
     from rss_pipeline.pipeline.session.session import session_of_command
 
     with session_of_command(settings, "import") as session:
         prepare(session, environ=os.environ)
+        ids = []
         for page in pages:
             result = add(
                 session,
@@ -95,9 +104,14 @@ def add_each(settings: Settings, pages: "Sequence[OpmlFeed]") -> None:
                 environ=os.environ,
                 title=page.title,
                 folder=page.folder,
+                allow_private=allow_private,
                 confirms=confirms,
             )
             show(page.url, result)
+            if isinstance(result, Added | AlreadyListed):
+                ids.append(result.id)
+        if ids and (sentence := subscribe_reader(settings, session.run.database, ids)) is not None:
+            terminal.say(sentence)
 
 
 @click.command("export-opml")

@@ -247,7 +247,7 @@ def _refused(sentence: str) -> OpmlRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribed:
+class ExportedFeed:
     """A subscription, as far as other readers take it."""
 
     url: str
@@ -262,7 +262,7 @@ class Subscribed:
 
 
 def export_subscriptions(
-    subscriptions: Sequence[Subscribed], folders: Iterable[str] = (), *, now: datetime
+    subscriptions: Sequence[ExportedFeed], folders: Iterable[str] = (), *, now: datetime
 ) -> bytes:
     """The subscriptions in their order, each folder at the place of its first feed; `folders` are all of the
     user's, also those without feeds."""
@@ -285,10 +285,10 @@ def export_subscriptions(
     )
 
 
-def subscribed(feeds: Sequence[FeedName]) -> list[Subscribed]:
+def subscribed(feeds: Sequence[FeedName]) -> list[ExportedFeed]:
     """The feeds of a user as a list has them."""
     return [
-        Subscribed(
+        ExportedFeed(
             url=each.url,
             title=each.title,
             folder=each.folder,
@@ -304,12 +304,12 @@ def subscribed(feeds: Sequence[FeedName]) -> list[Subscribed]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportResult:
     """The feeds of an OPML file: what became of them."""
 
     ids: tuple[str, ...]
     """The added feeds."""
-    known: int
+    ids_known: tuple[str, ...]
     """Already in feeds.yaml, where their entries stay as they are."""
     merged: int
     """Further outlines of a feed that the file lists more than once."""
@@ -322,10 +322,14 @@ class Imported:
     def added(self) -> int:
         return len(self.ids)
 
+    @property
+    def known(self) -> int:
+        return len(self.ids_known)
+
 
 def import_opml(
     body: bytes, *, path: Path, database: Database, settings: Settings, environ: Mapping[str, str]
-) -> Imported:
+) -> ImportResult:
     """Add the feeds of an OPML file to feeds.yaml: all that are new, or none.
 
     Two outlines are one feed if their URLs are the same to feeds.yaml. The first gives title and folder; what
@@ -336,7 +340,7 @@ def import_opml(
     specs = registered(settings.feeds_file, environ=environ)
     found = read_opml(body, path=path)
     listed = [*found.feeds, *(page for page in found.pages if not page.is_watched)]
-    known = {same_as(spec.url) for spec in specs}
+    known = {same_as(spec.url): spec.id for spec in specs}
     feeds: dict[str, OpmlFeed] = {}
     in_several: list[tuple[str, str, str]] = []
     for feed in listed:
@@ -360,14 +364,16 @@ def import_opml(
             for each in new
         ]
         written = write_feeds(settings.feeds_file, entries, environ=environ, rows=registry_rows(database))
-    return Imported(
+    return ImportResult(
         ids=tuple(spec.id for spec in written),
-        known=len(feeds) - len(new),
+        ids_known=tuple(known[key] for key in feeds if key in known),
         merged=len(listed) - len(feeds),
         in_several=tuple(in_several),
         pages=tuple(
             {
-                page.same_as: page for page in found.pages if page.same_as not in (known | feeds.keys())
+                page.same_as: page
+                for page in found.pages
+                if page.same_as not in known and page.same_as not in feeds
             }.values()
         ),
     )

@@ -36,6 +36,8 @@ def detect(html: str, url: str, known: Known | None = None) -> Detected:
     if known is not None and (again := _again(page, dates, lists, best, known, ids)) is not None:
         count = _count(again, ids)
         return _detected(page, dates, again, "certain", f"{count} of its links are known entries.")
+    if known is not None and (again := _moved(page, dates, lists, known)) is not None:
+        return _detected(page, dates, again, "certain", "Its entries are known ones at other addresses.")
     if best is None or best.score < LEAST_SCORE:
         score = best.score if best else 0.0
         return Detected(
@@ -86,6 +88,18 @@ def _again(
         ),
         default=None,
     )
+
+
+def _moved(page: Page, dates: PageDates, lists: Sequence[Judged], known: Known) -> Judged | None:
+    """The list of a page's last documents at other addresses: the best with enough of the known names."""
+    for each in lists if known.names else ():
+        found = widened(
+            page, dates, [each, *(other for other in lists if other is not each)], with_second=False
+        )
+        entries = entries_of(page, dates, found.links.boxes, found.titles)
+        if known.moved_among(entries, mark(structure_of(page, found))):
+            return found
+    return None
 
 
 def _fits(page: Page, found: Judged, known: Known) -> bool:

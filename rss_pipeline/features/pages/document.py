@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.item import Enclosure, FeedHeader, Item, ParsedFeed, PublisherHints
+from rss_pipeline.collector.models.item import Enclosure, FeedHeader, Item, Moved, ParsedFeed, PublisherHints
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.parse.characters.decode import Decoded
@@ -98,13 +98,15 @@ def read_document(task: ParseTask, body: bytes, *, keep_tree: bool) -> ParsedFee
     guids = list(map(homes.at_home, guids_of(found.entries)))
     if known is not None:
         _refuse_collapsed(guids, known, feed)
-    now = Known.of_list(guids, structure=found.structure, home=homes.home)
-    part = _part(now, known, task)
+    now = Known.of_list(guids, structure=found.structure, home=homes.home, entries=found.entries)
+    moved = _moved(found, known, feed)
+    part = _part(now, known, task, has_moved=moved is not None and not moved.is_confirmed)
     if is_selectors(settings) and found.evidence:
         sentence = f"selectors of the page give nothing for some entries: {' '.join(found.evidence)}"
         warning = FeedWarning(kind="unmatched_selectors", sentence=sentence)
         part = replace(part, warnings=(*part.warnings, warning))
-    return _parsed(found, guids, part, decoded, response.url, response.fetched_at, keep_tree=keep_tree)
+    parsed = _parsed(found, guids, part, decoded, response.url, response.fetched_at, keep_tree=keep_tree)
+    return replace(parsed, moved=moved)
 
 
 def _refuse_dead(found: Detected, html: str, url: str, known: Known | None) -> None:
@@ -164,9 +166,20 @@ def _refuse_collapsed(guids: Sequence[str], known: Known, feed: Feed) -> None:
         )
 
 
-def _part(now: Known, known: Known | None, task: ParseTask) -> PageOfDocument:
+def _moved(found: Detected, known: Known | None, feed: Feed) -> Moved | None:
+    """The entries that are stored ones at other addresses. With other settings, any may be one by its title:
+    a person has confirmed the list."""
+    if known is None or known.is_confirmed:
+        return Moved(guids=frozenset(), is_confirmed=True) if feed.memories.get("page") else None
+    guids = known.moved_among(found.entries, found.structure)
+    return Moved(guids=guids) if guids else None
+
+
+def _part(now: Known, known: Known | None, task: ParseTask, *, has_moved: bool) -> PageOfDocument:
     fetched_on = task.document.response.fetched_at.date()
-    is_other = known is not None and known.structure not in ("", now.structure) and now.structure != ""
+    is_other = has_moved or (
+        known is not None and known.structure not in ("", now.structure) and now.structure != ""
+    )
     now = replace(
         now.after(known),
         redesigned_on=fetched_on if is_other else known.redesigned_on if known else None,
@@ -174,7 +187,7 @@ def _part(now: Known, known: Known | None, task: ParseTask) -> PageOfDocument:
     )
     warnings: tuple[FeedWarning, ...] = ()
     if (day := now.redesigned_on) is not None and fetched_on - day < _WARNED_FOR:
-        sentence = f"the page was rebuilt on {day}; its list was found again by the links that it had"
+        sentence = f"the page was rebuilt on {day}; its list was found again by the entries that it had"
         warnings = (FeedWarning(kind="redesigned", sentence=sentence),)
     return PageOfDocument(known=now, settings=task.feed.feature_keys["page"], warnings=warnings)
 

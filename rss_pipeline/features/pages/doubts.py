@@ -48,10 +48,16 @@ _NO_LIST_WORDS = frozenset(
         "sitemap",
     )
 )
+_SEARCH = re.compile(r"[?&](?:s|q|query|search|suche)=", re.IGNORECASE)
+_CART = re.compile(
+    r"/(?:cart|basket|checkout|warenkorb|panier|carrito|carrello|koszyk|winkelwagen)(?:[/?.]|\Z)",
+    re.IGNORECASE,
+)
 _NOT_FOUND = re.compile(r"\b(?:404|not found|nicht gefunden|page introuvable|no encontrada)\b", re.IGNORECASE)
 _PRICE = re.compile(
     r"[$€£¥₹₽₩]\s?\d|\d\s?(?:[€£¥₽₩円元원]|(?:EUR|USD|GBP|CHF|PLN|SEK|zł|kr|руб)\b)"
-    r"|add to cart|in den warenkorb",
+    r"|add to (?:cart|basket|bag)|in den warenkorb|ajouter au panier|añadir a(?:l carrito| la cesta)"
+    r"|aggiungi al carrello|в корзину|加入购物车|加入購物車|カートに入れる|장바구니",
     re.IGNORECASE,
 )
 _DOCUMENT = re.compile(r"\.(?:pdf|docx?|odt|rtf|wpd)(?:\Z|[?#])", re.IGNORECASE)
@@ -81,7 +87,7 @@ def _doubts(page: Page, best: Judged) -> Iterator[str]:
     segments = _segments(page.url)
     if page.has_password:
         yield "The page has a field for a password."
-    if set(segments) & _NO_LIST_WORDS or _NOT_FOUND.search(page.title):
+    if set(segments) & _NO_LIST_WORDS or _SEARCH.search(page.url) or _NOT_FOUND.search(page.title):
         yield "It is a page for a search, a login or an error, by its address or title."
     if set(segments) & _DOCS_WORDS:
         yield "By its address it is documentation, of which an index is no list of news."
@@ -104,13 +110,16 @@ def _doubts(page: Page, best: Judged) -> Iterator[str]:
         most = 4.0 if is_list_address or (is_home and best.headed >= _MOST_HEADED) else 1.0
     else:
         most = 0.3
+        if any(_CART.search(anchor.url) for anchor in page.anchors):
+            yield "Few of the entries have a date, and the page has a shopping cart."
         if len(best.links.boxes) < _FEW or best.own < _MOST_HEADED:
             yield "Few of the entries have a date, and they are few or on other hosts."
-        is_headed = best.headed >= _MOST_HEADED and best.text >= 0.2
+        # Things for sale, people and answers have headings and texts, too.
+        is_headed = is_home and best.headed >= _MOST_HEADED and best.text >= 0.2
         documents = sum(_DOCUMENT.search(box.anchor.url) is not None for box in best.links.boxes)
         is_shown_by_text = best.title_length >= _LONG_TITLE and (
             documents >= _MOST_HEADED * len(best.links.boxes)
-            or (best.text >= _MOST_HEADED and len(best.links.boxes) >= _MANY)
+            or (is_home and best.text >= _MOST_HEADED and len(best.links.boxes) >= _MANY)
         )
         is_archive = is_list_address and best.title_length >= _LONG_TITLE
         if inside < total * (_ARCHIVE_SHARE if is_archive else _LIST_SHARE):

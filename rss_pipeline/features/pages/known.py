@@ -7,15 +7,21 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Self
 
-from rss_pipeline.features.pages.links import identity, shape
+from rss_pipeline.collector.models.identity import same_title
+from rss_pipeline.collector.parse.links import last_part
+from rss_pipeline.features.pages.links import guids_of, identity, shape
+from rss_pipeline.features.pages.model import Entry
 
-MOST_MARKS = 150
+MOST_MARKS = 120
 _MARK_CHARACTERS = 6
+_MOST_NAMED = 15
+"""Entries of the last list that are known by their names, too."""
+_NAME_CHARACTERS = 4
 _MOST_SHAPES = 5
 _LEAST_KNOWN = 3
 _TOP = 10
@@ -42,6 +48,10 @@ class Known:
     """The mark of the elements around its entries; empty where that was no list of a page."""
     redesigned_on: date | None = None
     """The day on which it was last found by known links in another structure."""
+    names: tuple[frozenset[str], ...] = ()
+    """Marks of the names of each of its first entries, by which it is known at another address."""
+    is_confirmed: bool = False
+    """A person has confirmed the list, and no document was read since."""
     settings: str = ""
     """The mark of the feed's key in feeds.yaml."""
     home: str = ""
@@ -50,7 +60,9 @@ class Known:
     """The host of the page now; it is not kept."""
 
     @classmethod
-    def of_list(cls, guids: Sequence[str], *, structure: str = "", home: str = "") -> Self:
+    def of_list(
+        cls, guids: Sequence[str], *, structure: str = "", home: str = "", entries: Sequence[Entry] = ()
+    ) -> Self:
         """The memory of this list alone."""
         shapes = Counter(_shape(guid) for guid in guids if guid.startswith("//"))
         marks = tuple(dict.fromkeys(map(mark, guids)))[:MOST_MARKS]
@@ -59,6 +71,7 @@ class Known:
             count=len(marks),
             shapes=frozenset(each for each, _ in shapes.most_common(_MOST_SHAPES)),
             structure=structure,
+            names=tuple(_names(entries[:_MOST_NAMED], is_rebuilt=True)),
             home=home,
         )
 
@@ -97,8 +110,37 @@ class Known:
         known = set(self.marks)
         if sum(mark(each) in known for each in guids) < _LEAST_KNOWN:
             return False
-        top = guids[:_TOP]
+        top = guids[: self._top]
         return sum(mark(each) in known for each in top) * 2 >= len(top)
+
+    def moved_among(self, entries: Sequence[Entry], structure: str) -> frozenset[str]:
+        """The guids of known entries at other addresses in a list. None unless these are at least three, and
+        half of what is on its top is known.
+
+        They have the order that they had. In a list by time, which begins with its newest, an entry of the
+        same title is no other one then: that would be on top, and the known one still in the list.
+        """
+        known = set(self.marks)
+        guids = [self.at_home(guid) for guid in guids_of(entries)]
+        are_known = [mark(guid) in known for guid in guids]
+        if are_known.count(False) < _LEAST_KNOWN:
+            return frozenset()
+        places: dict[int, int] = {}
+        names = _names(entries, is_rebuilt=structure not in ("", self.structure))
+        for number, (is_known, each) in enumerate(zip(are_known, names, strict=True)):
+            same = [place for place, name in enumerate(self.names) if not name.isdisjoint(each)]
+            if len(same) == 1 and not is_known:
+                places[number] = same[0]
+        moved = _in_order(places)
+        top = [is_known or number in moved for number, is_known in enumerate(are_known)][: self._top]
+        if len(moved) < _LEAST_KNOWN or sum(top) * 2 < len(top):
+            return frozenset()
+        return frozenset(guids[number] for number in moved)
+
+    @property
+    def _top(self) -> int:
+        """The number of entries on the top of a list: a list may be longer than it was."""
+        return max(_LEAST_KNOWN, min(_TOP, self.count))
 
     def to_text(self) -> str:
         """The memory as a text of ASCII, at most some 1,200 characters."""
@@ -108,6 +150,8 @@ class Known:
             "shapes": sorted(self.shapes),
             "structure": self.structure,
             "redesigned": self.redesigned_on and self.redesigned_on.isoformat(),
+            "names": ".".join("".join(sorted(name)) for name in self.names),
+            "confirmed": self.is_confirmed,
             "settings": self.settings,
             "home": self.home,
         }
@@ -119,13 +163,17 @@ class Known:
         if text is None:
             return None
         keys = json.loads(text)
-        marks, day = keys.get("marks", ""), keys.get("redesigned")
+        day, names = keys.get("redesigned"), keys.get("names")
         return cls(
-            marks=tuple(marks[at : at + _MARK_CHARACTERS] for at in range(0, len(marks), _MARK_CHARACTERS)),
+            marks=_cut(keys.get("marks", ""), _MARK_CHARACTERS),
             count=keys.get("count", 0),
             shapes=frozenset(keys.get("shapes", ())),
             structure=keys.get("structure", ""),
             redesigned_on=None if day is None else date.fromisoformat(day),
+            names=tuple(frozenset(_cut(each, _NAME_CHARACTERS)) for each in names.split("."))
+            if names
+            else (),
+            is_confirmed=keys.get("confirmed", False),
             settings=keys.get("settings", ""),
             home=keys.get("home", ""),
         )
@@ -134,6 +182,41 @@ class Known:
 def home_of(url: str) -> str:
     """The host of a URL as identities have it."""
     return identity(url).split("/")[2]
+
+
+def _cut(text: str, length: int) -> tuple[str, ...]:
+    return tuple(text[at : at + length] for at in range(0, len(text), length))
+
+
+def _in_order(places: Mapping[int, int]) -> list[int]:
+    """The most keys of which the values rise as they do."""
+    found: dict[int, list[int]] = {}
+    for number, place in places.items():
+        before = max((each for last, each in found.items() if last < place), key=len, default=[])
+        if len(before) >= len(found.get(place, ())):
+            found[place] = [*before, number]
+    return max(found.values(), key=len, default=[])
+
+
+def _names(entries: Sequence[Entry], *, is_rebuilt: bool) -> Iterator[frozenset[str]]:
+    """Marks of what each entry is called, besides its address: none where another one has its title.
+
+    Columns of a magazine have the titles and the last parts of their addresses in each issue. So an entry of
+    a page that was not rebuilt is known by its text alone.
+    """
+    titles = [same_title(each.title or "") for each in entries]
+    times = Counter(titles)
+    for title, each in zip(titles, entries, strict=True):
+        names: list[tuple[object, ...]] = []
+        if title and times[title] == 1:
+            name = last_part(identity(each.link)) if each.link else None
+            if name and each.text:
+                names.append((name, each.text))
+            if name and is_rebuilt:
+                names.append((name,))
+            if each.date and is_rebuilt:
+                names.append((each.date,))
+        yield frozenset(mark(f"{title}\n{name}")[:_NAME_CHARACTERS] for name in names)
 
 
 def _shape(guid: str) -> str:

@@ -104,7 +104,9 @@ _ASIDE_WORDS = frozenset(
         "related",
         "recommended",
         "toc",
+        "comment",
         "comments",
+        "commentlist",
         "cookie",
         "cookies",
         "consent",
@@ -393,7 +395,9 @@ def _link(url: str | None, here: str) -> tuple[str, str, bool] | None:
         return None
     before, _, fragment = url.partition("#")
     if before != here:
-        return url, identity(url), False
+        # What the page is a part of is none of its entries.
+        is_above = before.endswith("/") and here.startswith(before)
+        return None if is_above else (url, identity(url), False)
     return (url, f"{identity(url)}#{fragment}", True) if fragment else None
 
 

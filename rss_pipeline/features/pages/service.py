@@ -46,7 +46,9 @@ def offer(session: Session, lease: str, document: Document, allow_private: bool)
     if found.verdict == "none":
         return " ".join(found.evidence)
     home = home_of(document.response.url)
-    known = Known.of_list(guids_of(found.entries), structure=found.structure, home=home)
+    known = Known.of_list(
+        guids_of(found.entries), structure=found.structure, home=home, entries=found.entries
+    )
     return Offer(
         document=document,
         key="page",

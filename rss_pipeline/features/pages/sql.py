@@ -37,7 +37,7 @@ def register_pages(specs: Sequence[FeedSpec]) -> list[Statement]:
 def accept_page(feed_id: str, value: str, offer: Offer) -> list[Statement]:
     """Statements after which a page with this value of its key has the entries of an offer, whatever it had
     before."""
-    known = replace(Known.of_text(offer.memory) or Known(), settings=mark(value))
+    known = replace(Known.of_text(offer.memory) or Known(), settings=mark(value), is_confirmed=True)
     return [
         Statement(
             """UPDATE feeds SET page_known = ?, content_hash = NULL, failed_hash = NULL, last_etag = NULL,

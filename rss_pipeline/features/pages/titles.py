@@ -14,8 +14,9 @@ _TITLE_NAME = re.compile(r"(?:\b|_)(?:p-name|headline|title|heading)(?:\b|_)|tit
 _MORE = re.compile(
     r"(?:(?:read|learn|see|view|show|find out)\b.{0,12}\b(?:more|on|post|article|full|details?)|read|more"
     r"|continue|weiter(?:lesen)?|mehr|lire la suite|leer más|ler mais|leia mais|подробнее|читать.{0,10}"
-    r"|阅读.{0,4}|閱讀.{0,4}|続きを読む|더 ?보기|pdf|html?|docx?|link|details?|download|view|open|permalink"
-    r"|#|¶|→|»|>>?)[\s.…»→>]*",
+    r"|阅读.{0,4}|閱讀.{0,4}|続きを読む|더 ?보기"
+    r"|(?:pdf|html?|docx?|xlsx?|odt|zip)(?:[\s,(]{1,3}\d[\d.,]{0,9}\s?[km]i?b\)?)?"
+    r"|link|details?|download|view|open|permalink|#|¶|→|»|>>?)[\s.…»→>]*",
     re.IGNORECASE,
 )
 _EDGES = " \t\n|·•-–—:,/[]"

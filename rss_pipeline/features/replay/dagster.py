@@ -18,7 +18,7 @@ from rss_pipeline.features import FEATURES
 from rss_pipeline.features.replay import service as replay
 from rss_pipeline.features.replay import steps
 from rss_pipeline.features.replay.model import FINDINGS_KEPT, BackupVisits
-from rss_pipeline.features.replay.service import FeedReplay, Part, ReplayProblem
+from rss_pipeline.features.replay.service import FeedReplay, ReplayPart, ReplayProblem
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.dagster_private import (
     BulkActionsFilter,
@@ -156,7 +156,7 @@ def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Ite
     config = ReplayConfig(**context.op_config)
     with run_step(context, session):
         run = session.run
-        part = replay.Part.read(context.partition_key)
+        part = replay.ReplayPart.read(context.partition_key)
         ids = replay.feeds_of(run.database, part)
         context.log.info(f"{len(ids)} feeds in part {part}")
         done = PartReplay()
@@ -328,7 +328,7 @@ _UNENDED = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionSt
 
 
 def start_replay_of_all(
-    instance: dg.DagsterInstance, parts: list[Part], *, dry_run: bool, repair: bool
+    instance: dg.DagsterInstance, parts: list[ReplayPart], *, dry_run: bool, repair: bool
 ) -> str:
     """Request the backfill, and return its id. Its runs begin when `rss-pipeline up` is running.
 

@@ -16,7 +16,7 @@ FINDINGS_KEPT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Difference:
     """One item on which a backup, read again, and the items table do not agree, or did not."""
 
     item_id: str
@@ -27,7 +27,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredItem:
+class ItemBefore:
     """An item that was stored of a backup, as it was before the replay."""
 
     title: str | None
@@ -50,11 +50,11 @@ class Replayed:
     """Stored of this backup, and not found in it by the parser now. Never deleted."""
     items_differ: int = 0
     items_repaired: int = 0
-    stored: Mapping[str, StoredItem] = field(default_factory=dict)
+    stored: Mapping[str, ItemBefore] = field(default_factory=dict)
     """In a dry run and in a repair, by id, the items that were stored of it and are still in it."""
     items_cut: int = 0
     """New items that are too large for the database and were cut."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Difference, ...] = ()
     """The first of them."""
 
 
@@ -64,7 +64,7 @@ class NoLongerRead:
 
     failure: Failure
     items_gone: int
-    findings: tuple[Finding, ...]
+    findings: tuple[Difference, ...]
     """The first of them."""
 
 

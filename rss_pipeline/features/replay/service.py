@@ -22,7 +22,7 @@ from rss_pipeline.features.replay.model import (
     FINDINGS_KEPT,
     BackupVisit,
     BackupVisits,
-    Finding,
+    Difference,
     NoLongerRead,
     Replayed,
     Unreadable,
@@ -90,7 +90,7 @@ class FeedReplay:
     items_differ: int = 0
     items_repaired: int = 0
     items_cut: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Difference] = field(default_factory=list)
     """The first 200."""
     problems: list[ReplayProblem] = field(default_factory=list)
     earliest: datetime | None = None
@@ -355,7 +355,7 @@ MOST_PARTS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ReplayPart:
     """One of `of` parts of all feeds; the first has number 1."""
 
     number: int
@@ -381,12 +381,12 @@ class Part:
         return crc32(feed_id.encode()) % self.of == self.number - 1
 
 
-def parts(shards: int) -> list[Part]:
+def parts(shards: int) -> list[ReplayPart]:
     """The parts of a replay where polls have so many shards."""
     count = min(PARTS_A_SHARD * shards, MOST_PARTS)
-    return [Part(number=number, of=count) for number in range(1, count + 1)]
+    return [ReplayPart(number=number, of=count) for number in range(1, count + 1)]
 
 
-def feeds_of(database: Database, part: Part) -> list[str]:
+def feeds_of(database: Database, part: ReplayPart) -> list[str]:
     """The ids of the feeds of a part, in their order. In memory is no more than those and a page."""
     return list(filter(part.has, feed_ids(database)))

@@ -23,10 +23,10 @@ from rss_pipeline.features.replay.model import (
     FINDINGS_KEPT,
     BackupVisit,
     BackupVisits,
-    Finding,
+    Difference,
+    ItemBefore,
     NoLongerRead,
     Replayed,
-    StoredItem,
     Unreadable,
 )
 from rss_pipeline.features.replay.sql import row_of
@@ -34,8 +34,8 @@ from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.visits.backup import open_backup
+from rss_pipeline.pipeline.visits.extract_images import image_search, spooled_items
 from rss_pipeline.pipeline.visits.identify import identify
-from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents, rejected
 from rss_pipeline.storage.database import Database, item_bytes
@@ -105,12 +105,7 @@ def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -
     repair, the images of all its items are reviewed.
     """
     visits = review_images(visits, run=run, pool=pool)
-    search = ItemImageSearch(
-        database=run.database,
-        clock=run.clock,
-        pool=pool,
-        images_per_item=run.settings.images_per_item,
-    )
+    search = image_search(run, pool)
     written = [visit for visit in visits if not visit.dry_run]
     leftovers = {
         visit.feed.id: visit
@@ -246,7 +241,7 @@ def _reviewed(visit: BackupVisit, found: list[ReviewedImages], run: RunContext) 
     changed = dict.fromkeys([*(image.item_id for image in moved), *further])
     others = [id for id in changed if not outcome.stored[id].differs]
     findings = [
-        Finding(item_id=id, title=outcome.stored[id].title, what="differs", fields=("images",))
+        Difference(item_id=id, title=outcome.stored[id].title, what="differs", fields=("images",))
         for id in others
     ]
     reviewed = replace(
@@ -300,10 +295,10 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
             forget_failed_document(database, feed.id, parsed.document.content_hash)
     visit.handled.update(id for chunk in fresh for id in chunk.ids)
     known = known_rows(chunks) if new or visit.dry_run or visit.repair else {}
-    findings = [Finding(item_id=id, title=known[id][_TITLE], what="new") for id in new]
-    gone: list[Finding] = []
-    differing: list[Finding] = []
-    stored: dict[str, StoredItem] = {}
+    findings = [Difference(item_id=id, title=known[id][_TITLE], what="new") for id in new]
+    gone: list[Difference] = []
+    differing: list[Difference] = []
+    stored: dict[str, ItemBefore] = {}
     if visit.dry_run or visit.repair:
         gone, differing, stored = _compare(database, visit, parsed, known)
     repaired: tuple[str, ...] = ()
@@ -345,7 +340,7 @@ def with_lost_items(visit: BackupVisit, failure: Failure, *, database: Database)
     """A backup that cannot be read, with the items that were stored of it when it could, if any."""
     assert failure.fetched_at is not None
     gone = [
-        Finding(item_id=stored["id"], title=stored["title"], what="gone")
+        Difference(item_id=stored["id"], title=stored["title"], what="gone")
         for stored in replays.stored_of(
             database, visit.feed.id, fetched_at=failure.fetched_at, backup_key=visit.backup_key
         )
@@ -384,11 +379,11 @@ def _would_be_new(database: Database, feed_id: str, fresh: Sequence[RowChunk]) -
 
 def _compare(
     database: Database, visit: BackupVisit, parsed: Parsed, known: dict[str, list[object]]
-) -> tuple[list[Finding], list[Finding], dict[str, StoredItem]]:
+) -> tuple[list[Difference], list[Difference], dict[str, ItemBefore]]:
     """The items stored of this backup that it does not list now, those that read otherwise, and all that it
     lists."""
     gone, differing = [], []
-    listed: dict[str, StoredItem] = {}
+    listed: dict[str, ItemBefore] = {}
     for stored in replays.stored_of(
         database,
         visit.feed.id,
@@ -397,12 +392,12 @@ def _compare(
     ):
         id, title = stored["id"], stored["title"]
         if id not in known:
-            gone.append(Finding(item_id=id, title=title, what="gone"))
+            gone.append(Difference(item_id=id, title=title, what="gone"))
             continue
         fields = replays.differing(stored, known[id])
         if fields:
-            differing.append(Finding(item_id=id, title=title, what="differs", fields=fields))
-        listed[id] = StoredItem(title=title, base_url=stored["base_url"], differs=bool(fields))
+            differing.append(Difference(item_id=id, title=title, what="differs", fields=fields))
+        listed[id] = ItemBefore(title=title, base_url=stored["base_url"], differs=bool(fields))
     return gone, differing, listed
 
 

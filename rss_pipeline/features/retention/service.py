@@ -56,7 +56,7 @@ _SLICES_WHERE_FULL = ((False, (50, 5)), (True, (50, retention.SLICE_ITEMS, 5)))
 """Passes over a full database: with tombstones or without, and sizes of slices until one goes through. The
 more items, the more room for each tombstone; the fewer, the less room is needed for the log of SQLite."""
 
-_Retire = Callable[[Sequence[str], Sequence[retention.Task]], tuple[str, ...]]
+_Retire = Callable[[Sequence[str], Sequence[retention.DueImage]], tuple[str, ...]]
 
 
 def clean(
@@ -323,7 +323,7 @@ class _Cleaning:
             raise error
 
     def _slices_of_full(self, listed: "Listed", most: int, *, with_tombstones: bool) -> None:
-        def retire(ids: Sequence[str], tasks: Sequence[retention.Task]) -> tuple[str, ...]:
+        def retire(ids: Sequence[str], tasks: Sequence[retention.DueImage]) -> tuple[str, ...]:
             return retention.retire_where_full(self.database, ids, tasks, with_tombstones=with_tombstones)
 
         keep_days = self.settings.keep_days
@@ -401,14 +401,14 @@ class _Cleaning:
                     removed.images += 1
                     removed.image_bytes += size
 
-    def _stored(self, tasks: Sequence[retention.Task]) -> dict[str, dict[str, int]]:
+    def _stored(self, tasks: Sequence[retention.DueImage]) -> dict[str, dict[str, int]]:
         """Task id to the keys of what it stored, with their sizes."""
         stored = {task.id: {task.r2_key: task.size} if task.r2_key else {} for task in tasks}
         for id, images in retention.unrecorded_images(self.database, self.objects, tasks).items():
             stored[id] |= {image.key: image.size for image in images}
         return stored
 
-    def _count(self, part: retention.Slice, gone: Iterable[str], tasks: Iterable[retention.Task]) -> None:
+    def _count(self, part: retention.Slice, gone: Iterable[str], tasks: Iterable[retention.DueImage]) -> None:
         for id in gone:
             removed = self.cleaned.of(part.items[id])
             removed.items += 1

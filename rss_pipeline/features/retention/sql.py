@@ -52,7 +52,7 @@ def _due_params(now: datetime, keep_days: int) -> list[Value]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class WalkPlace:
     """The position of a walk over the due items; items before it are not read again."""
 
     feed_id: str = ""
@@ -60,11 +60,11 @@ class Place:
     row: int = 0
 
 
-START = Place()
+START = WalkPlace()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class DueImage:
     """An image task of an item that is due. `size` is in bytes; `is_live`: a running download holds it."""
 
     id: str
@@ -94,7 +94,7 @@ class Slice:
     """Some due items (id to feed id), all their tasks, or the next of a single item's very many."""
 
     items: Mapping[str, str]
-    tasks: Sequence[Task]
+    tasks: Sequence[DueImage]
     versions: Mapping[str, int]
     """Item id to how many earlier versions it has, where it has any."""
     is_part: bool
@@ -146,7 +146,7 @@ def due_slices(
         name="find items past their age",
     ).rows:
         last = rows[-1]
-        after = Place(feed_id=last["feed_id"], created_at=last["created_at"], row=int(last["place"]))
+        after = WalkPlace(feed_id=last["feed_id"], created_at=last["created_at"], row=int(last["place"]))
         yield from _with_tasks(database, {row["id"]: row["feed_id"] for row in rows})
 
 
@@ -170,7 +170,7 @@ def due_sql(most: int = SLICE_ITEMS) -> str:
       LIMIT {most}"""
 
 
-def due_params(after: Place, now: datetime, keep_days: int) -> list[Value]:
+def due_params(after: WalkPlace, now: datetime, keep_days: int) -> list[Value]:
     """The parameters of `due_sql`."""
     cutoff = _due_params(now, keep_days)
     return [*cutoff, after.created_at, after.row, after.feed_id, *cutoff, after.feed_id]
@@ -192,7 +192,7 @@ def _with_tasks(database: Database, items: Mapping[str, str]) -> Iterator[Slice]
         yield Slice(items=items, tasks=tasks, versions=versions, is_part=False)
 
 
-def _tasks(database: Database, ids: Sequence[str], *, after: str) -> tuple[list[Task], dict[str, int]]:
+def _tasks(database: Database, ids: Sequence[str], *, after: str) -> tuple[list[DueImage], dict[str, int]]:
     """Tasks of these items with ids above `after`, one more than a slice takes; and the items' versions."""
     tasks, versions = database.batch(
         [
@@ -215,8 +215,8 @@ def _tasks(database: Database, ids: Sequence[str], *, after: str) -> tuple[list[
     return list(map(_task, tasks.rows)), {row["item_id"]: int(row["n"]) for row in versions.rows}
 
 
-def _task(row: Row) -> Task:
-    return Task(
+def _task(row: Row) -> DueImage:
+    return DueImage(
         id=row["id"],
         item_id=row["item_id"],
         position=int(row["position"]),
@@ -228,7 +228,7 @@ def _task(row: Row) -> Task:
 
 
 def unrecorded_images(
-    database: Database, store: ObjectStore, tasks: Sequence[Task]
+    database: Database, store: ObjectStore, tasks: Sequence[DueImage]
 ) -> dict[str, list[StoredImage]]:
     """Images that interrupted downloads stored without recording them, by task id; seldom any."""
     interrupted = [task for task in tasks if task.was_interrupted]
@@ -257,7 +257,7 @@ def unrecorded_images(
 
 
 def retire(
-    database: Database, items: Sequence[str], tasks: Sequence[Task], *, db_now: datetime | None = None
+    database: Database, items: Sequence[str], tasks: Sequence[DueImage], *, db_now: datetime | None = None
 ) -> tuple[str, ...]:
     """Delete these items with their tasks and versions, tombstones in their place; ids of those that went.
 
@@ -291,7 +291,7 @@ def retire(
 def retire_where_full(
     database: Database,
     items: Sequence[str],
-    tasks: Sequence[Task],
+    tasks: Sequence[DueImage],
     *,
     with_tombstones: bool,
     db_now: datetime | None = None,
@@ -336,7 +336,7 @@ def retire_where_full(
     return tuple(row["id"] for row in gone.rows)
 
 
-def _delete_tasks(ids: str, tasks: Sequence[Task]) -> Statement:
+def _delete_tasks(ids: str, tasks: Sequence[DueImage]) -> Statement:
     return Statement(
         f"""DELETE FROM image_tasks WHERE item_id IN (SELECT value FROM json_each(?))
         AND item_id NOT IN (SELECT t.item_id FROM image_tasks AS t
@@ -368,7 +368,7 @@ _BARE = f"""items.id IN (SELECT value FROM json_each(?))
   AND NOT EXISTS (SELECT 1 FROM image_tasks AS t WHERE t.item_id = items.id) AND {_without_star("items")}"""
 
 
-def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
+def drop_tasks(database: Database, tasks: Sequence[DueImage]) -> None:
     """Delete tasks without objects while their items stay. Tasks that changed meanwhile stay too."""
     if not tasks:
         return

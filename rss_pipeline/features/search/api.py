@@ -28,7 +28,7 @@ from rss_pipeline.features.search.index_file import (
     open_to_read,
 )
 from rss_pipeline.features.search.search_query import parse
-from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Results, Search
+from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results, Search, SearchHit
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.settings import Settings
 
@@ -43,6 +43,7 @@ _MOST_TITLE_CHARACTERS = 500
 _EXAMPLE = {name: value for name, value in EXAMPLE.items() if name != "html"} | {
     "title_html": "<mark>Water</mark> on the moon",
     "snippet_html": "Frozen, but <mark>water</mark>.",
+    "others": [],
 }
 
 
@@ -51,6 +52,9 @@ class FoundItem(ItemHead):
 
     title_html: str = Field(description="The title as HTML, escaped, with the hits in `<mark>`.")
     snippet_html: str = Field(description="A part of the content around the hits, likewise.")
+    others: list["FoundItem"] = Field(
+        description="With `stories`, what else is found of its story; empty for the items in here."
+    )
 
 
 class FoundItems(BaseModel):
@@ -91,9 +95,12 @@ async def search(
             description="The `next_cursor` of the page before, of the same query and order.",
         ),
     ] = None,
+    stories: Annotated[
+        bool, Query(description="Give a story once, by the first of its items that are found.")
+    ] = False,
 ) -> Response:
     """Search title, author and content of the items of your feeds. What came in is found within a minute."""
-    results = await searched(caller, q, order=order, limit=limit, key=cursor)
+    results = await searched(caller, q, order=order, limit=limit, key=cursor, by_story=stories)
     return json_answer(
         request,
         {
@@ -104,12 +111,13 @@ async def search(
     )
 
 
-def _found_json(found: Found) -> dict[str, Any]:
+def _found_json(found: SearchHit) -> dict[str, Any]:
     title = title_line(found.item.title, limit=_MOST_TITLE_CHARACTERS)
     return {
         **head_json(found.item, title, found.item.files),
         "title_html": found.title_html,
         "snippet_html": found.snippet_html,
+        "others": [*map(_found_json, found.others)],
     }
 
 
@@ -196,7 +204,13 @@ def index_readers(settings: Settings, is_starting: bool) -> Iterator[IndexReader
 
 
 async def searched(
-    caller: AsyncCaller, text: str, *, order: Order = "date", limit: int = 50, key: str | None = None
+    caller: AsyncCaller,
+    text: str,
+    *,
+    order: Order = "date",
+    limit: int = 50,
+    key: str | None = None,
+    by_story: bool = False,
 ) -> Results:
     """A page of what a text finds; ApiError where there is no index to search in."""
     query = parse(text, today=caller.clock().date())
@@ -211,6 +225,7 @@ async def searched(
             order=order,
             limit=limit,
             key=key,
+            by_story=by_story,
         ).results()
 
     try:

@@ -4,17 +4,21 @@ import logging
 import os
 import select
 import signal
+import sys
+from functools import partial
 
 import click
 
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.reader import START_SECONDS, ChildProcess
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.search import sql, writing
 from rss_pipeline.features.search.index_file import (
     IndexFile,
     SearchUnavailable,
     check_fts5,
+    has_fts5,
     index_path,
     open_to_read,
     open_to_write,
@@ -27,7 +31,11 @@ _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 """For the process that builds the index: FTS5 looks up each word in a table of 32 MB, and with pages of 4 KB
 nearly each look is for one that the processor does not know."""
 _NICE = 10
+_MANY = 2_000
+"""Items that a process with huge pages adds, though it has to import everything first."""
 _LOOK_AT_PARENT_SECONDS = 2.0
+
+_logger = logging.getLogger(__name__)
 
 
 @click.command("search-index")
@@ -35,8 +43,11 @@ _LOOK_AT_PARENT_SECONDS = 2.0
 @click.option("--rebuild", is_flag=True, help="Build the index anew; the old one serves meanwhile.")
 @click.option("--follow", is_flag=True, help="Keep the index current until stopped.")
 @click.option("--parent", type=int, hidden=True, help="End with the process that has this id.")
+@click.option("--quiet", is_flag=True, hidden=True, help="Print nothing.")
 @click.pass_obj
-def search_index(settings: Settings, update: bool, rebuild: bool, follow: bool, parent: int | None) -> None:
+def search_index(
+    settings: Settings, update: bool, rebuild: bool, follow: bool, parent: int | None, quiet: bool
+) -> None:
     """Show the state of the search index of the reader.
 
     The index is a file in RSS_PIPELINE_HOME. The reader keeps it current by itself, with a process of its own
@@ -46,9 +57,11 @@ def search_index(settings: Settings, update: bool, rebuild: bool, follow: bool, 
         raise click.UsageError("use one of --update, --rebuild and --follow")
     if follow:
         _follow(settings, parent)
+    elif quiet:
+        _catch_up(settings)
     elif update or rebuild:
         _update(settings, rebuild=rebuild)
-    _show(settings) if not follow else None
+    _show(settings) if not follow and not quiet else None
 
 
 def _show(settings: Settings) -> None:
@@ -133,6 +146,38 @@ def _follow(settings: Settings, parent: int | None) -> None:
         terminal.complain(f"There is no search: {error}.")
 
 
+def _catch_up(settings: Settings, *, unless_many: bool = False) -> bool:
+    """Bring the index up to date; False if that was left to another process."""
+    from rss_pipeline.features.search.index_build import bring_up_to_date
+
+    with open_to_write(index_path(settings)) as file, open_database(settings) as database:
+        if unless_many and _missing(file, database) > _MANY:
+            return False
+        bring_up_to_date(file, database, now=utc_now())
+    return True
+
+
+def _missing(file: IndexFile, database: Database) -> int:
+    """The number of items to add, which are counted only where their numbers leave room for many."""
+    newest, end = writing.generations(file)[-1], sql.ends(database).arrived
+    if end - newest.arrived <= _MANY:
+        return 0
+    return sum(sql.counts_by_feed(database, up_to=end).values()) - writing.count(file, newest)
+
+
+def _look(settings: Settings, is_said: bool) -> int:
+    os.nice(_NICE)
+    try:
+        if not _catch_up(settings, unless_many=True):
+            command = [sys.executable, "-m", "rss_pipeline.cli", "search-index", "--update", "--quiet"]
+            os.execve(sys.executable, command, {**_HUGE_PAGES, **os.environ})
+    except RssPipelineError as error:
+        if is_said:
+            _logger.warning("the search index is not current: %s", error)
+        return 1
+    return 0
+
+
 def index_process(settings: Settings) -> ChildProcess:
     """The process that keeps the index current while the reader runs."""
     return ChildProcess(
@@ -141,4 +186,5 @@ def index_process(settings: Settings) -> ChildProcess:
         environment={**_HUGE_PAGES, **os.environ},
         # Without an index the first search would wait for it.
         after=START_SECONDS if index_path(settings).exists() else 0.0,
+        look=partial(_look, settings) if has_fts5() else None,
     )

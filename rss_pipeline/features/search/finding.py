@@ -8,9 +8,10 @@ a very common word and a feed with ten items cost as little as a rare word.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rss_pipeline.features.search.index_file import IndexFile
-from rss_pipeline.features.search.writing import EVERY, Generation, first_slot, scope_of_feed
+from rss_pipeline.features.search.writing import EVERY, Generation, Look, first_slot, scope_of_feed
 
 MARKED_FEEDS = 300
 """With more feeds, matches are looked through one by one: each mark costs, and of many feeds some match soon
@@ -36,13 +37,14 @@ class Match:
     published_before: int | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RankKey:
-    """The place behind an item in the order of rank."""
+class RankKey(NamedTuple):
+    """The place of an item in the order of rank: lower is better, and among equals the newer one."""
 
     score: float
-    """Lower is better."""
     slot: int
+
+    def is_behind(self, other: "RankKey") -> bool:
+        return (self.score, -self.slot) > (other.score, -other.slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,43 +68,47 @@ def newest(
     return [arrived for (arrived,) in rows]
 
 
-def best(
-    file: IndexFile,
-    generation: Generation,
-    match: Match,
-    *,
-    limit: int,
-    up_to: int | None = None,
-    after: RankKey | None = None,
-) -> list[Ranked]:
+def among(file: IndexFile, generation: Generation, match: Match, numbers: Sequence[int]) -> set[int]:
+    """The arrival numbers among these that are of matching items."""
+    feeds = _numbers(file, match.feed_ids)
+    if not feeds or not numbers:
+        return set()
+    look, wanted = _look(file, generation), set(numbers)
+    found = [look(_slot_from(file, generation, number)) for number in numbers]
+    slots = [row[0] for row in found if row is not None and row[1] in wanted]
+    matching, params = _matching(generation, match, feeds, None, among=json.dumps(slots))
+    return {arrived for (arrived,) in file.rows(f"SELECT d.arrived {matching}", params)}
+
+
+def best(file: IndexFile, generation: Generation, match: Match, *, up_to: int) -> list[Ranked]:
     """Matching items by rank (BM25, words of title and author count more), best first, among the newest
-    RANKED of them with arrival numbers up to `up_to`; behind `after`."""
+    RANKED of them with arrival numbers up to `up_to`."""
     feeds = _numbers(file, match.feed_ids)
     if not feeds:
         return []
-    below = None if up_to is None else _slot_from(file, generation, up_to + 1)
-    matching, params = _matching(generation, match, feeds, below)
-    behind = RankKey(-1e300, 0) if after is None else after
+    matching, params = _matching(generation, match, feeds, _slot_from(file, generation, up_to + 1))
     rows = file.rows(
         f"""SELECT arrived, score, slot FROM (
           SELECT d.arrived, bm25(words_{generation.number}, {_WEIGHTS}) AS score, d.slot {matching}
-          LIMIT {RANKED})
-        WHERE score > ? OR (score = ? AND slot < ?) ORDER BY score, slot DESC LIMIT ?""",
-        [*params, behind.score, behind.score, behind.slot, limit],
+          LIMIT {RANKED}) ORDER BY score, slot DESC""",
+        params,
     )
     return [Ranked(arrived, RankKey(score, slot)) for arrived, score, slot in rows]
 
 
 def _matching(
-    generation: Generation, match: Match, feeds: Sequence[int], below: int | None
+    generation: Generation, match: Match, feeds: Sequence[int], below: int | None, *, among: str | None = None
 ) -> tuple[str, list[str | int]]:
-    """A query's FROM, WHERE and ORDER BY for what matches in these feeds, newest slots first."""
+    """A query's FROM, WHERE and ORDER BY for what matches in these feeds, newest slots first; of all slots
+    below one, or `among` a JSON list of them."""
     n = generation.number
     marked = feeds if len(feeds) <= MARKED_FEEDS else ()
     conditions: list[tuple[str, str | int]] = [
         (f"words_{n} MATCH ?", _expression(match, marked)),
         (f"words_{n}.rowid < ?", 2**62 if below is None else below),
     ]
+    if among is not None:
+        conditions.append((f"words_{n}.rowid IN (SELECT value FROM json_each(?))", among))
     if not marked:
         conditions.append(("d.feed IN (SELECT value FROM json_each(?))", json.dumps(feeds)))
     for operator, bound in ((">=", match.published_from), ("<", match.published_before)):
@@ -131,15 +137,19 @@ def _quoted(mark: str) -> str:
 
 
 def _slot_from(file: IndexFile, generation: Generation, arrived: int) -> int:
-    n = generation.number
+    highest = file.rows(f"SELECT max(slot) FROM documents_{generation.number}")[0][0]
+    return first_slot(_look(file, generation), highest, arrived)
 
+
+def _look(file: IndexFile, generation: Generation) -> Look:
     def look(slot: int) -> tuple[int, int] | None:
         rows = file.rows(
-            f"SELECT slot, arrived FROM documents_{n} WHERE slot >= ? ORDER BY slot LIMIT 1", [slot]
+            f"SELECT slot, arrived FROM documents_{generation.number} WHERE slot >= ? ORDER BY slot LIMIT 1",
+            [slot],
         )
         return (rows[0][0], rows[0][1]) if rows else None
 
-    return first_slot(look, file.rows(f"SELECT max(slot) FROM documents_{n}")[0][0], arrived)
+    return look
 
 
 def _numbers(file: IndexFile, ids: Sequence[str]) -> list[int]:

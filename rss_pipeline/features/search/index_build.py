@@ -20,9 +20,9 @@ from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.search import sql, writing
 from rss_pipeline.features.search.index_file import IndexFile, check_fts5, index_path, open_to_write
-from rss_pipeline.features.search.sql import Ends, Source
+from rss_pipeline.features.search.sql import IndexEnds, IndexSource
 from rss_pipeline.features.search.words import spaced
-from rss_pipeline.features.search.writing import Document, Generation, scope_of_time
+from rss_pipeline.features.search.writing import Generation, IndexedItem, scope_of_time
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
@@ -39,7 +39,7 @@ _COMPARED, _DATABASE = "compared_at", "database"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class IndexWork:
     """The work of one call."""
 
     added: int = 0
@@ -56,7 +56,7 @@ def bring_up_to_date(
     now: datetime,
     is_over: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
-) -> Done:
+) -> IndexWork:
     """Write into the index what has changed in the database since the last time; `is_over` ends it early, and
     the next call goes on.
 
@@ -64,7 +64,7 @@ def bring_up_to_date(
         DatabaseUnavailable: the database or the file does not work now; what was done until then stays.
         SearchUnavailable: the file was damaged meanwhile.
     """
-    done = Done()
+    done = IndexWork()
     with ThreadPoolExecutor(1) as thread:
         writer = _Writer(file, database, is_over, progress or NoProgress(), thread)
         while not is_over():
@@ -82,7 +82,7 @@ def bring_up_to_date(
     if compared is None or now - datetime.fromisoformat(compared) >= COMPARED_EVERY:
         dropped = compare(file, database)
         writing.set_state(file, _COMPARED, instant(now))
-        done = _added(done, Done(dropped=dropped))
+        done = _added(done, IndexWork(dropped=dropped))
     serving, *building = writing.generations(file)
     if not building and writing.needs_rebuild(serving, documents=writing.count(file, serving)):
         writing.rebuild(file)
@@ -132,10 +132,10 @@ class _Writer:
     is_over: Callable[[], bool]
     progress: Progress
     thread: ThreadPoolExecutor
-    ahead: dict[Generation, Future[tuple[list[Document], int]]] = field(default_factory=dict)
+    ahead: dict[Generation, Future[tuple[list[IndexedItem], int]]] = field(default_factory=dict)
     """The documents that are made already, by the state of the generation in which they are next."""
 
-    def go_on(self, at: Generation, ends: Ends) -> Done:
+    def go_on(self, at: Generation, ends: IndexEnds) -> IndexWork:
         """Write the next items; behind the last item, the next new versions; behind the last version, that it
         is complete. Nothing more is written where another process was first.
 
@@ -143,26 +143,26 @@ class _Writer:
         """
         if at.arrived == 0 and at.version_row == 0 < ends.version_row:
             writing.start(self.file, at, version_row=ends.version_row, version_at=ends.version_at)
-            return Done()
+            return IndexWork()
         added = replaced = 0
         if at.arrived < ends.arrived:
             ready, arrived = self._documents(at, ends)
             if not writing.add(self.file, at, ready, arrived=arrived):
-                return Done()
+                return IndexWork()
             if ready:
                 self.progress.advance("items", len(ready))
             added, at = len(ready), replace(at, arrived=arrived)
         if at.arrived >= ends.arrived and not _has_versions(at, ends):
             rewritten, version = _rewritten(self.database, at, ends)
             if not writing.replace(self.file, at, rewritten, version=version):
-                return Done(added=added)
+                return IndexWork(added=added)
             replaced, at = len(rewritten), replace(at, version_row=version[0], version_at=version[1])
         is_new = not at.is_complete and at.arrived >= ends.arrived and _has_versions(at, ends)
         if is_new:
             writing.complete(self.file, at)
-        return Done(added=added, replaced=replaced, rebuilt=is_new)
+        return IndexWork(added=added, replaced=replaced, rebuilt=is_new)
 
-    def _documents(self, at: Generation, ends: Ends) -> tuple[list[Document], int]:
+    def _documents(self, at: Generation, ends: IndexEnds) -> tuple[list[IndexedItem], int]:
         made = self.ahead.pop(at, None)
         ready, arrived = made.result() if made else self._make(at, ends)
         if arrived < ends.arrived and not self.is_over():
@@ -171,15 +171,15 @@ class _Writer:
             self.ahead[following] = self.thread.submit(self._make, following, ends)
         return ready, arrived
 
-    def _make(self, at: Generation, ends: Ends) -> tuple[list[Document], int]:
+    def _make(self, at: Generation, ends: IndexEnds) -> tuple[list[IndexedItem], int]:
         return _next_documents(self.database, at.arrived, ends, self.is_over)
 
 
 def _next_documents(
-    database: Database, arrived: int, ends: Ends, is_over: Callable[[], bool]
-) -> tuple[list[Document], int]:
+    database: Database, arrived: int, ends: IndexEnds, is_over: Callable[[], bool]
+) -> tuple[list[IndexedItem], int]:
     """The documents of one transaction, and the arrival number up to which they are."""
-    ready: list[Document] = []
+    ready: list[IndexedItem] = []
     size = 0
     while size < TRANSACTION_BYTES:
         found = sql.behind(database, arrived, up_to=ends.arrived)
@@ -193,7 +193,9 @@ def _next_documents(
     return ready, arrived
 
 
-def _rewritten(database: Database, at: Generation, ends: Ends) -> tuple[list[Document], tuple[int, str]]:
+def _rewritten(
+    database: Database, at: Generation, ends: IndexEnds
+) -> tuple[list[IndexedItem], tuple[int, str]]:
     """The next items that were rewritten, and the place of their last version."""
     place = sql.version_place(database, version_row=at.version_row, version_at=at.version_at)
     found, (row, replaced_at) = sql.replaced(
@@ -205,11 +207,11 @@ def _rewritten(database: Database, at: Generation, ends: Ends) -> tuple[list[Doc
     return [_document(each) for each in found if each.arrived <= at.arrived], (row, replaced_at)
 
 
-def _is_at(at: Generation, ends: Ends) -> bool:
+def _is_at(at: Generation, ends: IndexEnds) -> bool:
     return at.is_complete and at.arrived >= ends.arrived and _has_versions(at, ends)
 
 
-def _has_versions(at: Generation, ends: Ends) -> bool:
+def _has_versions(at: Generation, ends: IndexEnds) -> bool:
     return (at.version_row, at.version_at) == (ends.version_row, ends.version_at)
 
 
@@ -224,10 +226,10 @@ def _check_database(file: IndexFile, identity: str) -> None:
         writing.set_state(file, _DATABASE, identity)
 
 
-def _document(item: Source) -> Document:
+def _document(item: IndexSource) -> IndexedItem:
     published = item.published_at
     year = min(max(published.year, FIRST_YEAR), LAST_YEAR)
-    return Document(
+    return IndexedItem(
         arrived=item.arrived,
         feed_id=item.feed_id,
         published=int(published.timestamp()),
@@ -246,8 +248,8 @@ def _spaced(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _added(one: Done, other: Done) -> Done:
-    return Done(
+def _added(one: IndexWork, other: IndexWork) -> IndexWork:
+    return IndexWork(
         added=one.added + other.added,
         replaced=one.replaced + other.replaced,
         dropped=one.dropped + other.dropped,

@@ -1,6 +1,6 @@
 """Search as a page: the box, what was found with the hits marked, and how to search."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from markupsafe import Markup
@@ -14,8 +14,7 @@ from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.features.search.api import searched
 from rss_pipeline.features.search.search_query import MOST_CHARACTERS
-from rss_pipeline.features.search.service import KEY_PATTERN, Found, Order, Results
-from rss_pipeline.reader.item_queries import ordered_ids
+from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results, SearchHit
 
 router = APIRouter(include_in_schema=False)
 
@@ -35,7 +34,10 @@ async def search(
     limit = frame.preferences.entries_per_page
     missing = None
     try:
-        results = await searched(caller, q, order=order, limit=limit, key=after) if q.strip() else Results()
+        results = Results()
+        if q.strip():
+            folds = frame.preferences.stories
+            results = await searched(caller, q, order=order, limit=limit, key=after, by_story=folds)
     except ApiError as error:
         if error.problem["kind"] != "search_unavailable":
             raise
@@ -45,19 +47,6 @@ async def search(
     def address(**query: str) -> str:
         return with_query(_PATH, {"q": text, **query})
 
-    entries = dict[str, list[Found]]()
-    for each in results.found:
-        beside = ordered_ids(each.item.together) if frame.preferences.stories else []
-        entries.setdefault(beside[0] if beside else each.item.id, []).append(each)
-    found = [
-        {
-            "item": first.item,
-            "title": Markup(first.title_html),
-            "words": Markup(first.snippet_html),
-            "others": [{"item": each.item, "title": Markup(each.title_html)} for each in others],
-        }
-        for first, *others in entries.values()
-    ]
     return await run_in_threadpool(
         page,
         request,
@@ -66,7 +55,7 @@ async def search(
         title=f"{text[:60]} - Search" if text.strip() else "Search",
         text=text,
         order=order,
-        found=found,
+        found=[*map(_entry, results.found)],
         left_out=results.left_out,
         missing=missing,
         is_first=after is None,
@@ -74,3 +63,15 @@ async def search(
         by_rank=address(order="rank"),
         more=None if results.next_key is None else address(order=order, after=results.next_key),
     )
+
+
+def _entry(found: SearchHit) -> dict[str, Any]:
+    all_of_it = (found, *found.others)
+    return {
+        "item": found.item,
+        "title": Markup(found.title_html),
+        "words": Markup(found.snippet_html),
+        "others": [{"item": each.item, "title": Markup(each.title_html)} for each in found.others],
+        "is_read": all(each.item.is_read for each in all_of_it),
+        "listed": ",".join(each.item.id for each in all_of_it) if found.others else "",
+    }

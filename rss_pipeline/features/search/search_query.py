@@ -1,4 +1,4 @@
-"""A user's text in the search box as a `Query`: it never fails, and says what it left out.
+"""A user's text in the search box as a `SearchQuery`: it never fails, and says what it left out.
 
 Words, all of which an item has; "phrases"; -without; author:, feed:, after:, before:. Anything else is read
 as words.
@@ -48,7 +48,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class SearchQuery:
     """A search: words, phrases, fields and dates."""
 
     terms: tuple[Term, ...] = ()
@@ -73,7 +73,7 @@ class Query:
         )
 
 
-def parse(text: str, *, today: date | None = None) -> Query:
+def parse(text: str, *, today: date | None = None) -> SearchQuery:
     """The query of a text. Dates are days of UTC, `today` is for 7d, 2w, 3m, 1y."""
     return _Parser(today or datetime.now(UTC).date()).query(text)
 
@@ -91,7 +91,7 @@ class _Parser:
     beyond: int = 0
     several: int = 0
 
-    def query(self, text: str) -> Query:
+    def query(self, text: str) -> SearchQuery:
         if len(text) > MOST_CHARACTERS:
             self.left_out.append(f"Only the first {MOST_CHARACTERS:,} characters are searched for.")
             text = text[:MOST_CHARACTERS]
@@ -109,7 +109,7 @@ class _Parser:
             self.left_out.append(
                 f"{self.several} words of one character are left out: {MOST_SINGLES} are searched for."
             )
-        return Query(
+        return SearchQuery(
             terms=tuple(self.terms),
             without=tuple(self.without),
             feeds=tuple(self.feeds),

@@ -6,7 +6,7 @@ removed since the index was written is not shown.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
@@ -19,12 +19,13 @@ from rss_pipeline.features.search import finding, sql
 from rss_pipeline.features.search.finding import Match, RankKey
 from rss_pipeline.features.search.index_build import FIRST_YEAR, LAST_YEAR
 from rss_pipeline.features.search.index_file import IndexFile
-from rss_pipeline.features.search.search_query import Query, months
+from rss_pipeline.features.search.search_query import SearchQuery, months
 from rss_pipeline.features.search.words import folded, normal, pattern
 from rss_pipeline.features.search.writing import Generation, generations, scope_of_time
 from rss_pipeline.storage.database import Result, Row
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import Chosen
+from rss_pipeline.storage.subscriptions.folding import numbers_together
 from rss_pipeline.storage.subscriptions.item_lists import ItemRow
 
 Order = Literal["date", "rank"]
@@ -32,14 +33,16 @@ OpenIndex = Callable[[], AbstractContextManager[IndexFile]]
 Read = Callable[..., list[Result]]
 """The results of statements, read for the user in one batch (Caller.read)."""
 
-_ROUNDS = 2
-"""Looks into the index for one page: what it finds may be gone from the database."""
-KEY_PATTERN = r"^([0-9]{1,16})(?:_(-?[0-9]{1,4}\.[0-9]{1,18}(?:e-[0-9]{1,3})?)_([0-9]{1,18}))?$"
-"""Keys of pages: an arrival number; by rank, what was the highest one at the first page, and a place."""
+_ROUNDS = 3
+"""Looks into the index for one page: what it finds may be gone from the database, or stand below another."""
+KEY_PATTERN = (
+    r"^([0-9]{1,16})(?:-([0-9]{1,16})|_(-?[0-9]{1,4}\.[0-9]{1,18}(?:e-[0-9]{1,3})?)_([0-9]{1,18}))?$"
+)
+"""Keys of pages: an arrival number, and the highest one at the first page; by rank, that one and a place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+@dataclass(slots=True, kw_only=True)
+class SearchHit:
     """An item that was found."""
 
     item: ItemRow
@@ -47,13 +50,15 @@ class Found:
     """The title, escaped, with the hits in <mark>; empty for an item without one."""
     snippet_html: str
     """A part of the content, likewise."""
+    others: "tuple[SearchHit, ...]" = ()
+    """SearchHit ones of its story, which come behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
     """A page of a search."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[SearchHit, ...] = ()
     next_key: str | None = None
     left_out: tuple[str, ...] = ()
     """A sentence for each part of the query that was not used, and for an index that is being built."""
@@ -63,16 +68,19 @@ class Results:
 class Search:
     """One page of what a user searches for.
 
-    `key` is the `next_key` of the page before. It takes at most three batches: the user's feeds, twice items.
+    `key` is the `next_key` of the page before. It takes a batch for the user's feeds, and mostly one for
+    items; by story, one more for the others of their stories.
     """
 
     open_index: OpenIndex
     read: Read
     user_id: str
-    query: Query
+    query: SearchQuery
     order: Order = "date"
     limit: int = 50
     key: str | None = None
+    by_story: bool = False
+    """True: of a story, only the first item that is found is an entry."""
     _left_out: list[str] = field(default_factory=list, init=False)
 
     def results(self) -> Results:
@@ -101,54 +109,109 @@ class Search:
 
     def _by_date(self, file: IndexFile, generation: Generation, match: Match, key: "_Key | None") -> Results:
         """The newest arrivals first."""
-        shown: list[Found] = []
-        before = None if key is None else key.arrived
-        for _ in range(_ROUNDS):
-            wanted = self.limit - len(shown)
-            numbers = finding.newest(file, generation, match, limit=wanted + 1, before=before)
-            has_more = len(numbers) > wanted
-            shown += self._shown(numbers[:wanted])
-            before = numbers[wanted - 1] if has_more else None
-            if not has_more or len(shown) == self.limit:
-                break
-        return self._page(shown, None if before is None else str(before))
+        up_to = generation.arrived if key is None or key.up_to is None else key.up_to
+        shown, last = self._entries(
+            lambda last, most: finding.newest(file, generation, match, limit=most, before=last),
+            first=up_to + 1 if key is None else key.number,
+            place=lambda number: -number,
+            matching=lambda numbers: finding.among(
+                file, generation, match, [each for each in numbers if each <= up_to]
+            ),
+        )
+        return self._page(shown, None if last is None else f"{last}-{up_to}")
 
     def _by_rank(self, file: IndexFile, generation: Generation, match: Match, key: "_Key | None") -> Results:
         """The best first."""
-        up_to, after = (generation.arrived, None) if key is None else (key.arrived, key.place)
-        ranked = finding.best(file, generation, match, limit=self.limit + 1, up_to=up_to, after=after)
-        shown = self._shown([each.arrived for each in ranked[: self.limit]])
-        next_key = None
-        if len(ranked) > self.limit:
-            last = ranked[self.limit - 1].key
-            next_key = f"{up_to}_{_decimal(last.score)}_{last.slot}"
-        return self._page(shown, next_key)
+        up_to = generation.arrived if key is None else key.up_to or key.number
+        ranked = finding.best(file, generation, match, up_to=up_to)
+        places = {each.arrived: place for place, each in enumerate(ranked)}
+        behind = (
+            ranked
+            if key is None or key.place is None
+            else [each for each in ranked if each.key.is_behind(key.place)]
+        )
+        shown, last = self._entries(
+            lambda last, most: [
+                each.arrived for each in behind if last is None or places[each.arrived] > places[last]
+            ][:most],
+            first=None,
+            place=places.__getitem__,
+            matching=lambda numbers: places.keys() & set(numbers),
+        )
+        if last is None:
+            return self._page(shown, None)
+        place = ranked[places[last]].key
+        return self._page(shown, f"{up_to}_{_decimal(place.score)}_{place.slot}")
 
-    def _page(self, shown: Sequence[Found], next_key: str | None) -> Results:
+    def _entries(
+        self,
+        find: Callable[[int | None, int], Sequence[int]],
+        *,
+        first: int | None,
+        place: Callable[[int], int],
+        matching: Callable[[Sequence[int]], Set[int]],
+    ) -> tuple[list[SearchHit], int | None]:
+        """The entries of a page, and the last item that was looked at; None where there is no more.
+
+        `find` gives so many items behind one, in their order, and `matching` those of some that the search
+        finds. Of a story the first one stands for all: for the others, whichever page they would be on.
+        """
+        shown, last, passed = list[SearchHit](), first, set[int]()
+        for _ in range(_ROUNDS):
+            wanted = self.limit - len(shown)
+            found = [each for each in find(last, wanted + len(passed) + 1) if each not in passed]
+            rows, others = self._rows(found[:wanted], matching)
+            for number in found[:wanted]:
+                beside = sorted((each for each in others.get(number, ()) if each in rows), key=place)
+                if number in rows and (not beside or place(number) < place(beside[0])):
+                    shown.append(rows[number])
+                    shown[-1].others = tuple(rows[each] for each in beside)
+                    passed.update(beside)
+            if len(found) <= wanted:
+                return shown, None
+            last = found[wanted - 1]
+            if len(shown) == self.limit:
+                break
+        return shown, last
+
+    def _rows(
+        self, numbers: Sequence[int], matching: Callable[[Sequence[int]], Set[int]]
+    ) -> tuple[dict[int, SearchHit], dict[int, set[int]]]:
+        """These items without those that are gone, and with what is found of their stories; the others of
+        each one's story."""
+        rows = self._read(numbers)
+        if not self.by_story:
+            return rows, {}
+        others = {
+            number: {*numbers_together(found.item.together)} - {number} for number, found in rows.items()
+        }
+        known = matching(sorted(set().union(*others.values())))
+        rows |= self._read(sorted(known - rows.keys()))
+        return rows, {number: each & known for number, each in others.items()}
+
+    def _page(self, shown: Sequence[SearchHit], next_key: str | None) -> Results:
         return Results(found=tuple(shown), next_key=next_key, left_out=tuple(self._left_out))
 
-    def _shown(self, numbers: Sequence[int]) -> list[Found]:
-        """These items in their order, without those that are gone."""
+    def _read(self, numbers: Sequence[int]) -> dict[int, SearchHit]:
+        """By number, these items without those that are gone."""
         if not numbers:
-            return []
+            return {}
         items, texts = self.read(
             item_lists.items_by(
                 self.user_id, Chosen.by_numbers(numbers), with_hidden=False, with_together=True
             ),
             sql.shown_texts(numbers),
         )
-        rows = {row.arrived: row for row in item_lists.named_items(items)}
         html = {int(row["arrived"]): row["html"] or "" for row in texts.rows}
         marker = Marker([term.text for term in self.query.terms if not term.is_author])
-        return [
-            Found(
-                item=rows[number],
-                title_html=marker.marked(without_markup(rows[number].title or "")),
-                snippet_html=marker.snippet(html.get(number, "")),
+        return {
+            row.arrived: SearchHit(
+                item=row,
+                title_html=marker.marked(without_markup(row.title or "")),
+                snippet_html=marker.snippet(html.get(row.arrived, "")),
             )
-            for number in numbers
-            if number in rows
-        ]
+            for row in item_lists.named_items(items)
+        }
 
     def _feeds(self, rows: Sequence[Row]) -> list[str]:
         """The ids of the feeds that are searched."""
@@ -166,7 +229,8 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    arrived: int
+    number: int
+    up_to: int | None
     place: RankKey | None
 
 
@@ -176,11 +240,11 @@ def _read_key(key: str | None) -> _Key | None:
     found = re.fullmatch(KEY_PATTERN, key, re.ASCII)
     if found is None:
         raise ValueError("a page goes on at the key of the page before")
-    place = None if found[2] is None else RankKey(float(found[2]), int(found[3]))
-    return _Key(int(found[1]), place)
+    place = None if found[3] is None else RankKey(float(found[3]), int(found[4]))
+    return _Key(int(found[1]), None if found[2] is None else int(found[2]), place)
 
 
-def _match(query: Query, feed_ids: Sequence[str]) -> Match | None:
+def _match(query: SearchQuery, feed_ids: Sequence[str]) -> Match | None:
     """The query for the index; None where nothing can match."""
     parts = [term.expression for term in query.terms]
     if query.after is not None or query.before is not None:

@@ -28,7 +28,7 @@ _COLUMNS = f"""i.arrived, i.feed_id, i.title, i.author, i.authors, i.pub_date,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class IndexSource:
     """An item with what is searched of it."""
 
     arrived: int
@@ -40,7 +40,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class IndexEnds:
     """The ends of the database; the index has not yet what is behind its own."""
 
     arrived: int
@@ -52,7 +52,7 @@ class Ends:
     """A mark of this database alone: when it was made."""
 
 
-def ends(database: Database) -> Ends:
+def ends(database: Database) -> IndexEnds:
     """All of one moment: three rows are read."""
     number, version, birth = database.batch(
         [
@@ -68,7 +68,7 @@ def ends(database: Database) -> Ends:
         ]
     )
     last: Row = version.rows[0] if version.rows else {"row": 0, "replaced_at": ""}
-    return Ends(
+    return IndexEnds(
         arrived=int(number.rows[0]["number"]),
         version_row=int(last["row"]),
         version_at=last["replaced_at"],
@@ -76,7 +76,7 @@ def ends(database: Database) -> Ends:
     )
 
 
-def behind(database: Database, arrived: int, *, up_to: int) -> list[Source]:
+def behind(database: Database, arrived: int, *, up_to: int) -> list[IndexSource]:
     """The next items behind an arrival number, oldest first; none where there are no more up to `up_to`."""
     sql = f"""WITH next AS (
         SELECT i.rowid AS place, i.arrived, coalesce(length({_TEXT}), 0) AS size
@@ -91,7 +91,7 @@ def behind(database: Database, arrived: int, *, up_to: int) -> list[Source]:
 
 def replaced(
     database: Database, *, version_row: int, version_at: str, up_to: int
-) -> tuple[list[Source], tuple[int, str]]:
+) -> tuple[list[IndexSource], tuple[int, str]]:
     """Items that a repair rewrote behind a row of item_versions, as they are now, with the place of the last
     one looked at; oldest rows first, some at a time.
 
@@ -180,8 +180,8 @@ def subscribed_feeds(user_id: str) -> Statement:
     )
 
 
-def _source(row: Row) -> Source:
-    return Source(
+def _source(row: Row) -> IndexSource:
+    return IndexSource(
         arrived=int(row["arrived"]),
         feed_id=row["feed_id"],
         title=row["title"] or "",

@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 190
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class IndexedItem:
     """An item as it is written: texts in which the words are apart (words.py)."""
 
     arrived: int
@@ -100,7 +100,7 @@ def start(file: IndexFile, generation: Generation, *, version_row: int, version_
         )
 
 
-def add(file: IndexFile, generation: Generation, documents: Sequence[Document], *, arrived: int) -> bool:
+def add(file: IndexFile, generation: Generation, documents: Sequence[IndexedItem], *, arrived: int) -> bool:
     """Add items, in the order of their arrival, after which the generation is at `arrived`; False if another
     process was first, and nothing is written."""
     n = generation.number
@@ -121,7 +121,7 @@ def add(file: IndexFile, generation: Generation, documents: Sequence[Document], 
 
 
 def replace(
-    file: IndexFile, generation: Generation, documents: Iterable[Document], *, version: tuple[int, str]
+    file: IndexFile, generation: Generation, documents: Iterable[IndexedItem], *, version: tuple[int, str]
 ) -> bool:
     """Put new versions of items into their place; then the generation is at this row of item_versions. Items
     that are not in it are left out: they come with the others. False as `add`."""
@@ -257,7 +257,7 @@ def slot_of(connection: sqlite3.Connection, n: int, arrived: int) -> int | None:
     return found[0] if found is not None and found[1] == arrived else None
 
 
-def _insert(connection: sqlite3.Connection, n: int, placed: Sequence[tuple[int, Document, int]]) -> None:
+def _insert(connection: sqlite3.Connection, n: int, placed: Sequence[tuple[int, IndexedItem, int]]) -> None:
     _insert_rows(
         connection,
         f"words_{n} (rowid, content, title, author, scope)",

@@ -11,7 +11,14 @@ from itertools import islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rss_pipeline.features.statistics import sql
-from rss_pipeline.features.statistics.sql import Came, Published, Shifts, Stored, VisitDay, Window
+from rss_pipeline.features.statistics.sql import (
+    Came,
+    DayWindow,
+    PublishedHours,
+    Shifts,
+    StoredOfFeed,
+    VisitDay,
+)
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.backups import list_backups
@@ -34,7 +41,7 @@ class Step:
     """False while today is in it: its count still grows."""
 
 
-def steps(window: Window, found: Sequence[Came], *, today: date) -> list[Step]:
+def steps(window: DayWindow, found: Sequence[Came], *, today: date) -> list[Step]:
     """All steps of a window until today, also those without an item."""
     totals: dict[int, int] = {}
     for each in found:
@@ -108,7 +115,7 @@ def visits_by_day(found: Sequence[VisitDay], *, until: date, days: int) -> list[
     return [by_day.get(day) or VisitDay(day=day, news=0, unchanged=0, failed=0) for day in wanted]
 
 
-def busiest_hour(published: Published) -> tuple[int, int, int] | None:
+def busiest_hour(published: PublishedHours) -> tuple[int, int, int] | None:
     """Day of the week, hour and items of the hour with most items, the first of equals; None for no item."""
     if not published.counts:
         return None
@@ -116,7 +123,7 @@ def busiest_hour(published: Published) -> tuple[int, int, int] | None:
     return day, hour, items
 
 
-def share_by_day(published: Published) -> float:
+def share_by_day(published: PublishedHours) -> float:
     """The part of the items that came between 08:00 and 18:00, 0 to 1."""
     counts: Mapping[tuple[int, int], int] = published.counts
     inside = sum(n for (_, hour), n in counts.items() if 8 <= hour < 18)
@@ -141,11 +148,11 @@ class Activity:
     zone: ZoneInfo
     span: int
     """Days; fewer than wanted where these have too many items."""
-    window: Window
+    window: DayWindow
     came: Sequence[Came]
     steps: Sequence[Step]
-    stored: Mapping[str, Stored]
-    published: Published
+    stored: Mapping[str, StoredOfFeed]
+    published: PublishedHours
     hours_days: int
     """Whole weeks until today's midnight that `published` counts."""
     visits: Sequence[VisitDay]
@@ -209,7 +216,7 @@ def read_activity(
     )
 
 
-def _shown_window(span: int, now: datetime, zone: ZoneInfo) -> Window:
+def _shown_window(span: int, now: datetime, zone: ZoneInfo) -> DayWindow:
     if span == SPANS[-1]:
         return weeks_until_today(now, zone, weeks=53)
     return days_until_today(now, zone, days=span)
@@ -287,22 +294,22 @@ def midnight(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 
-def days_until_today(now: datetime, zone: ZoneInfo, *, days: int) -> Window:
+def days_until_today(now: datetime, zone: ZoneInfo, *, days: int) -> DayWindow:
     """So many days, the last one today."""
     today = now.astimezone(zone).date()
     return _window(today - timedelta(days=days - 1), days, zone, step=1)
 
 
-def weeks_until_today(now: datetime, zone: ZoneInfo, *, weeks: int) -> Window:
+def weeks_until_today(now: datetime, zone: ZoneInfo, *, weeks: int) -> DayWindow:
     """So many weeks from Monday to Sunday, the last one with today in it."""
     today = now.astimezone(zone).date()
     return _window(today - timedelta(days=today.weekday(), weeks=weeks - 1), weeks, zone, step=7)
 
 
-def _window(first: date, steps: int, zone: ZoneInfo, *, step: int) -> Window:
+def _window(first: date, steps: int, zone: ZoneInfo, *, step: int) -> DayWindow:
     begins = [midnight(first + timedelta(days=number * step), zone) for number in range(steps + 1)]
     shifts = shifts_of(zone, begins[0], begins[-1])
-    return Window(first=first, step=step, begins=begins, shifts=shifts)
+    return DayWindow(first=first, step=step, begins=begins, shifts=shifts)
 
 
 def shifts_of(zone: ZoneInfo, since: datetime, until: datetime) -> Shifts:

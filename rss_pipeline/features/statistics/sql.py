@@ -47,7 +47,7 @@ class Came:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class DayWindow:
     """Days to count, from the midnight of the first one on, in steps of a day or a week."""
 
     first: date
@@ -82,7 +82,7 @@ def items_since(result: Result) -> int:
     return int(result.rows[0]["items"] or 0)
 
 
-def came_in(user_id: str, window: Window, *, scope: Scope = ALL) -> list[Statement]:
+def came_in(user_id: str, window: DayWindow, *, scope: Scope = ALL) -> list[Statement]:
     """Queries for the items of each feed by step, for `came`.
 
     An item counts on the day on which it was fetched. Those of a feed's first document were there before, and
@@ -131,7 +131,7 @@ def came(counted: Result, of_first: Result) -> list[Came]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredOfFeed:
     """The items that are stored of one feed."""
 
     items: int | None
@@ -156,10 +156,10 @@ def stored_items(user_id: str, *, are_counted: bool, scope: Scope = ALL) -> Stat
     )
 
 
-def stored(result: Result) -> dict[str, Stored]:
+def stored(result: Result) -> dict[str, StoredOfFeed]:
     """The result of `stored_items`, by feed."""
     return {
-        row["feed_id"]: Stored(
+        row["feed_id"]: StoredOfFeed(
             items=None if row["items"] is None else int(row["items"]),
             last_came_at=from_instant(row["last"]),
         )
@@ -168,7 +168,7 @@ def stored(result: Result) -> dict[str, Stored]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedHours:
     """The hours at which items were published, by their own dates, as far as these have a time."""
 
     counts: Mapping[tuple[int, int], int]
@@ -202,7 +202,7 @@ def hours_of(
     )
 
 
-def published(result: Result) -> Published:
+def published(result: Result) -> PublishedHours:
     """The result of `hours_of`."""
     by_place = {row["place"]: int(row["n"]) for row in result.rows}
     undated, at_midnight = by_place.pop("undated", 0), by_place.pop("midnight", 0)
@@ -211,7 +211,7 @@ def published(result: Result) -> Published:
         day, hour = map(int, place.split())
         # SQLite's week begins on Sunday.
         counts[(day - 1) % 7, hour] = n
-    return Published(counts=counts, undated=undated, at_midnight=at_midnight)
+    return PublishedHours(counts=counts, undated=undated, at_midnight=at_midnight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,10 +23,7 @@ class _Known:
 
     story_of: dict[str, str]
     """The stories of the items that are in the user's feeds; its own id for one that stands alone."""
-    chosen: dict[str, tuple[str, int]]
-    """The choices of the user so far, by item, with their acts."""
     members: dict[str, list[str]]
-    last_act: int
 
 
 def _known(user_id: str, ids: Sequence[str]) -> Query[_Known]:
@@ -51,31 +48,15 @@ def _known(user_id: str, ids: Sequence[str]) -> Query[_Known]:
         [user_id, user_id, asked, user_id, user_id, asked],
         name="read members of a user's stories",
     )
-    choices = Statement(
-        """SELECT item_id, story_id, act, (SELECT coalesce(max(a.act), 0) FROM story_acts AS a
-          WHERE a.user_id = u.id) AS last FROM users AS u
-        LEFT JOIN story_choices AS c ON c.user_id = u.id WHERE u.id = ?""",
-        [user_id],
-        name="read choices of stories",
-    )
 
     def read(found: Sequence[Result]) -> _Known:
-        of_items, of_members, of_choices = found
+        of_items, of_members = found
         grouped = dict[str, list[str]]()
         for row in of_members.rows:
             grouped.setdefault(row["story"], []).append(row["item_id"])
-        return _Known(
-            story_of={row["id"]: row["story"] for row in of_items.rows},
-            chosen={
-                row["item_id"]: (row["story_id"], int(row["act"]))
-                for row in of_choices.rows
-                if row["item_id"] is not None
-            },
-            members=grouped,
-            last_act=max((int(row["last"]) for row in of_choices.rows), default=0),
-        )
+        return _Known(story_of={row["id"]: row["story"] for row in of_items.rows}, members=grouped)
 
-    return Query((items, members, choices), read)
+    return Query((items, members), read)
 
 
 def apart(caller: Caller, item_id: str) -> bool:
@@ -84,7 +65,7 @@ def apart(caller: Caller, item_id: str) -> bool:
     known = caller.ask(_known(caller.user_id, [item_id]))
     story = known.story_of.get(item_id)
     if story is not None and len(known.members.get(story, ())) > 1:
-        _choose(caller, known, "apart", item_id, [item_id], ALONE.format(item_id))
+        _choose(caller, "apart", item_id, [item_id], ALONE.format(item_id))
     return story is not None
 
 
@@ -96,8 +77,8 @@ def together(caller: Caller, item_id: str, other_id: str) -> bool:
     if story is None or other is None or story == other:
         return False
     # All members move, seen or not: what comes later and is like one of them follows it.
-    moved = [*known.members.get(other, [other_id]), *known.members.get(story, [item_id])]
-    _choose(caller, known, "together", item_id, moved, story)
+    moved = [other_id, *known.members.get(other, ()), item_id, *known.members.get(story, ())]
+    _choose(caller, "together", item_id, moved, story)
     return True
 
 
@@ -162,18 +143,18 @@ def can_undo(user_id: str) -> Query[str | None]:
     )
 
 
-def _choose(caller: Caller, known: _Known, said: str, item_id: str, items: Sequence[str], story: str) -> None:
-    user_id, act, names = caller.user_id, known.last_act + 1, compact(list(dict.fromkeys(items)))
-    before = [
-        {"item": id, "story": known.chosen[id][0], "act": known.chosen[id][1]}
-        for id in dict.fromkeys(items)
-        if id in known.chosen
-    ]
+def _choose(caller: Caller, said: str, item_id: str, items: Sequence[str], story: str) -> None:
+    user_id, names = caller.user_id, compact(list(dict.fromkeys(items)))
     caller.write(
+        # Another tab may say something at the same moment: numbers and choices are those of the write.
         Statement(
             """INSERT INTO story_acts (user_id, act, said, item_id, said_at, before)
-            VALUES (?, CAST(? AS INTEGER), ?, ?, ?, ?)""",
-            [user_id, act, said, item_id, instant(caller.clock()), compact(before)],
+            SELECT ?, coalesce(max(a.act), 0) + 1, ?, ?, ?, (
+              SELECT json_group_array(json_object('item', c.item_id, 'story', c.story_id, 'act', c.act))
+              FROM story_choices AS c
+              WHERE c.user_id = ? AND c.item_id IN (SELECT value FROM json_each(?)))
+            FROM story_acts AS a WHERE a.user_id = ?""",
+            [user_id, said, item_id, instant(caller.clock()), user_id, names, user_id],
             name="note a choice of stories",
         ),
         # One that stood alone so far is a story of one, which is none for anybody else.
@@ -188,10 +169,10 @@ def _choose(caller: Caller, known: _Known, said: str, item_id: str, items: Seque
         ),
         Statement(
             """INSERT INTO story_choices (user_id, item_id, story_id, act)
-            SELECT ?, i.id, ?, CAST(? AS INTEGER)
+            SELECT ?, i.id, ?, (SELECT max(a.act) FROM story_acts AS a WHERE a.user_id = ?)
             FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value WHERE true
             ON CONFLICT (user_id, item_id) DO UPDATE SET story_id = excluded.story_id, act = excluded.act""",
-            [user_id, story, act, names],
+            [user_id, story, user_id, names],
             name="choose the story of items",
         ),
     )

@@ -73,7 +73,8 @@ def _decided(session: Session, *, by_hand: bool) -> list[date]:
         done = catch_up(session.run.database, path, is_over=lambda: time.monotonic() > end, ends=ends)
     except StoriesBusy:
         return []
-    return sorted(done.days)
+    # What came back from backups may be of any time.
+    return sorted(done.days)[-MOST_DAYS:]
 
 
 def _event(database: Database, day: date) -> dg.AssetMaterialization:

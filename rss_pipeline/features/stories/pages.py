@@ -1,6 +1,8 @@
 """A story as a page: its items in the user's feeds, why they stand together, what the user says of that."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -14,9 +16,13 @@ from rss_pipeline.api.problems import ApiError
 from rss_pipeline.features.stories import acts
 from rss_pipeline.features.stories.person import story_of
 from rss_pipeline.reader.accounts.preferences import SomePreferences, change_preferences
+from rss_pipeline.reader.item_queries import Filter, ItemRow, Key, Page, items
+from rss_pipeline.reader.query import Query, together
 
 router = APIRouter(prefix="/stories", include_in_schema=False)
 
+_NEAR = 20
+"""Items before one, and after it, that may be of the same event."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _SAID = {
     "apart": "It stands alone from now on, for you.",
@@ -41,12 +47,16 @@ async def show(request: Request, caller: SignedIn, id: str, said: str = "") -> R
     members = await caller.run(lambda own: story_of(own, id))
     if not members:
         raise _no_item()
+    near = await caller.ask_long(_near(caller.user_id, members[0].arrived))
+    ids = {each.id for each in members}
     return page(
         request,
         "stories/story.html",
         frame=frame,
         title="Story",
         members=members,
+        near=[each for each in near if each.id not in ids],
+        is_new=said != "undone",
         undoable=undoable is not None,
         said=_SAID.get(said),
     )
@@ -62,7 +72,7 @@ async def apart(request: Request, caller: SignedIn) -> Response:
 
 
 @router.post("/together")
-async def together(request: Request, caller: SignedIn) -> Response:
+async def join(request: Request, caller: SignedIn) -> Response:
     """Say "the same" of two items; the other one by its id, or by the address of its page."""
     fields = await form_fields(request)
     item, other = fields.get("item", ""), _ID.search(fields.get("other", ""))
@@ -94,6 +104,15 @@ async def undo(caller: SignedIn) -> Response:
     if item is None:
         raise ApiError("not_found", "There is nothing to undo.")
     return see_other(f"/stories/{item}?said=undone")
+
+
+def _near(user_id: str, number: int) -> Query[Sequence[ItemRow]]:
+    """The items of the user that came in before and after one, the newest first."""
+    before = Page(limit=_NEAR, after=Key.of_number(number))
+    after = replace(before, newest_first=False)
+    return together(items(user_id, Filter(), before), items(user_id, Filter(), after)).then(
+        lambda found: [*reversed(found[1].items), *found[0].items]
+    )
 
 
 def _no_item() -> ApiError:

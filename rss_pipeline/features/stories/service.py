@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RssPipelineError
@@ -76,19 +77,28 @@ def catch_up(
     if ends.writer.version > VERSION:
         raise NewerMethod("a newer rss_pipeline writes the stories of this database: update this one")
     with _lease(database, ends) as lease:
-        since = datetime.fromisoformat(ends.now) - timedelta(seconds=WINDOW)
+        now = datetime.fromisoformat(ends.now)
+        since = now - timedelta(seconds=WINDOW)
         window = load(path, database=ends.identity)
         # A window that is ahead is of a database that was put back from an older copy.
         if window is None or window.arrived > ends.writer.arrived:
             window = Window()
         window.forget(since.timestamp())
-        at = max(window.arrived, int(since.timestamp()) * 1_000_000 - 1)
+        start = int(since.timestamp()) * 1_000_000 - 1
+        at, is_rebuilt = max(window.arrived, start), False
         while True:
-            items = sql.behind(database, at, up_to=ends.arrived, since=since)
+            items = sql.behind(database, at, up_to=ends.arrived, since=since, done=ends.writer.arrived)
             if not items or is_over():
                 break
-            at = items[-1].arrived
+            new = [item for item in items if item.arrived > lease.writer.arrived]
+            if lease.writer.again_to or any(item.is_back(now) for item in new):
+                _decide_again(database, lease, ends, done, is_over)
+                return done
             decided = _decided(window, items, up_to=ends.writer.arrived)
+            if not is_rebuilt and any(_went(decision) for _, decision in decided):
+                window, at, is_rebuilt = Window(), start, True
+                continue
+            at = items[-1].arrived
             lease.commit(_members(database, decided, done, window), arrived=max(at, lease.writer.arrived))
             done.decided += len(decided)
         done.is_complete = not items
@@ -98,12 +108,45 @@ def catch_up(
     return done
 
 
+def _decide_again(
+    database: Database, lease: "_Lease", ends: Ends, done: Done, is_over: Callable[[], bool]
+) -> None:
+    """Decide what came back from backups, day by day in the order in which it was fetched, each day with the
+    items of the week before it. What users have said of it came back with them, so nothing follows that."""
+    arrived, up_to = lease.writer.arrived, lease.writer.again_to or ends.arrived
+    window, last = Window(), date.min
+    for day in sql.days_behind(database, arrived, up_to=up_to, after=lease.writer.again):
+        if done.decided and is_over():
+            done.is_complete = False
+            return
+        before = max(last + timedelta(days=1), day - timedelta(seconds=WINDOW))
+        for each in [before + timedelta(days=n) for n in range((day - before).days + 1)]:
+            window.forget(datetime(each.year, each.month, each.day, tzinfo=UTC).timestamp() - WINDOW)
+            for items in sql.fetched_on(database, each, up_to=up_to):
+                decided = _decided(window, items, up_to=arrived if each == day else up_to)
+                members = _members(database, decided, done, window)
+                lease.commit([replace(each, nearest=None) for each in members], arrived=arrived)
+                done.decided += len(decided)
+        last = day
+        lease.commit([], arrived=arrived, again=str(day), again_to=up_to)
+    lease.commit([], arrived=up_to, again="", again_to=0)
+    done.is_complete = up_to == ends.arrived
+
+
+def _went(decision: Decision) -> bool:
+    """True for a new item that the window has in a story: it went from the database, and came again."""
+    return decision.evidence is None and decision.story != decision.item
+
+
 def _decided(window: Window, items: list[Item], *, up_to: int) -> list[tuple[Item, Decision]]:
     """Take these items into the window, and return the decisions on those that had none."""
     found = []
     for item in items:
         if item.arrived <= up_to or item.story is not None:
             window.restore(item.entry, item.story)
+        elif item.began:
+            window.restore(item.entry, item.entry.id)
+            found.append((item, Decision(item=item.entry.id, story=item.entry.id)))
         else:
             found.append((item, window.decide(item.entry)))
     return found
@@ -120,7 +163,11 @@ def _members(
     texts = {item.entry.id: len(item.entry.text) for item, _ in decided}
     others = sql.entries(database, [id for id in known if id not in texts and not known[id].members])
     texts |= {id: len(entry.text) for id, entry in others.items()}
-    members = list[Member]()
+    members = [
+        _member(item.entry.id, item.entry.id, item.entry.id, len(item.entry.text))
+        for item, _ in decided
+        if item.began
+    ]
     for item, decision in joins:
         evidence = decision.evidence
         assert evidence is not None
@@ -186,14 +233,15 @@ class _Lease:
     stored: str
     writer: Writer
 
-    def commit(self, members: Sequence[Member], *, arrived: int) -> None:
-        """Store members, and how far the writer is.
+    def commit(self, members: Sequence[Member], *, arrived: int, **more: Any) -> None:
+        """Store members, and how far the writer is: its number, and `more` of its fields.
 
         Raises:
             StoriesBusy: another process has taken over; nothing was stored.
         """
         now = datetime.fromisoformat(sql.ends(self.database).now)
-        after = replace(self.writer, arrived=arrived, until=instant(now + LEASE), version=VERSION)
+        until = instant(now + LEASE)
+        after = replace(self.writer, arrived=arrived, until=until, version=VERSION, **more)
         notes = (
             [note_change_of_items(), *mark_items_stale([one.item_id for one in members])] if members else []
         )

@@ -4,17 +4,18 @@ How stories are read is in storage/items/stories.py.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
+from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories.model import Entry, moment
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import body_text
 from rss_pipeline.storage.items.cursor import highest_number
-from rss_pipeline.storage.sql import FIELD, NOW, NUMBER_FIELD, chunked, compact
+from rss_pipeline.storage.sql import FIELD, NOW, NUMBER_FIELD, chunked, compact, number
 
 ITEMS_AT_ONCE = 200
 HTML_CHARACTERS = 8_000
@@ -32,6 +33,10 @@ class Writer:
     token: str = ""
     until: str = ""
     """The end of its lease."""
+    again: str = ""
+    """While what came back from backups is decided: the last day (UTC) that is done."""
+    again_to: int = 0
+    """The arrival number up to which that goes; 0 where nothing came back."""
 
     @classmethod
     def read(cls, text: str | None) -> Self:
@@ -115,32 +120,100 @@ class Item:
 
     entry: Entry
     arrived: int
+    fetched_at: datetime
     story: str | None
+    began: bool
+    """It is in none, and there is one of its name: it went, and came again."""
+
+    def is_back(self, now: datetime) -> bool:
+        """True if it was fetched long before it was stored: a backup brought it back."""
+        stored_at = datetime.fromtimestamp(self.arrived / 1_000_000, UTC)
+        return min(stored_at, now) - self.fetched_at > _AT_ONCE
 
 
-def behind(database: Database, arrived: int, *, up_to: int, since: datetime) -> list[Item]:
-    """The next items behind an arrival number that were fetched since then, oldest first."""
+_AT_ONCE = timedelta(days=1)
+"""Time within which an item is stored after it was fetched, and decided after that."""
+_BACK = f"""i.arrived - {number("strftime('%s', i.created_at)")} * 1000000
+  > {int(_AT_ONCE.total_seconds()) * 1_000_000}"""
+_COLUMNS = f"""i.id, i.arrived, i.created_at, i.feed_id, i.title, i.link, i.pub_date, i.pub_date_source,
+  f.language, substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html"""
+# A story of one that a user made of an item is no decision on it (acts.py).
+_STORY = """CASE WHEN m.version > 0 OR m.story_id <> m.item_id THEN m.story_id END AS story_id,
+  CASE WHEN m.item_id IS NULL AND EXISTS (SELECT 1 FROM story_members AS o WHERE o.story_id = i.id)
+    THEN 1 ELSE 0 END AS began"""
+
+
+def behind(database: Database, arrived: int, *, up_to: int, since: datetime, done: int) -> list[Item]:
+    """The next items behind an arrival number that were fetched since then, in the order of their arrival;
+    of those behind `done` also what came back from a backup."""
     rows = database.query(
         f"""WITH next AS (
           SELECT i.rowid AS place, i.arrived FROM items AS i INDEXED BY items_arrived
-          WHERE i.arrived > ? AND i.arrived <= ? AND i.created_at >= ?
+          WHERE i.arrived > ? AND i.arrived <= ? AND (i.created_at >= ? OR (i.arrived > ? AND {_BACK}))
           ORDER BY i.arrived LIMIT {ITEMS_AT_ONCE})
-        SELECT i.id, i.arrived, i.feed_id, i.title, i.link, i.pub_date, i.pub_date_source, f.language,
-          substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html, m.story_id
+        SELECT {_COLUMNS}, {_STORY}
         FROM next CROSS JOIN items AS i ON i.rowid = next.place CROSS JOIN feeds AS f ON f.id = i.feed_id
         LEFT JOIN story_members AS m ON m.item_id = i.id ORDER BY next.arrived""",
-        [arrived, up_to, instant(since)],
+        [arrived, up_to, instant(since), done],
         name="read items for stories",
     ).rows
-    return [Item(entry=entry_of(row), arrived=int(row["arrived"]), story=row["story_id"]) for row in rows]
+    return [_item(row, entry_of(row)) for row in rows]
+
+
+def days_behind(database: Database, arrived: int, *, up_to: int, after: str) -> list[date]:
+    """The days (UTC) after this one on which items behind an arrival number were fetched."""
+    rows = database.query(
+        """SELECT DISTINCT substr(i.created_at, 1, 10) AS day FROM items AS i INDEXED BY items_arrived
+        WHERE i.arrived > ? AND i.arrived <= ? AND substr(i.created_at, 1, 10) > ? ORDER BY day""",
+        [arrived, up_to, after],
+        name="find days of items that came back",
+    ).rows
+    return [date.fromisoformat(row["day"]) for row in rows]
+
+
+def fetched_on(database: Database, day: date, *, up_to: int) -> Iterator[list[Item]]:
+    """The items up to an arrival number that were fetched on a day (UTC), some at a time, in the order in
+    which they were: as if each had arrived then."""
+    ids = [
+        row["id"]
+        for row in database.query(
+            """SELECT i.id FROM feeds AS f CROSS JOIN items AS i INDEXED BY items_age
+              ON i.feed_id = f.id AND i.created_at >= ? AND i.created_at < ?
+            WHERE i.arrived <= ? ORDER BY i.created_at, i.arrived""",
+            [f"{day}T00:00:00Z", f"{day + timedelta(days=1)}T00:00:00Z", up_to],
+            name="find items of a day for stories",
+        ).rows
+    ]
+    for some in batched(ids, ITEMS_AT_ONCE):
+        rows = database.query(
+            f"""SELECT {_COLUMNS}, {_STORY}
+            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+            CROSS JOIN feeds AS f ON f.id = i.feed_id LEFT JOIN story_members AS m ON m.item_id = i.id
+            ORDER BY i.created_at, i.arrived""",
+            [compact(some)],
+            name="read items of a day for stories",
+        ).rows
+        yield [
+            _item(row, entry_of(row, seen=datetime.fromisoformat(row["created_at"]).timestamp()))
+            for row in rows
+        ]
+
+
+def _item(row: Row, entry: Entry) -> Item:
+    fetched_at = datetime.fromisoformat(row["created_at"])
+    return Item(
+        entry=entry,
+        arrived=int(row["arrived"]),
+        fetched_at=fetched_at,
+        story=row["story_id"],
+        began=bool(row["began"]),
+    )
 
 
 def entries(database: Database, ids: Sequence[str]) -> dict[str, Entry]:
     """These items as they are compared, by id."""
     rows = database.query(
-        f"""SELECT i.id, i.arrived, i.feed_id, i.title, i.link, i.pub_date, i.pub_date_source, f.language,
-          substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html
-        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+        f"""SELECT {_COLUMNS} FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
         CROSS JOIN feeds AS f ON f.id = i.feed_id""",
         [compact(list(ids))],
         name="read items to compare",
@@ -148,11 +221,11 @@ def entries(database: Database, ids: Sequence[str]) -> dict[str, Entry]:
     return {row["id"]: entry_of(row) for row in rows}
 
 
-def entry_of(row: Row) -> Entry:
-    """An item as the method takes it."""
+def entry_of(row: Row, *, seen: float | None = None) -> Entry:
+    """An item as the method takes it; `seen` in place of the moment of its arrival."""
     from rss_pipeline.collector.sanitize.html import plain_text
 
-    seen = int(row["arrived"] or 0) / 1_000_000
+    seen = int(row["arrived"] or 0) / 1_000_000 if seen is None else seen
     is_dated = row["pub_date_source"] == "feed"
     published = datetime.fromisoformat(row["pub_date"]).timestamp() if is_dated else None
     return Entry(
@@ -179,7 +252,7 @@ class Place:
     story: str
     article: str
     members: int
-    """The size of the story; 0 for an item that is in none."""
+    """The size of the story; 0 for an item that is in none, or in one of one that a user made."""
 
 
 def places(database: Database, ids: Sequence[str]) -> dict[str, Place]:
@@ -187,7 +260,7 @@ def places(database: Database, ids: Sequence[str]) -> dict[str, Place]:
     if not ids:
         return {}
     rows = database.query(
-        """SELECT i.id, m.story_id, m.article,
+        """SELECT i.id, m.story_id, m.article, m.version,
           (SELECT count(*) FROM story_members AS o WHERE o.story_id = m.story_id) AS n
         FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
         LEFT JOIN story_members AS m ON m.item_id = i.id""",
@@ -196,7 +269,9 @@ def places(database: Database, ids: Sequence[str]) -> dict[str, Place]:
     ).rows
     return {
         row["id"]: Place(
-            story=row["story_id"] or row["id"], article=row["article"] or row["id"], members=int(row["n"])
+            story=row["story_id"] or row["id"],
+            article=row["article"] or row["id"],
+            members=0 if row["version"] == 0 and int(row["n"]) == 1 else int(row["n"]),
         )
         for row in rows
     }
@@ -231,21 +306,38 @@ def add_members(
                   i.arrived + {NUMBER_FIELD.format("later")}, {FIELD.format("evidence")}, {NOW},
                   CAST(? AS INTEGER)
                 FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = {FIELD.format("item_id")}
-                WHERE {_IS_WRITER} ON CONFLICT (item_id) DO NOTHING""",
+                WHERE {_IS_WRITER} ON CONFLICT (item_id) DO UPDATE SET story_id = excluded.story_id,
+                  article = excluded.article, lead = excluded.lead, evidence = excluded.evidence,
+                  decided_at = excluded.decided_at, version = excluded.version
+                WHERE story_members.version = 0 AND story_members.story_id = story_members.item_id""",
                 [version, chunk, str(writer)],
                 name="add members of stories",
-            ),
-            Statement(
-                f"""INSERT INTO story_choices (user_id, item_id, story_id, act)
-                SELECT c.user_id, i.id, c.story_id, c.act
-                FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = {FIELD.format("item_id")}
-                CROSS JOIN story_choices AS c ON c.item_id = {FIELD.format("nearest")}
-                WHERE {_IS_WRITER} ON CONFLICT (user_id, item_id) DO NOTHING""",
-                [chunk, str(writer)],
-                name="follow the choices of users",
-            ),
+            )
         ]
+    for level in _levels(members):
+        for chunk in chunked(compact(asdict(each)) for each in level):
+            statements.append(
+                Statement(
+                    f"""INSERT INTO story_choices (user_id, item_id, story_id, act)
+                    SELECT c.user_id, i.id, c.story_id, c.act
+                    FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = {FIELD.format("item_id")}
+                    CROSS JOIN story_choices AS c ON c.item_id = {FIELD.format("nearest")}
+                    WHERE {_IS_WRITER} ON CONFLICT (user_id, item_id) DO NOTHING""",
+                    [chunk, str(writer)],
+                    name="follow the choices of users",
+                )
+            )
     return statements
+
+
+def _levels(members: Sequence[Member]) -> list[list[Member]]:
+    """The items that follow another one, each behind it."""
+    level_of, levels = dict[str, int](), dict[int, list[Member]]()
+    for each in members:
+        if each.nearest is not None:
+            level = level_of[each.item_id] = level_of.get(each.nearest, 0) + 1
+            levels.setdefault(level, []).append(each)
+    return [levels[level] for level in sorted(levels)]
 
 
 def move(item_ids: Sequence[str], story_id: str, evidence: str | None) -> Statement:

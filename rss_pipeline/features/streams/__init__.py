@@ -5,8 +5,7 @@ model.py       a stream with its selector, and the match of items with selectors
 stream_keys.py the key `streams` of a feed in feeds.yaml; expression.py checks its XPath
 judge_document.py  the members among a document's items, in the parser process; xpath.py evaluates XPath there
 sql.py         statements: members, the streams of the registry, those that are to be judged anew
-service.py     stored items judged anew by changed selectors, or because a person wants it
-replay.py      what a replay's backups show of streams
+service.py     stored items judged anew by changed selectors, because a person wants it, or in a replay
 states.py      the streams with their items, for people and for events
 survey.py      what a feed can be split by
 dagster.py     the asset `stream_items`: partitions and events
@@ -40,7 +39,7 @@ FEATURE = Feature(
     partition_keys=Part("streams.dagster:register_streams"),
     poll_events=Part("streams.dagster:poll_events"),
     replaying=Replaying(
-        of_feed=Part("streams.replay:StreamsInReplay"), events=Part("streams.dagster:report_replayed")
+        of_feed=Part("streams.service:StreamsInReplay"), events=Part("streams.dagster:report_replayed")
     ),
     status=(Part("streams.output:status_section"),),
 )

@@ -16,7 +16,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.streams.model import streams_of
 from rss_pipeline.features.streams.service import judge_streams, refresh
-from rss_pipeline.features.streams.states import Known, StreamChange, stream_changes
+from rss_pipeline.features.streams.states import ReportedStream, StreamChange, stream_changes
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.dagster_private import DATA_VERSION_TAG
 from rss_pipeline.orchestration.instance.record_events import record_events
@@ -168,10 +168,10 @@ def _batches(changes: Sequence[StreamChange]) -> Iterator[list[dg.AssetMateriali
         yield [_materialization(change) for change in changes[start : start + _EVENTS_AT_ONCE]]
 
 
-def _as_known(key: str, version: _Version) -> Known:
+def _as_known(key: str, version: _Version) -> ReportedStream:
     feed_id, _, stream = key.partition("/")
     until = version.collected_until
-    return Known(
+    return ReportedStream(
         feed_id=feed_id,
         stream=stream,
         collected_until=instant(datetime.fromtimestamp(until, UTC)) if until else "",

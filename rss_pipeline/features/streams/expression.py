@@ -81,7 +81,7 @@ _ENDS_OPERAND = {")", "]", ".", "..", "*"}
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class XPathToken:
     """`start` and `end` are places in the expression; `prefix` is that of a name, without the colon."""
 
     kind: TokenKind
@@ -91,7 +91,7 @@ class Token:
     prefix: str | None = None
 
 
-def tokens(expression: str) -> Iterator[Token]:
+def tokens(expression: str) -> Iterator[XPathToken]:
     """The tokens in order, without white space. `*`, `and`, `or`, `div` and `mod` are operators behind an
     operand, and names elsewhere."""
     is_behind_operand = False
@@ -108,7 +108,7 @@ def tokens(expression: str) -> Iterator[Token]:
         is_behind_operand = kind in {"literal", "number", "variable", "name"} or (
             kind == "mark" and text in _ENDS_OPERAND
         )
-        yield Token(kind, text, match.start(), match.end(), prefix)
+        yield XPathToken(kind, text, match.start(), match.end(), prefix)
 
 
 _GROUPS = {"literal", "number", "variable", "operator", "mark", "unknown"}
@@ -152,7 +152,7 @@ def xpath_mistake(expression: str) -> str | None:
     return None
 
 
-def _of_token(token: Token) -> str | None:
+def _of_token(token: XPathToken) -> str | None:
     if token.kind == "variable":
         return f"{token.text} is a variable, and there are none here; write its value"
     if token.kind == "unknown":
@@ -170,7 +170,7 @@ def _of_token(token: Token) -> str | None:
     return None
 
 
-def _gives_a_value(found: list[Token]) -> bool:
+def _gives_a_value(found: list[XPathToken]) -> bool:
     """The expression is a number, text or truth value by its form (XPath 1.0, 3.1 to 3.5)."""
     depth = 0
     for token in found:

@@ -10,7 +10,7 @@ from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain, say
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.features.streams.states import StreamState, selector_text, stream_states, warned_streams
-from rss_pipeline.features.streams.survey import Counted, FeedSurvey, StreamSurvey, as_yaml
+from rss_pipeline.features.streams.survey import CountedValue, FeedSurvey, StreamSurvey, as_yaml
 from rss_pipeline.storage.database import Row
 
 _VALUES_SHOWN = 20
@@ -87,7 +87,7 @@ def _age(at: datetime | None, now: datetime) -> str:
     return "-" if at is None else rough(now - at)
 
 
-def _show_values(singular: str, plural: str, values: Sequence[Counted]) -> None:
+def _show_values(singular: str, plural: str, values: Sequence[CountedValue]) -> None:
     if not values:
         say(f"no {plural}")
         return

@@ -5,14 +5,24 @@ members of such a stream stay as they are until then, or until a replay.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from rss_pipeline.collector.models.feed import Member
-from rss_pipeline.features.streams.model import FieldMatcher, StreamSpec
-from rss_pipeline.features.streams.sql import Judgement, drop_streams, end_judgement, stored_items, unjudged
+from rss_pipeline.collector.models.feed import Feed, Member
+from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.features.streams.model import FieldMatcher, StreamSpec, streams_in, streams_of
+from rss_pipeline.features.streams.sql import (
+    Judgement,
+    drop_streams,
+    end_judgement,
+    judge_again,
+    judgement_of,
+    note_errors,
+    stored_items,
+    unjudged,
+)
 from rss_pipeline.features.streams.states import stream_states
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, Statement, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +106,52 @@ def judge_streams(database: Database, keys: Sequence[str]) -> dict[str, str]:
             elif state.spec.is_xpath and (why := state.error or state.note) is not None:
                 failed[key] = why
     return failed
+
+
+# In a replay: what each backup shows of streams, and the end of their judgement.
+
+
+class StreamsInReplay:
+    """The streams of one feed in a replay (feature.py, `InReplay`)."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._shown: dict[str, tuple[str, ...]] = {}
+        """The streams of items as earlier backups showed them, where that is written."""
+        self._errors: dict[str, str] = {}
+        """A sentence for each stream by which some backup could not be judged."""
+
+    def inserting(
+        self, parsed: Parsed, ids: Sequence[str], came: str, params: Sequence[Value]
+    ) -> Iterator[list[Statement]]:
+        judgement = judgement_of(self._feed, parsed)
+        groups = judgement.groups(ids)
+        yield [judge_again(self._feed.id, judgement.judged, came, params), *next(groups, [])]
+        yield from groups
+
+    def others(self, parsed: Parsed, ids: Sequence[str], inserted: Set[str]) -> Iterator[list[Statement]]:
+        """Groups of statements where earlier backups did not show the same streams of an item."""
+        judgement = judgement_of(self._feed, parsed)
+        if not judgement.judged:
+            return
+        shown = {id: tuple(judgement.streams_of.get(id, ())) for id in ids}
+        yield from judgement.groups(
+            [id for id, names in shown.items() if id not in inserted and self._shown.get(id) != names]
+        )
+        if streams_in(parsed).errors:
+            # Of some streams it is not known: the next backup writes all of them.
+            for id in shown:
+                self._shown.pop(id, None)
+        else:
+            self._shown.update(shown)
+
+    def add(self, parsed: Parsed) -> None:
+        self._errors |= streams_in(parsed).errors
+
+    def end(self, database: Database) -> None:
+        """Record that the feed's streams by XPath were judged by all of its backups: items that are in no
+        backup cannot be judged."""
+        xpaths = [stream for stream in streams_of(self._feed) if stream.is_xpath]
+        done = [stream for stream in xpaths if stream.name not in self._errors]
+        end_judgement(database, self._feed.id, done, during_visit=True)
+        note_errors(database, self._feed.id, self._errors)

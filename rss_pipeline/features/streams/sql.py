@@ -243,7 +243,7 @@ def unjudged(database: Database, feed_ids: Collection[str] | None = None) -> Ite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredItem:
+class SelectableItem:
     """The fields of a stored item that streams select by."""
 
     id: str
@@ -253,7 +253,7 @@ class StoredItem:
     categories: tuple[str, ...]
 
 
-def stored_items(database: Database, feed_id: str) -> Iterator[list[StoredItem]]:
+def stored_items(database: Database, feed_id: str) -> Iterator[list[SelectableItem]]:
     """All items of a feed, in pages of a megabyte at most unless one item is larger.
 
     What comes in meanwhile is not among them, but judged by whoever stores it.
@@ -281,8 +281,8 @@ def stored_items(database: Database, feed_id: str) -> Iterator[list[StoredItem]]
         last = rows[-1]["created_at"], int(rows[-1]["place"])
 
 
-def _stored_item(row: Row) -> StoredItem:
-    return StoredItem(
+def _stored_item(row: Row) -> SelectableItem:
+    return SelectableItem(
         id=row["id"],
         title=row["title"],
         link=row["link"],

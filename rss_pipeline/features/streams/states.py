@@ -144,7 +144,7 @@ def _state(feed_id: str, spec: StreamSpec, row: Row) -> StreamState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ReportedStream:
     """A stream as it was last reported."""
 
     feed_id: str
@@ -177,7 +177,7 @@ class StreamChange:
 
 
 def stream_changes(
-    database: Database, known: Iterable[Known], *, everything: bool = False
+    database: Database, known: Iterable[ReportedStream], *, everything: bool = False
 ) -> list[StreamChange]:
     """The streams among these in which items came in; all of them with `everything`, also without news.
 

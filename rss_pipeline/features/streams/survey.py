@@ -34,7 +34,7 @@ from rss_pipeline.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedValue:
     """A value in its most frequent spelling, and the number of items that have it in any."""
 
     value: str
@@ -61,10 +61,10 @@ class Tally:
                 keys.add(key)
         self._items.update(keys)
 
-    def counted(self) -> tuple[Counted, ...]:
+    def counted(self) -> tuple[CountedValue, ...]:
         """The values, most frequent first."""
         order = sorted(self._items, key=lambda key: (-self._items[key], key))
-        return tuple(Counted(self._spelling(key), self._items[key]) for key in order)
+        return tuple(CountedValue(self._spelling(key), self._items[key]) for key in order)
 
     def _spelling(self, key: str) -> str:
         spelling, _ = min(self._spellings[key].items(), key=lambda each: (-each[1], each[0]))
@@ -79,7 +79,7 @@ _INDENT = 4
 
 
 def proposed_streams(
-    field: SelectorField, counted: Sequence[Counted], *, taken: Collection[str] = ()
+    field: SelectorField, counted: Sequence[CountedValue], *, taken: Collection[str] = ()
 ) -> tuple[StreamSpec, ...]:
     """A stream for each frequent value of the field; `taken` are the names of the feed's other streams."""
     # A pattern longer than that is a mistake in feeds.yaml.
@@ -171,9 +171,9 @@ class FeedSurvey:
     """All that a person needs to know of a feed to write its streams."""
 
     items: int
-    authors: tuple[Counted, ...]
+    authors: tuple[CountedValue, ...]
     """The authors of all items, most frequent first, as `categories`."""
-    categories: tuple[Counted, ...]
+    categories: tuple[CountedValue, ...]
     streams: tuple[StreamSurvey, ...]
     unmatched: int
     """Items that belong to no stream."""
@@ -265,7 +265,7 @@ class _Values:
         self.categories.add(categories)
 
 
-def near(stream: StreamSpec, authors: Iterable[Counted]) -> tuple[str, ...]:
+def near(stream: StreamSpec, authors: Iterable[CountedValue]) -> tuple[str, ...]:
     """Authors that are spelled almost as a pattern of the stream, or have one in them."""
     if not isinstance(stream.selector, FieldSelector):
         return ()

@@ -14,7 +14,7 @@ from itertools import accumulate
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, READ_FOR_TEXT
-from rss_pipeline.features.topics.choice import DEPTH, Chosen, choose, counted, is_settled
+from rss_pipeline.features.topics.choice import DEPTH, TopicItem, choose, counted, is_settled
 from rss_pipeline.features.topics.model import Candidate, SourceFeed, TopicSpec
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import longer_or
@@ -29,7 +29,7 @@ _ALWAYS = datetime.min.replace(tzinfo=UTC)
 """Behind every item: of a member of which all is known."""
 
 
-def read_chosen(database: Database, topic: TopicSpec) -> tuple[Chosen, ...]:
+def read_chosen(database: Database, topic: TopicSpec) -> tuple[TopicItem, ...]:
     """The items that the topic shows, without their texts.
 
     A feed with headers, a password or `allow_private` has none unless the topic is public: the registry
@@ -41,7 +41,7 @@ def read_chosen(database: Database, topic: TopicSpec) -> tuple[Chosen, ...]:
     return choose(topic, reading.usable())
 
 
-def with_texts(database: Database, topic: TopicSpec, chosen: Sequence[Chosen]) -> Iterator[Chosen]:
+def with_texts(database: Database, topic: TopicSpec, chosen: Sequence[TopicItem]) -> Iterator[TopicItem]:
     """The items with their texts, which are read as they are reached: long ones need not all be in memory.
 
     An item that is gone since is left out; what removed it has made the topic due again.
@@ -102,7 +102,7 @@ class _Reading:
         return bool(certain) and is_settled(self._topic, certain)
 
     def _read(self, members: Iterable[int]) -> None:
-        wanted = [Wanted(index=index, member=self._topic.of[index]) for index in members]
+        wanted = [WantedMember(index=index, member=self._topic.of[index]) for index in members]
         statements = places(wanted, self._limit)
         if not self._feeds:
             ids = sorted({each.member.feed_id for each in wanted})
@@ -198,7 +198,7 @@ _OF_STREAM = f"""SELECT n.rowid FROM item_streams AS s CROSS JOIN items AS n ON 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedMember:
     """A member of a topic, for the read of its newest items."""
 
     index: int
@@ -206,7 +206,7 @@ class Wanted:
     member: Member
 
 
-def places(wanted: Sequence[Wanted], limit: int) -> list[Statement]:
+def places(wanted: Sequence[WantedMember], limit: int) -> list[Statement]:
     """Queries for the newest `limit` items of each member by the time at which they were stored.
 
     A row has `member`, `id`, `feed_id`, `guid`, `link`, `pub_date`, `pub_date_source`, `created_at`, `story`.

@@ -91,7 +91,7 @@ date, the item would else come again as soon as it is too old to be shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class TopicItem:
     """An item of a topic."""
 
     candidate: Candidate
@@ -100,7 +100,7 @@ class Chosen:
     """The same item in further members, one for each, in the order of `of`."""
 
 
-def choose(topic: TopicSpec, candidates: Iterable[Candidate]) -> tuple[Chosen, ...]:
+def choose(topic: TopicSpec, candidates: Iterable[Candidate]) -> tuple[TopicItem, ...]:
     """The items of the topic, newest first, at most `topic.items`.
 
     Items that come after those of which `is_settled` is true do not change it.
@@ -176,7 +176,7 @@ def _newest(candidates: Sequence[Candidate], each: int) -> list[Candidate]:
     return kept
 
 
-def _distinct(candidates: Sequence[Candidate]) -> list[Chosen]:
+def _distinct(candidates: Sequence[Candidate]) -> list[TopicItem]:
     """Each item once: candidates with one id, with one link in two feeds, or of one story, are the same."""
     links = {each.link: link_key(each.link) for each in candidates}
     vague = _vague_links(candidates, links)
@@ -215,6 +215,6 @@ def _vague_links(candidates: Iterable[Candidate], links: Mapping[str | None, str
     return frozenset(vague)
 
 
-def _chosen(first: Candidate, *others: Candidate) -> Chosen:
+def _chosen(first: Candidate, *others: Candidate) -> TopicItem:
     further = {each.member: each for each in reversed(others) if each.member != first.member}
-    return Chosen(candidate=first, also_in=tuple(further[member] for member in sorted(further)))
+    return TopicItem(candidate=first, also_in=tuple(further[member] for member in sorted(further)))

@@ -39,13 +39,15 @@ def publish(settings: Settings, topic: tuple[str, ...], as_json: bool) -> None:
     Topics are those of feeds.yaml at the last poll. Documents are written only if their bytes changed, or if
     they are not in the object store. Exit code 1 if a topic could not be published.
     """
-    from rss_pipeline.features.topics.publish import Stores
+    from rss_pipeline.features.topics.publish import PublicationStores
     from rss_pipeline.features.topics.publish import publish as publish_topics
 
     with open_database(settings) as database:
         chosen = _chosen(database, topic)
         published = (
-            publish_topics(Stores.of(settings, database), clock=utc_now, only=chosen) if chosen else []
+            publish_topics(PublicationStores.of(settings, database), clock=utc_now, only=chosen)
+            if chosen
+            else []
         )
     if as_json:
         say_json([asdict(each) for each in published])

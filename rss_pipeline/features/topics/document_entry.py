@@ -16,7 +16,7 @@ from rss_pipeline.collector.parse.pictures import is_picture
 from rss_pipeline.collector.sanitize.html import text_of, with_images
 from rss_pipeline.collector.sanitize.shown import files_beside, first_picture, shown_html
 from rss_pipeline.collector.sanitize.text import one_line, title_line
-from rss_pipeline.features.topics.choice import Chosen, entry_id, feed_urn, topic_urn
+from rss_pipeline.features.topics.choice import TopicItem, entry_id, feed_urn, topic_urn
 from rss_pipeline.features.topics.model import (
     Candidate,
     PublicImage,
@@ -33,7 +33,7 @@ MOST_CHARACTERS = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublicHtml:
     """The HTML of an item with public copies of its images."""
 
     html: str
@@ -43,11 +43,11 @@ class Published:
     """The URL of the picture that it begins with."""
 
 
-PublishedHtml = Callable[[str, Candidate, PublicImage], Published | None]
+PublishedHtml = Callable[[str, Candidate, PublicImage], PublicHtml | None]
 """`published_html`, or one that remembers what it did."""
 
 
-def published_html(html: str, candidate: Candidate, image: PublicImage) -> Published | None:
+def published_html(html: str, candidate: Candidate, image: PublicImage) -> PublicHtml | None:
     """`shown_html` of an item, published; None also if nothing is left of it."""
     feed = candidate.feed
     bases = (candidate.base_url, candidate.link, feed.link, feed.url)
@@ -64,10 +64,10 @@ def published_html(html: str, candidate: Candidate, image: PublicImage) -> Publi
         return found
 
     placed = with_images(cleaned, public)
-    return Published(placed, files, first_picture(placed))
+    return PublicHtml(placed, files, first_picture(placed))
 
 
-_Known = tuple[tuple[str, tuple[Enclosure, ...]], Published | None]
+_Known = tuple[tuple[str, tuple[Enclosure, ...]], PublicHtml | None]
 """The content and the enclosures of an item, and what was made of them."""
 
 
@@ -80,7 +80,7 @@ class HtmlCache:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
-    def __call__(self, html: str, candidate: Candidate, image: PublicImage) -> Published | None:
+    def __call__(self, html: str, candidate: Candidate, image: PublicImage) -> PublicHtml | None:
         """The item's HTML as it is published. Safe to call from several threads."""
         with self._lock:
             known = self._taken(candidate.item_id)
@@ -121,7 +121,7 @@ _LARGEST_LENGTH = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class EntrySource:
     """The feed of an entry."""
 
     id: str
@@ -143,7 +143,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class DocumentEntry:
     """One entry. All texts are legal XML, on one line but for `html`; URLs are IRIs; instants end in Z."""
 
     id: str
@@ -161,20 +161,20 @@ class Entry:
     """The picture that `html` begins with."""
     summary: str | None
     html: str | None
-    source: Source
+    source: EntrySource
     also_in: tuple[Copy, ...]
 
 
 def entry_of(
-    topic: TopicSpec, chosen: Chosen, *, content: TopicContent, image: PublicImage, html: PublishedHtml
-) -> Entry:
+    topic: TopicSpec, chosen: TopicItem, *, content: TopicContent, image: PublicImage, html: PublishedHtml
+) -> DocumentEntry:
     """The entry of an item, with as much of its content as `content` says."""
     item = chosen.candidate
     title = title_line(item.title, limit=MOST_TITLE_CHARACTERS)
     link = published_url(item.link)
     shown, summary = _content(item, content, image, html)
     published, updated = _dates(item)
-    return Entry(
+    return DocumentEntry(
         id=entry_id(item),
         title=title or _title_of(item, link),
         has_title=bool(title),
@@ -187,7 +187,7 @@ def entry_of(
         image=None if shown is None else published_url(shown.image),
         summary=summary,
         html=None if shown is None else shown.html,
-        source=Source(
+        source=EntrySource(
             id=feed_urn(item.feed),
             member=str(topic.of[item.member]),
             title=_feed_title(item.feed),
@@ -199,7 +199,7 @@ def entry_of(
 
 def _content(
     item: Candidate, content: TopicContent, image: PublicImage, html: PublishedHtml
-) -> tuple[Published | None, str | None]:
+) -> tuple[PublicHtml | None, str | None]:
     """HTML and summary. A summary that is all of an item is its content."""
     if content == "none":
         return None, None

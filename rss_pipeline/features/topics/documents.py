@@ -13,11 +13,11 @@ from uuid import UUID
 from lxml import etree
 
 from rss_pipeline.collector.models.clock import rfc3339
-from rss_pipeline.features.topics.choice import Chosen, choose
+from rss_pipeline.features.topics.choice import TopicItem, choose
 from rss_pipeline.features.topics.document_entry import (
     GENERATOR,
     Copy,
-    Entry,
+    DocumentEntry,
     FeedHead,
     PublishedHtml,
     entry_of,
@@ -54,7 +54,7 @@ def atom_document(head: FeedHead, updated: datetime, entries: Sequence[bytes]) -
     return b"".join((_START, start, b"\n", *entries, _END))
 
 
-def atom_entry(entry: Entry) -> bytes:
+def atom_entry(entry: DocumentEntry) -> bytes:
     """One entry, to be put into the document. Its source has its own date until `with_source_date`."""
     element = _element("entry")
     _add(element, "id", entry.id)
@@ -137,7 +137,7 @@ def json_document(head: FeedHead, items: Sequence[bytes]) -> bytes:
     return b"".join((start, b",\n".join(items), b"\n]}\n"))
 
 
-def json_item(entry: Entry) -> bytes:
+def json_item(entry: DocumentEntry) -> bytes:
     """One item on one line."""
     keys: dict[str, Any] = {"id": entry.id}
     if entry.link is not None:
@@ -234,7 +234,7 @@ def build(
 
 def build_chosen(
     topic: TopicSpec,
-    chosen: Iterable[Chosen],
+    chosen: Iterable[TopicItem],
     *,
     installation: UUID,
     image: PublicImage,
@@ -246,7 +246,7 @@ def build_chosen(
     head = feed_head(topic, installation=installation, urls=urls, expired=expired)
     atom_size = len(atom_document(head, NEVER, ()))
     json_size = len(json_document(head, ()))
-    entries: list[Entry] = []
+    entries: list[DocumentEntry] = []
     written: list[bytes] = []
     items: list[bytes] = []
     for each in chosen:
@@ -277,7 +277,7 @@ def build_chosen(
     )
 
 
-def _newest(entries: Sequence[Entry]) -> dict[str, datetime]:
+def _newest(entries: Sequence[DocumentEntry]) -> dict[str, datetime]:
     """The date of the newest entry of each source."""
     newest: dict[str, datetime] = {}
     for entry in entries:

@@ -29,7 +29,7 @@ from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.database import Database
 
 if TYPE_CHECKING:
-    from rss_pipeline.features.topics.publish import Publication, Stores
+    from rss_pipeline.features.topics.publish import Publication, PublicationStores
 
 _EVENTS_AT_ONCE = 20
 """A run that is killed loses the events of at most so many topics that it has published."""
@@ -128,10 +128,10 @@ def _publish(
     if only is None and not due(run.database, now=run.clock()):
         return []
     # Most polls publish nothing, and what writes the documents takes a hundredth of a poll to import.
-    from rss_pipeline.features.topics.publish import Stores
+    from rss_pipeline.features.topics.publish import PublicationStores
     from rss_pipeline.features.topics.publish import publish as publish_topics
 
-    stores = Stores.of(run.settings, run.database, run.objects)
+    stores = PublicationStores.of(run.settings, run.database, run.objects)
     partitions = frozenset(context.instance.get_dynamic_partitions(TOPICS_KEYS))
     unrecorded: list[Publication] = []
 
@@ -153,7 +153,7 @@ def _publish(
 
 
 def _events(
-    stores: "Stores", instance: dg.DagsterInstance, done: "Sequence[Publication]", *, named: bool
+    stores: "PublicationStores", instance: dg.DagsterInstance, done: "Sequence[Publication]", *, named: bool
 ) -> list[dg.AssetMaterialization]:
     """An event for each topic with changed bytes, and for one without any event here; if a person `named`
     them, for all that did not fail."""
@@ -164,7 +164,7 @@ def _events(
     return [_event(stores, each) for each in wanted]
 
 
-def _event(stores: "Stores", publication: "Publication") -> dg.AssetMaterialization:
+def _event(stores: "PublicationStores", publication: "Publication") -> dg.AssetMaterialization:
     store = stores.target.store
     places = {key.rpartition(".")[2]: store.url(key) for key in keys(publication.topic_id)}
     metadata: dict[str, Any] = {

@@ -25,7 +25,7 @@ from rss_pipeline.features.topics.candidates import read_chosen, with_texts
 from rss_pipeline.features.topics.document_entry import HtmlCache, topic_title
 from rss_pipeline.features.topics.documents import ATOM_TYPE, JSON_FEED_TYPE, Documents, build_chosen
 from rss_pipeline.features.topics.model import PublicUrls, TopicSpec
-from rss_pipeline.features.topics.sql import INDEX, INDEX_KEY, OPML_KEY, Published, Taken, keys
+from rss_pipeline.features.topics.sql import INDEX, INDEX_KEY, OPML_KEY, PublishedDocument, Taken, keys
 from rss_pipeline.features.topics.websub import Notice, notify
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.settings import Settings
@@ -50,7 +50,7 @@ class Target:
 
     def put_changed(
         self, documents: Mapping[str, bytes], hashes: Mapping[str, str], *, is_checked: bool = False
-    ) -> list[Published]:
+    ) -> list[PublishedDocument]:
         """Put the documents with a hash other than the known one; return what was put.
 
         With `is_checked` also those that are not in the store: somebody deleted them.
@@ -59,7 +59,7 @@ class Target:
         """
         written = []
         for key, body in documents.items():
-            file = Published(key=key, hash=self._hash(body), bytes=len(body))
+            file = PublishedDocument(key=key, hash=self._hash(body), bytes=len(body))
             if hashes.get(key) == file.hash and not (is_checked and self.store.head(key) is None):
                 continue
             kind = _TYPES.get(key) or _TYPES[key[key.rindex(".") :]]
@@ -67,8 +67,8 @@ class Target:
             written.append(file)
         return written
 
-    def described(self, key: str, body: bytes) -> Published:
-        return Published(key=key, hash=self._hash(body), bytes=len(body))
+    def described(self, key: str, body: bytes) -> PublishedDocument:
+        return PublishedDocument(key=key, hash=self._hash(body), bytes=len(body))
 
     def urls(self, topic_id: str) -> PublicUrls | None:
         """The public URLs of a topic's documents; None where they are not served."""
@@ -96,7 +96,7 @@ _LOCAL_THREADS = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
+class PublicationStores:
     """The stores that a publication reads and writes."""
 
     database: Database
@@ -106,7 +106,9 @@ class Stores:
     settings: Settings
 
     @classmethod
-    def of(cls, settings: Settings, database: Database, objects: ObjectStore | None = None) -> "Stores":
+    def of(
+        cls, settings: Settings, database: Database, objects: ObjectStore | None = None
+    ) -> "PublicationStores":
         """The stores that settings name. `objects` is the usual store, where it is open already."""
         archive = objects or open_objects(settings)
         topics = settings.objects.open_topics()
@@ -140,7 +142,7 @@ Report = Callable[[Publication], None]
 
 
 def publish(
-    stores: Stores,
+    stores: PublicationStores,
     *,
     clock: Clock,
     only: Sequence[str] | None = None,
@@ -176,7 +178,7 @@ def publish(
 class _Run:
     """The parts that the topics of one call share."""
 
-    def __init__(self, stores: Stores, clock: Clock, *, is_by_hand: bool) -> None:
+    def __init__(self, stores: PublicationStores, clock: Clock, *, is_by_hand: bool) -> None:
         self._stores = stores
         self._database = stores.database
         self._target = stores.target
@@ -317,7 +319,7 @@ _OVERTAKEN = (
 )
 
 
-def _installation(stores: Stores) -> UUID:
+def _installation(stores: PublicationStores) -> UUID:
     """The base of the topics' ids: of this database, else of the list that an earlier one published."""
     known = sql.installation(stores.database)
     if known is not None:

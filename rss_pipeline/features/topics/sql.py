@@ -54,7 +54,7 @@ _IS_MARKED = f"length(hash) > {_HASH_CHARACTERS}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedDocument:
     """A document that was put into the object store."""
 
     key: str
@@ -136,7 +136,9 @@ def take(database: Database, topic_id: str) -> Taken | None:
     )
 
 
-def end(database: Database, taken: Taken, files: Sequence[Published], *, entries: int, now: datetime) -> bool:
+def end(
+    database: Database, taken: Taken, files: Sequence[PublishedDocument], *, entries: int, now: datetime
+) -> bool:
     """End a publication that put these documents. A change that came meanwhile is published the next time.
 
     False where the lease was over, and perhaps another process published the topic meanwhile: which of both
@@ -226,7 +228,12 @@ def index(database: Database, *, even_unchanged: bool = False) -> Index | None:
 
 
 def end_index(
-    database: Database, read: Index, own: Published, others: Sequence[Published], *, now: datetime
+    database: Database,
+    read: Index,
+    own: PublishedDocument,
+    others: Sequence[PublishedDocument],
+    *,
+    now: datetime,
 ) -> None:
     """End the publication of the list. A change that came meanwhile is published the next time."""
     ended = Statement(
@@ -237,7 +244,7 @@ def end_index(
     database.batch([ended, *([_write_files(others, instant(now))] if others else [])])
 
 
-def _write_files(files: Iterable[Published], at: str) -> Statement:
+def _write_files(files: Iterable[PublishedDocument], at: str) -> Statement:
     rows = [[file.key, file.hash, file.bytes, at] for file in files]
     key, hash, size, published_at = (f"json_extract(value, '$[{n}]')" for n in range(4))
     return Statement(

@@ -17,6 +17,10 @@ _logger = logging.getLogger("dagster")
 
 Process = Forked | subprocess.Popen[Any]
 
+FOLLOW_SECONDS = 5.0
+"""Between the ends and starts of one that follows what changes; twice as long after each failure."""
+LONGEST_FOLLOW_SECONDS = 60.0
+
 
 class Kept:
     """One such process; `start` starts it. With a `listener` it may end, with exit code 0, when nobody needs
@@ -67,3 +71,56 @@ class Kept:
         self._wait = next_wait(self._clock() - self._began, self._wait)
         self._next_start = self._clock() + self._wait
         _logger.error("%s; it is restarted in %g s", why, self._wait)
+
+
+class Follower:
+    """A process that is started where something `has_changed`, and ends by itself, while another one runs:
+    its first look comes a moment after that began. `start` is told whether a failure is to be said."""
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[bool], Process],
+        has_changed: Callable[[], bool],
+        *,
+        beside: Kept,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.process: Process | None = None
+        self._name = name
+        self._start = start
+        self._has_changed = has_changed
+        self._beside = beside
+        self._clock = clock
+        self._is_stale = self._is_beside = False
+        self._failures = 0
+        self._next_start = 0.0
+
+    def look(self) -> None:
+        """Start it where there is something to do, and it is time."""
+        now = self._clock()
+        if self.process is not None:
+            if (code := self.process.poll()) is None:
+                return
+            self.process = None
+            self._end(now, failed=code != DONE)
+        if self._beside.process is None:
+            self._is_beside = False
+            return
+        if not self._is_beside:
+            # Whoever came has the machine for the first answer.
+            self._is_beside, self._is_stale, self._next_start = True, True, now + 1
+        self._is_stale |= self._has_changed()
+        if self._is_stale and now >= self._next_start:
+            self._is_stale = False
+            try:
+                self.process = self._start(self._failures == 0)
+            except InfrastructureError as error:
+                _logger.debug("%s could not be brought up to date: %s", self._name, error)
+                self._end(now, failed=True)
+
+    def _end(self, now: float, *, failed: bool) -> None:
+        self._failures = self._failures + 1 if failed else 0
+        self._is_stale |= failed
+        wait = FOLLOW_SECONDS * 2 ** min(self._failures, 4)
+        self._next_start = now + min(wait, LONGEST_FOLLOW_SECONDS)

@@ -13,9 +13,11 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.instance.dead_runs import dead_among
+from rss_pipeline.orchestration.instance.storages import OPEN_FILES
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING
+from rss_pipeline.orchestration.serving.parsers import fork_parser_server
 from rss_pipeline.orchestration.serving.warmed import opened
-from rss_pipeline.pipeline.triggers.refresh import refresh_reason
+from rss_pipeline.pipeline.triggers.starts import refresh_reason
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
@@ -82,10 +84,14 @@ def serve(settings: Settings) -> int:
             return WAITING if found.soon else DONE
         with opened() as instance:
             _end_leases_of_dead_runs(database, instance)
-            if found.can_begin == 0:
-                return WAITING
-            definitions = refresh_definitions(settings, clock=utc_now)
-            error = refresh_in_process(definitions, instance, reason=refresh_reason(found))
+        if found.can_begin == 0:
+            return WAITING
+    if settings.database.is_here:
+        OPEN_FILES.close()
+        fork_parser_server()
+    with open_database(settings) as database, opened() as instance:
+        definitions = refresh_definitions(settings, clock=utc_now)
+        error = refresh_in_process(definitions, instance, reason=refresh_reason(found))
         if error is not None:
             return FAILED
         left = open_requests.waiting(database, now=utc_now())

@@ -31,7 +31,8 @@ from rss_pipeline.orchestration.dagster_private import (
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
-from rss_pipeline.orchestration.serving.kept import Kept, Process
+from rss_pipeline.orchestration.serving.kept import Follower, Kept, Process
+from rss_pipeline.orchestration.serving.parsers import fork_parser_server
 from rss_pipeline.orchestration.serving.refresher import Moment, serve
 from rss_pipeline.orchestration.serving.warmed import opened
 from rss_pipeline.reader.refresh import read_mark
@@ -78,6 +79,7 @@ class Runner:
     settings: Settings
     listener: socket.socket
     servers: Sequence[Kept] = ()
+    followers: Sequence[Follower] = ()
     runs: dict[str, Forked] = field(default_factory=dict)
     """By the id of the run."""
     reports: list[Forked] = field(default_factory=list)
@@ -102,8 +104,10 @@ class Runner:
             self._reap()
             for server in self.servers:
                 server.look()
+            for follower in self.followers:
+                follower.look()
             self.listen_again()
-            awaiting = {door: each for each in self.servers if (door := each.door) is not None}
+            awaiting = {door: server for server in self.servers if (door := server.door) is not None}
             for ready in select.select([self.listener, *awaiting], [], [], LOOK_SECONDS)[0]:
                 if ready is self.listener:
                     self.answer()
@@ -188,7 +192,8 @@ class Runner:
     def end(self, *, seconds: float = STOP_SECONDS) -> None:
         """Interrupt all. Runs release their claims, and requests are open for the next `up`."""
         self.listener.close()
-        servers = [each.process for each in self.servers if each.process is not None]
+        kept: list[Kept | Follower] = [*self.servers, *self.followers]
+        servers = [each.process for each in kept if each.process is not None]
         left: list[Process] = [*self.runs.values(), *self.reports, *servers]
         stop([*left, *([] if self.look is None else [self.look])], seconds=seconds)
 
@@ -221,6 +226,9 @@ def execute(run_id: str) -> int:
     """Execute this run in this process; return the exit code."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     setup_interrupt_handlers()
+    # Without it, the run says why it cannot parse, or the system has room again by then.
+    with suppress(InfrastructureError):
+        fork_parser_server()
     with capture_interrupts(), opened() as instance:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         run = instance.get_run_by_id(run_id)

@@ -30,12 +30,13 @@ from rss_pipeline.orchestration.run_launcher import OWN_MODULE
 from rss_pipeline.orchestration.serving import daemon, webserver
 from rss_pipeline.orchestration.serving.code_servers import watched
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
-from rss_pipeline.orchestration.serving.kept import Kept
+from rss_pipeline.orchestration.serving.kept import Follower, Kept
 from rss_pipeline.orchestration.serving.locations import Places
 from rss_pipeline.orchestration.serving.runner import Runner, listen, stop
 from rss_pipeline.orchestration.serving.warmed import opened, warm
-from rss_pipeline.orchestration.wakes import longer_intervals
+from rss_pipeline.orchestration.wakes import Files, longer_intervals, with_log
 from rss_pipeline.pipeline.registry.sync import RegistrySync
+from rss_pipeline.pipeline.session.parser_pool import PRELOADED
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.web.on_demand import IDLE_SECONDS
@@ -62,6 +63,7 @@ def run(
     *,
     ui: socket.socket,
     reader: Kept | None,
+    looks: Mapping[str, Callable[[bool], int]],
     parent: int,
     handed_over: int,
 ) -> int:
@@ -69,7 +71,8 @@ def run(
     code.
 
     The code locations are those of this workspace.yaml, or else the pipeline alone. `ui` is the socket of
-    Dagster's UI, `handed_over` a file with what `up` has synced.
+    Dagster's UI, `looks` are made while somebody reads and the database changes, `handed_over` is a file with
+    what `up` has synced.
     """
     # Some of Dagster's messages are for those who develop their code beside it, as under `dagster dev`.
     os.environ["DAGSTER_IS_DEV_CLI"] = "1"
@@ -85,11 +88,14 @@ def run(
             return code
         places, file = Places.of(workspace, home=home), Path(folder) / "workspace.yaml"
         places.write(file)
-        for module in (OWN_MODULE, *_LOADED_BY_ALL):
+        for module in (OWN_MODULE, *_LOADED_BY_ALL, *PRELOADED):
             import_module(module)
         servers = _inside(settings, file, ui) if not places.in_servers else [_beside(places, file, ui)]
-        runner = Runner(settings, listen(), [*servers, *([] if reader is None else [reader])])
+        followers = [] if reader is None else [_follower(settings, reader, *each) for each in looks.items()]
+        servers += [] if reader is None else [reader]
+        runner = Runner(settings, listen(), servers, followers)
         if not places.in_servers:
+            webserver.schema()
             warm(settings, file)
         freeze()
         return _keep_running(settings, runner, parent=parent)
@@ -128,6 +134,15 @@ def _beside(places: Places, file: Path, ui: socket.socket) -> Kept:
             )
 
     return Kept("Dagster", lambda: Forked("rss-dagster", serve_all, keeps=ui))
+
+
+def _follower(settings: Settings, reader: Kept, name: str, look: Callable[[bool], int]) -> Follower:
+    return Follower(
+        name,
+        lambda is_said: Forked("rss-look", lambda: look(is_said)),
+        Files(*with_log(settings.database_path)).have_changed,
+        beside=reader,
+    )
 
 
 def _keep_running(settings: Settings, runner: Runner, *, parent: int) -> int:

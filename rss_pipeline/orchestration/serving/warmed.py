@@ -33,6 +33,8 @@ def warm(settings: Settings, workspace: Path) -> None:
     servers = settings.database_server or settings.objects_server
     if not isinstance(instance.run_storage, OpenRunStorage) or servers is not None:
         instance.dispose()
+        # With one of them open, nothing could be forked.
+        OPEN_FILES.close()
         return
     _shared.append(instance)
     try:

@@ -22,7 +22,6 @@ from rss_pipeline.pipeline.visits.claim import Accesses, claim_named
 from rss_pipeline.pipeline.visits.session_steps import STEPS, close
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.feeds.registered import registry_rows
-from rss_pipeline.storage.feeds.stored_holds import known_holds, known_statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +74,7 @@ def prepare(session: Session, *, environ: Mapping[str, str]) -> None:
     if registered(run.settings.feeds_file, environ=environ):
         sync_registry(run.database, run.settings, now=run.clock(), environ=environ)
     run.objects.probe()
-    [held] = run.database.batch([known_statement(run.clock())])
-    holds = known_holds(held)
-    session.politeness.load(holds.hosts, holds.feeds, recent_hosts=holds.recent_hosts)
+    session.politeness.read()
 
 
 def add(

@@ -12,7 +12,7 @@ from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.collector.models.outcome import Document, NotBegun, Parsed
 from rss_pipeline.collector.registry.feed_url import feed_id, read_url
 from rss_pipeline.features import FEATURES
 from rss_pipeline.pipeline.adding.offer import Offer
@@ -27,6 +27,9 @@ USUAL_PLACES = ("feed/", "feed.xml", "rss.xml", "atom.xml", "index.xml", "rss/")
 
 LOOKS, LOOK_SECONDS = 20, 0.5
 """For the turn at a host that another run holds; a poll makes way after three seconds and a request."""
+
+TURN_SECONDS = 120.0
+"""For the turn at a host that limits the rate of requests: most allow one a minute or more."""
 
 _NOT_THERE: frozenset[FailureKind] = frozenset({"html", "not_a_feed", "empty_body", "http_status", "gone"})
 """Failures of a guessed address after which another one may do; after others (429, time-out) it may not."""
@@ -171,7 +174,7 @@ def request_document(
         return Failure(kind="host_on_hold", message=message)
     [outcome] = fetch_feeds(
         [(feed, access or Access())],
-        policy=replace(session.policy, round_seconds=None),
+        policy=replace(session.policy, round_seconds=TURN_SECONDS),
         spool=session.spool.folder,
         clock=session.run.clock,
         pace=session.politeness.pace,
@@ -186,7 +189,9 @@ def request_document(
         case OnHold():
             return Failure(kind="host_on_hold", message=f"{outcome}. Try again after that.")
         case _:
-            return Failure(kind="host_on_hold", message="It was not requested. Try again later.")
+            why = outcome.reason if isinstance(outcome, NotBegun) else None
+            message = f"{feed.address.host} was not requested{f': {why}' if why else ''}. Try again later."
+            return Failure(kind="host_on_hold", message=message)
 
 
 def _turn_comes(session: Session, lease: str, host: str) -> bool:

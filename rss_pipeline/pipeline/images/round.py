@@ -370,7 +370,7 @@ class ImageRound:
                     self._to_copy[stored.key] = shared
             case Failure() as failure:
                 self._network_is_up |= failure.kind not in NETWORK_KINDS | UNREQUESTED_KINDS
-                self._network_is_up |= failure.reached
+                self._network_is_up |= failure.proves_network
                 was_asked = () if failure.kind in UNREQUESTED_KINDS else asked
                 self._failed.append(_Failed(task, failure, asked=was_asked))
                 self._failed += [_Failed(other, failure) for other in shared]
@@ -572,7 +572,7 @@ def _kind(failure: Failure) -> FailureKind:
 def _hash(task: ImageTask) -> str:
     """The form in which the URL of a task is kept as requested: URLs that make the same request share it."""
     with suppress(FetchError):
-        return url_hash(request_url(task.url).url)
+        return url_hash(request_url(task.url).wire_url)
     return url_hash(task.url)
 
 

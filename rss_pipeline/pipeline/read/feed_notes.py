@@ -61,4 +61,7 @@ def none_reached(database: Database) -> str | None:
     if not kinds:
         return None
     counts = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
-    return f"No feed could be reached at its last visit: {counts}. `rss-pipeline status` says what to do."
+    return (
+        f"No feed could be reached at its last visit: {counts}. Is this machine online, and are the addresses"
+        " right? `rss-pipeline doctor` looks at the network."
+    )

@@ -4,6 +4,8 @@ Reading feeds.yaml is collector.registry's, comparing it storage.feeds' and the 
 the feeds, and the end of a removal, are orchestration.registry_partitions'.
 """
 
+import hashlib
+import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -127,7 +129,7 @@ def sync_registry(
         kept = registered.apply(database, changes, now=now, closed=_public_forms(changes, rows))
         _hide_images(database, settings, changes, rows)
     registered.place(database, rows)
-    registered.try_again(database, before, _that_end_failures(settings), now=now)
+    registered.try_again(database, before, _that_end_failures(settings, specs), now=now)
     changes_of_features = tuple(
         key.write.load()(database, registry.of_features[key.name], rows_of_key)
         for key, rows_of_key in zip(keys, stored, strict=True)
@@ -155,14 +157,29 @@ def unconfirmed(changes: registered.RegistryChanges) -> str:
     )
 
 
-def _that_end_failures(settings: Settings) -> dict[str, str]:
-    """The values of settings that the words of a failure advise to change."""
+def _that_end_failures(settings: Settings, specs: Sequence[FeedSpec]) -> dict[str, str]:
+    """The values that the words of a failure advise to change; of secrets a mark that differs with them."""
+    accesses = [
+        [spec.id, dict(spec.access.headers), spec.access.username, spec.access.password]
+        for spec in specs
+        if not spec.access.is_open
+    ]
     return {
+        "proxy": _mark(settings.proxy),
+        "accesses": _mark(accesses),
         "allow_networks": " ".join(sorted(map(str, settings.allow_networks))),
         "allow_ports": " ".join(map(str, sorted(settings.allow_ports))),
         "max_feed_mb": str(settings.max_feed_mb or ""),
         "ca_file": str(settings.ca_file or ""),
     }
+
+
+def _mark(secret: object) -> str:
+    """Four digits that tell one secret from the next, and are too few to find it by; nothing for none."""
+    if not secret:
+        return ""
+    text = json.dumps(secret, sort_keys=True)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:4]
 
 
 def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> dict[str, NewFeed]:

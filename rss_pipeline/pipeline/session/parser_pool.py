@@ -46,7 +46,7 @@ _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 1.0
 """Interval of checks of the pool while its tasks are waited for."""
 
-_PRELOADED = [
+PRELOADED = [
     "rss_pipeline.pipeline.session.parser_tasks",
     "rss_pipeline.collector.images.find",
     "rss_pipeline.collector.parse.document",
@@ -218,9 +218,9 @@ class ParserPool:
             if self._pool is None:
                 # Not fork: the run's process has threads. The server imports the parsers once, and a worker
                 # that was killed is replaced in milliseconds.
-                _put_sockets(os.getpid())
+                put_sockets(os.getpid())
                 context = multiprocessing.get_context("forkserver")
-                context.set_forkserver_preload([__name__, *_PRELOADED])
+                context.set_forkserver_preload([__name__, *PRELOADED])
                 self._pool = ProcessPool(
                     max_workers=self._processes,
                     max_tasks=_TASKS_A_WORKER,
@@ -236,7 +236,7 @@ def _limits(task: object, seconds: float) -> _Limits:
 
 
 @cache
-def _put_sockets(pid: int) -> None:  # noqa: ARG001 - a child process has sockets of its own
+def put_sockets(pid: int) -> None:  # noqa: ARG001 - a child process has sockets of its own
     """Let the server's sockets be in a folder of this process, for as long as it lives.
 
     In the usual one, which only this process knows, a killed process would leave them for ever.
@@ -334,4 +334,15 @@ def _bounded(function: Callable[[T], R], limits: _Limits, task: T) -> R:
 def _limit_memory(most: int = _MEMORY_BYTES) -> None:
     with contextlib.suppress(OSError, ValueError):
         # The hard limit stays: a later task may be larger.
-        resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        limits = most + _at_start(os.getpid()), resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@cache
+def _at_start(pid: int) -> int:  # noqa: ARG001 - each worker has its own
+    """The size of this worker's address space before its first task: below `up` it begins with all that the
+    processes there share."""
+    try:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0

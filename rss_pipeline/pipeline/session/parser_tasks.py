@@ -147,6 +147,7 @@ def parse_document(task: ParseTask) -> Parsed:
         shared_guids=parsed.shared_guids,
         without_guid=len(identities),
         has_former_guids=bool(former),
+        moved=parsed.moved,
         dropped_items=parsed.dropped_items,
         cut_off=parsed.cut_off,
         warnings=(

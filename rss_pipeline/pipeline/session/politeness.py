@@ -15,7 +15,7 @@ from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
-from rss_pipeline.storage.feeds.stored_holds import Kept, keep_holds, known_holds, known_statement
+from rss_pipeline.storage.feeds.stored_holds import Kept, KnownHolds, keep_holds, known_holds, known_statement
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,15 @@ class Politeness:
         hosts = list(hosts)
         self.holds.load(hosts, feeds, foreign=foreign, gaps=gaps)
         self.ends_at_claim = {**{hold.host: hold.until for hold in hosts}, **self.ends_at_claim}
+
+    def load_for_feeds(self, known: KnownHolds) -> None:
+        """Take over all that concerns requests for feeds."""
+        self.load(known.hosts, known.feeds, recent_hosts=known.recent_hosts, gaps=known.gaps)
+
+    def read(self) -> None:
+        """Take over what the database knows, for requests for feeds without a claim."""
+        [known] = self._database.batch([known_statement(self._clock())])
+        self.load_for_feeds(known_holds(known))
 
     def keep_holds(self) -> None:
         """Write the holds that are new since the last time, or over; nearly always none.
@@ -121,7 +130,7 @@ class MakeWay:
             logger.warning("the hosts that a refresh by hand waits for are not known: %s", error)
             return ()
         holds = known_holds(known)
-        self._holds.load(holds.hosts, holds.feeds)
+        self._holds.load(holds.hosts, holds.feeds, gaps=holds.gaps)
         return [row["host"] for row in waiting.rows]
 
     def release_hosts(self, hosts: Collection[str], unbegun: Collection[str]) -> None:

@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
-from rss_pipeline.collector.models.outcome import Pending
+from rss_pipeline.collector.models.outcome import NotBegun, Pending
 from rss_pipeline.collector.schedule.next_visit import (
     after_skipped_hours,
     next_after_unreadable_registry,
@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 SUSPECTS_SECONDS = 120.0
 """Time for suspects before the run turns to the other feeds: no group begins after it."""
+GROUP_SECONDS = 45.0
+"""Time in which requests of a group may begin: those of a host that limits their rate are minutes apart, and
+all the others of the run that died would wait for them."""
 _FEW = 8
 """Suspects that were claimed together are visited one by one if they are no more than these."""
 
@@ -131,8 +134,7 @@ def _claim(
     session: Session, wanted: Wanted, *, limit: int, suspects: bool = False, company: int | None = None
 ) -> claims.Claim:
     claim = session.leases.claim(wanted, limit=limit, suspects=suspects, company=company)
-    known = claim.holds
-    session.politeness.load(known.hosts, known.feeds, recent_hosts=known.recent_hosts, gaps=known.gaps)
+    session.politeness.load_for_feeds(claim.holds)
     return claim
 
 
@@ -225,7 +227,8 @@ def _condemn_or_visit(session: Session, group: Sequence[Visit], *, was_alone: bo
     condemned = [_condemned(visit) for visit in group if was_alone and _killed_alone(visit.feed)]
     closed = close(session, condemned)
     ids = {visit.feed.id for visit in condemned}
-    requested = request(session, [visit for visit in group if visit.feed.id not in ids])
+    left = [visit for visit in group if visit.feed.id not in ids]
+    requested = request(session, left, round_seconds=GROUP_SECONDS)
     # Without a document nothing could do harm now, and beside the others they show which network is down:
     # after a power cut every feed of the dead run comes this way. `fetch` closes them with the others.
     unanswered = [visit for visit in requested if _waits_for_others(visit)]
@@ -236,9 +239,11 @@ def _condemn_or_visit(session: Session, group: Sequence[Visit], *, was_alone: bo
 
 
 def _waits_for_others(visit: Visit) -> bool:
-    """True for a visit that met a failure of the network and is not closed yet."""
-    failure = visit.outcome
-    return isinstance(failure, Failure) and failure.kind in NETWORK_KINDS and visit.next is None
+    """True for a visit that met a failure of the network, or had no turn, and is not closed yet. Released at
+    once, one without a turn would be in the next group again."""
+    outcome = visit.outcome
+    is_network = isinstance(outcome, Failure) and outcome.kind in NETWORK_KINDS
+    return (is_network or isinstance(outcome, NotBegun)) and visit.next is None
 
 
 def _killed_alone(feed: Feed) -> bool:

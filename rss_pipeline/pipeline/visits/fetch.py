@@ -306,7 +306,10 @@ def _outage(
     outcomes: Sequence[tuple[Feed, FetchOutcome]], *, database: Database, now: datetime
 ) -> Outage | None:
     if outage(outcomes) is not None:
-        answered = any(isinstance(outcome, NotModified | Document) for _, outcome in outcomes)
+        answered = any(
+            isinstance(outcome, NotModified | Document) and not feed.allow_private
+            for feed, outcome in outcomes
+        )
         ids = [feed.id for feed, _ in outcomes]
         blamed = feeds.not_our_outage(database, ids, answered=answered)
         return outage(outcomes, blamed=blamed)

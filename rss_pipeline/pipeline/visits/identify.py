@@ -7,7 +7,7 @@ that their publisher has changed since. The rules are collector.models.identity.
 import json
 import logging
 import pickle
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,10 +21,13 @@ from rss_pipeline.collector.models.identity import (
     Identities,
     Known,
     held_back,
+    same_title,
     settled,
 )
+from rss_pipeline.collector.models.item import Moved
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
+from rss_pipeline.collector.parse.links import last_part
 from rss_pipeline.errors import spooling
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.storage.database import Database, item_bytes
@@ -113,6 +116,53 @@ def rewritten(
     return found
 
 
+def moved(
+    listed: Mapping[str, Known], known: Collection[str], stored: Mapping[str, Known], by: Moved
+) -> dict[str, str]:
+    """The new guids of stored items in a document whose addresses have changed, each with the guid that its
+    item keeps; the parameters are those of `rewritten`.
+
+    An item that the reader of the document knows again is the stored one of its title that has the same date,
+    or the same last part of its address. Of the others, an item is one if neither the document nor the feed
+    has its title twice and it has both; where a person has confirmed the list, the title is enough, if these
+    are at least three, and half of its items. Items with two dates are two, and what is ambiguous is new.
+    """
+    times = Counter(map(_by_title, listed.values()))
+    titled: dict[str | None, list[str]] = defaultdict(list)
+    for old, item in stored.items():
+        if old not in listed:
+            titled[_by_title(item)].append(old)
+    found: dict[str, str] = {}
+    alone: dict[str, str] = {}
+    for guid, item in listed.items():
+        title = _by_title(item)
+        if guid in known or title is None:
+            continue
+        alike = {old: _likeness((guid, item), (old, stored[old])) for old in titled[title]}
+        olds = [old for old, likeness in alike.items() if likeness > 0]
+        if guid in by.guids and len(olds) == 1:
+            found[guid] = olds[0]
+        elif len(alike) == times[title] == 1:
+            [(old, likeness)] = alike.items()
+            if likeness == 2:
+                found[guid] = old
+            elif likeness >= 0:
+                alone[guid] = old
+    if by.is_confirmed and len(found | alone) >= MIN_REWRITTEN and 2 * len(found | alone) >= len(listed):
+        found |= alone
+    takers = Counter(found.values())
+    return {guid: old for guid, old in found.items() if takers[old] == 1}
+
+
+def _likeness(new: tuple[str, Known], old: tuple[str, Known]) -> int:
+    """The number of what two items have in common of date and last part of the guid; -1 for two dates."""
+    days = {new[1].pub_date, old[1].pub_date}
+    name = last_part(new[0])
+    if len(days - {None}) == 2:
+        return -1
+    return int(len(days) == 1 and None not in days) + int(name is not None and name == last_part(old[0]))
+
+
 def _only(items: Mapping[str, Known], key: Key) -> dict[Hashable, str | None]:
     """The guid of the item with each key; None where several have it."""
     by_key: dict[Hashable, str | None] = {}
@@ -124,6 +174,10 @@ def _only(items: Mapping[str, Known], key: Key) -> dict[Hashable, str | None]:
 
 def _by_link(item: Known) -> str | None:
     return _without_scheme(item.link) if item.link else None
+
+
+def _by_title(item: Known) -> str | None:
+    return same_title(item.title) if item.title else None
 
 
 def _by_title_and_date(item: Known) -> tuple[str, str] | None:
@@ -180,7 +234,7 @@ def to_identify(database: Database, documents: Iterable[tuple[Feed, Parsed]]) ->
 
     def unsure() -> Iterator[tuple[str, list[str]]]:
         for feed, parsed in documents:
-            if parsed.without_guid or parsed.has_former_guids:
+            if parsed.without_guid or parsed.has_former_guids or parsed.moved:
                 found.add(feed.id)
             elif feed.http.last_body_at is not None or feed.unfinished.was_interrupted:
                 guids = [guid for chunk in read_chunks(parsed.path) for guid in chunk.guids]
@@ -235,9 +289,11 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     before = _alias_counts(database, feed, planned) if others and now - is_known else Counter()
     brought = _brought(own, known, at=parsed.document.response.fetched_at)
     new = len(now - is_known) and len(now - (is_known - brought.all))
-    if planned is not None or before or may_be_rewritten(new, len(now)):
+    if planned is not None or before or parsed.moved or may_be_rewritten(new, len(now)):
         rows = _rows(parsed, changed, stored)
-        again = _rewritten(database, feed, rows, is_known, planned, brought, before=bool(before))
+        again = _rewritten(
+            database, feed, rows, is_known, planned, brought, before=bool(before), by=parsed.moved
+        )
         if again:
             before = before or _alias_counts(database, feed, planned)
             parsed = _with_aliases(feed, parsed, again, before)
@@ -312,15 +368,18 @@ def _rewritten(
     brought: Brought,
     *,
     before: bool,
+    by: Moved | None,
 ) -> dict[str, str]:
     """The new guids that stored items have among these rows, each with the stored one."""
     new = rows.keys() - known
     were_new = rows.keys() - (known - brought.all)
-    if not new or not (before or may_be_rewritten(len(were_new), len(rows))):
+    if not new or not (before or by or may_be_rewritten(len(were_new), len(rows))):
         return {}
     links = chain(*(same_links(row.link) for row in rows.values() if row.link))
     found = alike(database, feed.id, links, (row.title for row in rows.values()))
     found |= {guid: row for guid, row in (planned or {}).items() if row.alias_of is None}
+    if by:
+        return moved(rows, known, found, by)
     return rewritten(rows, known, found, before=before, brought=brought)
 
 
@@ -334,7 +393,7 @@ def _with_aliases(feed: Feed, parsed: Parsed, again: Mapping[str, str], counts: 
     """The document with the aliases to write, and with a warning if most of its items had some before."""
     parsed = replace(parsed, aliases=again)
     changed = f"{len(again):,} of {parsed.items_seen:,} items have new guids"
-    if 2 * sum(old in counts for old in again.values()) < len(again):
+    if parsed.moved or 2 * sum(old in counts for old in again.values()) < len(again):
         logger.warning("%s: %s: all were rewritten; stored items keep theirs", feed.url, changed)
         return parsed
     sentence = (

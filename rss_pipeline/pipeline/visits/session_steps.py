@@ -14,7 +14,6 @@ from rss_pipeline.pipeline.visits import extract_images as extract_images_step
 from rss_pipeline.pipeline.visits import fetch as fetch_step
 from rss_pipeline.pipeline.visits import parse as parse_step
 from rss_pipeline.pipeline.visits import store as store_step
-from rss_pipeline.pipeline.visits.image_search import ItemImageSearch
 from rss_pipeline.pipeline.visits.visit import Visits
 
 
@@ -33,8 +32,8 @@ def fetch(session: Session, visits: Visits, *, round_seconds: float | None = Non
     )
 
 
-def request(session: Session, visits: Visits) -> Visits:
-    """Request each pending feed and close none."""
+def request(session: Session, visits: Visits, *, round_seconds: float) -> Visits:
+    """Request each pending feed, of which no visit begins after `round_seconds`, and close none."""
     return fetch_step.request(
         visits,
         run=session.run,
@@ -42,7 +41,7 @@ def request(session: Session, visits: Visits) -> Visits:
         other_runs=session.other_runs,
         beginnings=session.leases,
         spool=session.spool,
-        policy=replace(session.policy, round_seconds=None),
+        policy=replace(session.policy, round_seconds=round_seconds),
     )
 
 
@@ -60,16 +59,10 @@ def parse(session: Session, visits: Visits) -> Visits:
 
 def store(session: Session, visits: Visits) -> Visits:
     """Insert the items of each document and close its visit; the search for their images begins."""
-    run = session.run
-    search = ItemImageSearch(
-        database=run.database,
-        clock=run.clock,
-        pool=session.parser_pool,
-        images_per_item=run.settings.images_per_item,
-    )
+    search = extract_images_step.image_search(session.run, session.parser_pool)
     return store_step.store(
         visits,
-        run=run,
+        run=session.run,
         close=_closer(session),
         begin=lambda visit: extract_images_step.begin(visit, search),
     )
@@ -77,15 +70,7 @@ def store(session: Session, visits: Visits) -> Visits:
 
 def extract_images(session: Session, visits: Visits) -> Visits:
     """Write a task for each image of the new items."""
-    run = session.run
-    return extract_images_step.extract_images(
-        visits,
-        database=run.database,
-        clock=run.clock,
-        pool=session.parser_pool,
-        progress=run.progress,
-        images_per_item=run.settings.images_per_item,
-    )
+    return extract_images_step.extract_images(visits, run=session.run, pool=session.parser_pool)
 
 
 STEPS = (fetch, backup, parse, store, extract_images)

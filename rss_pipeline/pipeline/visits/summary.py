@@ -1,4 +1,4 @@
-"""The outcome of a run's visits: counts, and a row for each failure.
+"""The outcome of a run's visits: counts, a row for each failure, and the failures that Dagster shows.
 
 How the UI shows them is orchestration.reporting's, how the command prints them cli.output's.
 """
@@ -6,9 +6,11 @@ How the UI shows them is orchestration.reporting's, how the command prints them 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, FailureHistory
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun, NotModified
 from rss_pipeline.collector.models.plain_text import one_line
@@ -97,3 +99,34 @@ def failed_visit(visit: Visit, kind: str, message: str) -> FailureRow:
     feed = visit.feed
     in_a_row = feed.failures.in_a_row + 1 if isinstance(visit.outcome, Failure) else None
     return FailureRow(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)
+
+
+# The failed visits that are worth an event in Dagster. What was reported is marked by
+# storage.feeds.feed_changes.
+
+AGAIN_AFTER = timedelta(days=1)
+
+
+def to_report(visits: Sequence[Visit], *, now: datetime) -> list[tuple[Visit, Failure]]:
+    """The failed and closed visits of feeds with a new kind of failure, or one last reported a day ago."""
+    return [
+        (visit, visit.outcome)
+        for visit in visits
+        if isinstance(visit.outcome, Failure)
+        and visit.next is not None
+        and not visit.lost
+        and _is_owed(visit.feed.failures, visit.outcome, now)
+    ]
+
+
+def _is_owed(before: FailureHistory, failure: Failure, now: datetime) -> bool:
+    reported_at = before.reported_at
+    if reported_at is None or before.reported_kind != failure.kind:
+        return True
+    # A report later than now is that of a clock that was wrong.
+    if not timedelta() <= now - reported_at < AGAIN_AFTER:
+        return True
+    # After a success the UI shows that, and no longer the failures before it. But a feed that fails at every
+    # other visit would get an event at each of them.
+    is_hidden = before.since is not None and reported_at < before.since
+    return is_hidden and before.in_a_row + 1 >= NOT_ANSWERING_FAILURES

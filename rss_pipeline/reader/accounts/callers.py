@@ -39,7 +39,7 @@ _Key = tuple[str, str, tuple[Value, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class SessionLook:
     """A look at a session that was alive, and at the version of what its user sees."""
 
     changes: tuple[Any, ...]
@@ -63,7 +63,7 @@ class KeptResults:
         self._most = most_bytes
         self._size = 0
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
-        self._looks: OrderedDict[Hashable, Look] = OrderedDict()
+        self._looks: OrderedDict[Hashable, SessionLook] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -97,12 +97,12 @@ class KeptResults:
                 _, gone = self._kept.popitem(last=False)
                 self._size -= gone.size
 
-    def last_look(self, session: Hashable) -> Look | None:
+    def last_look(self, session: Hashable) -> SessionLook | None:
         """The last look at this session."""
         with self._lock:
             return self._looks.get(session)
 
-    def keep_look(self, session: Hashable, look: Look | None) -> None:
+    def keep_look(self, session: Hashable, look: SessionLook | None) -> None:
         """Keep a look at a session, or forget it."""
         with self._lock:
             self._looks.pop(session, None)
@@ -205,7 +205,7 @@ class Caller:
         state_version, number, changes = read.values[0]
         version = (state_version, number)
         if changes is not None and self._last_used_at is not None:
-            look = Look(
+            look = SessionLook(
                 changes=(number, changes),
                 version=version,
                 expires_at=self._expires_at,

@@ -27,7 +27,7 @@ from rss_pipeline.reader.accounts.tokens import Opaque, new_opaque, read_opaque,
 from rss_pipeline.reader.accounts.users import account_key, as_name
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions
 from rss_pipeline.storage.accounts import user_rows as users
-from rss_pipeline.storage.accounts.login_failures import Key
+from rss_pipeline.storage.accounts.login_failures import AttemptKey
 from rss_pipeline.storage.database import Database, one
 
 # The keys under which failed logins are counted, so that passwords cannot be tried one after the other.
@@ -61,19 +61,19 @@ def device_address(secret: str) -> str:
     return f"device:{hashlib.sha256(secret.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
-def keys_of_login(name: str, address: str) -> tuple[Key, ...]:
+def keys_of_login(name: str, address: str) -> tuple[AttemptKey, ...]:
     """The keys of a login with the account's own password."""
     return (
-        Key(account_key(name), _FREE_OF_ACCOUNT, of_known=False),
-        Key(f"address:{address}", _FREE_OF_ADDRESS, of_known=False),
-        Key(owner_key(name, address), _FREE_OF_ACCOUNT, of_known=True),
+        AttemptKey(account_key(name), _FREE_OF_ACCOUNT, of_known=False),
+        AttemptKey(f"address:{address}", _FREE_OF_ADDRESS, of_known=False),
+        AttemptKey(owner_key(name, address), _FREE_OF_ACCOUNT, of_known=True),
     )
 
 
-def keys_of_app(address: str) -> tuple[Key, ...]:
+def keys_of_app(address: str) -> tuple[AttemptKey, ...]:
     """The keys of a login with an app password, known or not. They lock only what is wrong: 160 random
     bits are not guessed, and a phone with a password that was revoked must not lock out the household."""
-    return tuple(Key(f"apps:{address}", _FREE_OF_ADDRESS, of_known=known) for known in (False, True))
+    return tuple(AttemptKey(f"apps:{address}", _FREE_OF_ADDRESS, of_known=known) for known in (False, True))
 
 
 def owner_key(name: str, address: str) -> str:
@@ -117,7 +117,7 @@ class _Right:
 
     user_id: str
     password_hash: str
-    counted: Sequence[Key]
+    counted: Sequence[AttemptKey]
 
 
 def log_in(

@@ -19,8 +19,10 @@ from rss_pipeline.errors import HashingBusy, PasswordRefused
 
 LEAST_CHARACTERS = 8
 MOST_CHARACTERS = 1024
-_LEAST_OF_LIST = 6
-"""Characters of a common password that are looked for: with digits behind it, it has eight."""
+_LEAST_OF_LIST = 4
+_LONG = 6
+"""Characters of a common password that are looked for, and of one with any number of signs around it."""
+_MOST_AROUND_SHORT = 5
 _MOST_OF_REPEATED = 20
 _AROUND = string.digits + string.punctuation + string.whitespace
 _OURS = frozenset({"rss-pipeline", "rss_pipeline", "rss pipeline", "rsspipeline", "rss-reader", "rssreader"})
@@ -59,7 +61,8 @@ def _is_guessed(password: str, name: str) -> bool:
         return True
     forms = {password, password.rstrip(_AROUND), password.strip(_AROUND)}
     names = {name, name.strip(_AROUND), *_OURS} - {""}
-    return not (forms.isdisjoint(names) and forms.isdisjoint(_common()))
+    least = min(_LONG, len(password) - _MOST_AROUND_SHORT)
+    return not forms.isdisjoint(names) or any(len(each) >= least and each in _common() for each in forms)
 
 
 @cache

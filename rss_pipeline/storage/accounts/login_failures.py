@@ -30,7 +30,7 @@ _IS_KNOWN = """EXISTS (SELECT 1 FROM users CROSS JOIN known_clients AS c ON c.us
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class AttemptKey:
     """A property that an attempt shares with others, and how many of those may fail before there is a
     lock."""
 
@@ -40,7 +40,7 @@ class Key:
     """True if it counts only where the account is known at the address; False: only where it is not."""
 
 
-def lock(keys: Sequence[Key], *, name: str, address: str, now: datetime) -> Statement:
+def lock(keys: Sequence[AttemptKey], *, name: str, address: str, now: datetime) -> Statement:
     """The longest lock on an attempt of this account from this address, for `locked_until`."""
     return Statement(
         f"""SELECT max(f.until) AS until FROM json_each(?) AS k
@@ -56,7 +56,7 @@ def locked_until(result: Result) -> datetime | None:
     return from_instant(result.rows[0]["until"])
 
 
-def count(keys: Sequence[Key], *, name: str, address: str, now: datetime) -> Statement:
+def count(keys: Sequence[AttemptKey], *, name: str, address: str, now: datetime) -> Statement:
     """Count an attempt for its keys, unless one of them is locked. It changes a row for each key, or none.
 
     From the last free one on, each locks its key for twice as long as the one before: 1 s, 2 s, 4 s.
@@ -83,7 +83,7 @@ def count(keys: Sequence[Key], *, name: str, address: str, now: datetime) -> Sta
     )
 
 
-def take_back(keys: Sequence[Key]) -> tuple[Statement, ...]:
+def take_back(keys: Sequence[AttemptKey]) -> tuple[Statement, ...]:
     """Undo `count` for these keys: the password was right, or was not looked at.
 
     A lock ends with it: the one that this attempt began, for under another one it had not been counted.
@@ -154,5 +154,5 @@ def _known(name: str, address: str, now: datetime) -> tuple[str, str, str]:
     return name, address, instant(now - KNOWN_FOR)
 
 
-def _json(keys: Sequence[Key]) -> str:
+def _json(keys: Sequence[AttemptKey]) -> str:
     return compact([asdict(key) for key in keys])

@@ -45,7 +45,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ServerAnswer:
     """The answer of a database's server to one small request."""
 
     said: str
@@ -158,7 +158,7 @@ class DatabaseBackend(Backend):
         return None
 
     @abstractmethod
-    def probe(self) -> Answer:
+    def probe(self) -> ServerAnswer:
         """One small request, which a database without our schema answers as well.
 
         Raises DatabaseUnavailable: no answer, or not to us.

@@ -44,7 +44,7 @@ _FACE = "rss_pipeline/storage/backends/backend.py"
 _B = TypeVar("_B", bound=Backend)
 
 
-class Stores(Protocol):
+class Backends(Protocol):
     """The two backends of an installation: its settings, or a side of a copy."""
 
     @property
@@ -108,7 +108,7 @@ def prefixes(kinds: Sequence[type[Backend]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.partition("_")[0] + "_" for kind in kinds for name in kind.variables))
 
 
-def side_of(stores: Stores, *, at_home: bool = False, folder: bool = False) -> str:
+def side_of(stores: Backends, *, at_home: bool = False, folder: bool = False) -> str:
     """The name of these stores in `copy`; of those with the database in the home, or the folder in the home
     for objects, where that is said."""
     database = DATABASES[0] if at_home else stores.database
@@ -118,7 +118,7 @@ def side_of(stores: Stores, *, at_home: bool = False, folder: bool = False) -> s
 
 
 def open_database(
-    settings: Stores, *, for_requests: bool = False, alone_where_full: bool = False
+    settings: Backends, *, for_requests: bool = False, alone_where_full: bool = False
 ) -> AbstractContextManager[Database]:
     """The database of these settings, as of `opened`."""
     return opened(settings.database, for_requests=for_requests, alone_where_full=alone_where_full)
@@ -154,7 +154,7 @@ def opened(
 
 
 @contextmanager
-def open_database_to_read(settings: Stores) -> Iterator[Database]:
+def open_database_to_read(settings: Backends) -> Iterator[Database]:
     """The database for a command that only reads: as `open_database`, but neither the right to write nor
     room on the disk is needed.
 
@@ -183,11 +183,11 @@ def check_schema(database: Database) -> None:
     check_prepared(database)
 
 
-def connect(settings: Stores) -> Database:
+def connect(settings: Backends) -> Database:
     """The database as it is, whatever its schema."""
     return settings.database.connect()
 
 
-def open_objects(settings: Stores) -> ObjectStore:
+def open_objects(settings: Backends) -> ObjectStore:
     """The object store."""
     return settings.objects.open()

@@ -246,12 +246,13 @@ def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) ->
     """The feeds among these that fail by themselves although an outage of ours postponed them.
 
     A host has answered since that outage, or just now (`answered`), so our network was up. An answer that
-    the outage's own run stored later does not count.
+    the outage's own run stored later does not count, nor one of our own network against other feeds.
     """
     rows = database.query(
         f"""SELECT id FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND schedule_kind = 'our_outage'
         AND (? = 1 OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-' || ({_SETTLED}) || ' seconds')
-          < (SELECT max(last_fetched_at) FROM feeds))""",
+          < CASE allow_private WHEN 1 THEN (SELECT max(last_fetched_at) FROM feeds)
+            ELSE (SELECT max(last_fetched_at) FROM feeds WHERE allow_private = 0) END)""",
         [compact(list(ids)), int(answered)],
         name="find outages of ours that are over",
     ).rows

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import NETWORK_KINDS
 from rss_pipeline.collector.models.feed import EXAMPLE_URLS, FeedSpec
 from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.errors import RegistryError
@@ -232,16 +233,19 @@ def apply(
 
 
 _MAY_END = {
-    "allow_networks": "blocked_address",
-    "allow_ports": "blocked_address",
-    "max_feed_mb": "too_large",
-    "ca_file": "tls",
+    "allow_networks": ("blocked_address",),
+    "allow_ports": ("blocked_address",),
+    "max_feed_mb": ("too_large",),
+    "ca_file": ("tls",),
+    "proxy": (*NETWORK_KINDS, "tls"),
 }
-"""Settings, and the kind of the failures that another value may end."""
+"""Settings, and the kinds of the failures that another value may end."""
+_ACCESSES = "accesses"
+"""All headers and passwords: other ones may end every failure of the feeds that have some."""
 
 SETTINGS_BEFORE = Statement(
     "SELECT name, value FROM installation WHERE name IN (SELECT value FROM json_each(?))",
-    [compact(list(_MAY_END))],
+    [compact([*_MAY_END, _ACCESSES])],
     name="read settings that end failures",
 )
 """Their values at the last sync, for `try_again`."""
@@ -256,7 +260,8 @@ def try_again(
     changed = [[name, value] for name, value in settings.items() if known.get(name, "") != value]
     if not changed:
         return
-    kinds = sorted({_MAY_END[name] for name, _ in changed})
+    names = {name for name, _ in changed}
+    kinds = sorted({kind for name in names - {_ACCESSES} for kind in _MAY_END[name]})
     database.batch(
         [
             Statement(
@@ -268,8 +273,9 @@ def try_again(
             ),
             Statement(
                 """UPDATE feeds SET next_fetch_at = min(next_fetch_at, ?)
-                WHERE registered = 1 AND last_error_kind IN (SELECT value FROM json_each(?))""",
-                [instant(now), compact(kinds)],
+                WHERE registered = 1 AND (last_error_kind IN (SELECT value FROM json_each(?))
+                  OR (needs_access = ? AND consecutive_failures > 0))""",
+                [instant(now), compact(kinds), 1 if _ACCESSES in names else None],
                 name="visit feeds again that settings may open",
             ),
         ]

@@ -6,13 +6,13 @@ store already.
 """
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, IMAGE_RETRY_WRONG_CLOCK
+from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER, IMAGE_RETRY_WRONG_CLOCK, HostGap
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claims import RANKED_FIRST
 from rss_pipeline.storage.feeds.stored_holds import KnownHolds, known_holds, known_statement
@@ -30,10 +30,11 @@ _DUE = f"""FROM image_tasks AS t JOIN items ON items.id = t.item_id JOIN feeds O
   WHERE t.status = 'pending' AND {_DUE_AT} <= ? AND feeds.images = 1
     AND (t.lease_token IS NULL
       OR t.lease_token NOT IN ({LIVE_TOKENS}))
-    AND t.host NOT IN (
-      SELECT j.value FROM leases, json_each(leases.image_hosts) AS j WHERE expires_at > {DB_NOW})
-    AND t.host NOT IN (SELECT host FROM image_holds WHERE hold_until > ?)
-    AND t.host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)"""
+    -- One text: D1 is paid for each look into a list, and thousands of images may wait for a host.
+    AND instr((SELECT coalesce(group_concat('<' || host || '>', ''), '') FROM (
+      SELECT j.value AS host FROM leases, json_each(leases.image_hosts) AS j WHERE expires_at > {DB_NOW}
+      UNION ALL SELECT host FROM image_holds WHERE hold_until > ?
+      UNION ALL SELECT host FROM hosts WHERE hold_until > ?) AS held), '<' || t.host || '>') = 0"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +146,7 @@ def claim_images(
                 f"""SELECT t.id, items.feed_id, items.guid, items.link, t.original_url, t.host, t.position,
                 t.attempts, t.lease_token, t.last_error_kind, t.created_at, t.updated_at,
                 feeds.url AS feed_url, feeds.fetch_url, feeds.needs_access, feeds.allow_private,
-                feeds.private_hosts
+                feeds.private_hosts, feeds.host AS feed_host, feeds.last_fetched_at
                 FROM image_tasks AS t JOIN items ON items.id = t.item_id
                   JOIN feeds ON feeds.id = items.feed_id
                 WHERE t.id IN {_OF_LEASE} ORDER BY {_DUE_AT}, t.id""",
@@ -166,12 +167,25 @@ def claim_images(
             known_statement(now),
         ]
     )
+    holds = known_holds(results[-1])
     return ImageClaim(
         token=token,
         tasks=tuple(map(_task, results[-4].rows)),
-        holds=known_holds(results[-1]),
+        holds=replace(holds, image_gaps=_after_feeds(holds, results[-4].rows, now=now)),
         referers=frozenset(row["host"] for row in results[-2].rows),
     )
+
+
+def _after_feeds(holds: KnownHolds, rows: Sequence[Row], *, now: datetime) -> list[HostGap]:
+    """The gaps of images after the last request of all: a host's limit counts those for its feeds as well."""
+    asked = [(row["feed_host"], at) for row in rows if (at := from_instant(row["last_fetched_at"]))]
+    asked += [(gap.host, gap.asked_at) for gap in holds.gaps]
+    return [
+        replace(
+            gap, asked_at=max([gap.asked_at, *(at for host, at in asked if host == gap.host and at <= now)])
+        )
+        for gap in holds.image_gaps
+    ]
 
 
 def earlier_requests(
@@ -322,8 +336,14 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
 
 
 def last_answer(database: Database) -> datetime | None:
-    """The last time a feed's host answered, with any status: our network was up then."""
-    row = one(database.query("SELECT max(last_fetched_at) AS at FROM feeds", name="read last answer")) or {}
+    """The last time a feed's host answered, with any status: our network was up then. One of our own network
+    proves so only where there are no others."""
+    rows = database.query(
+        """SELECT coalesce(max(CASE allow_private WHEN 0 THEN last_fetched_at END),
+          max(last_fetched_at)) AS at FROM feeds""",
+        name="read last answer",
+    )
+    row = one(rows) or {}
     return None if row["at"] is None else datetime.fromisoformat(row["at"])
 
 

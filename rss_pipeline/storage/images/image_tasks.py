@@ -233,7 +233,7 @@ def _host_of(url: str) -> str:
 #
 # A request makes tasks due, and nothing more: hosts on hold, the pace of a host, the most bytes of a feed's
 # day and the claim (image_claims.py) stay above it. It starts a download at once
-# (pipeline/triggers/images.py).
+# (pipeline/triggers/starts.py).
 
 BETWEEN_ATTEMPTS = timedelta(hours=1)
 """Between two attempts at one image, whoever requests them: as after the first that fails."""

@@ -83,7 +83,7 @@ def known_identities(database: Database, feed_id: str, guids: Iterable[str]) -> 
 def alike(
     database: Database, feed_id: str, links: Iterable[str | None], titles: Iterable[str | None]
 ) -> dict[str, Known]:
-    """The feed's stored items and tombstones with one of these links or titles, by guid.
+    """The feed's stored items and tombstones with one of these links or titles, in any case, by guid.
 
     It goes through all that the feed has: it is for the few documents that may be rewritten.
     """
@@ -110,7 +110,7 @@ def alike(
 _TITLE = f"substr({{}}, 1, {MAX_TITLE_CHARACTERS})"
 _DATE = "CASE i.pub_date_source WHEN 'feed' THEN i.pub_date END"
 _LIKE_LISTED = f"""({{0}}.link IN (SELECT link FROM listed WHERE link IS NOT NULL)
-  OR {_TITLE.format("{0}.title")} IN (SELECT title FROM listed WHERE title IS NOT NULL))"""
+  OR lower({_TITLE.format("{0}.title")}) IN (SELECT lower(title) FROM listed WHERE title IS NOT NULL))"""
 
 
 def _known(row: Row) -> Known:

@@ -187,14 +187,16 @@ def _request_of(row: Row) -> OpenRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RequestResult:
     """The end of a request. `result` is what its task shows; JSON."""
 
     id: str
     result: Row
 
 
-def answer_requests(database: Database, token: str, answers: Sequence[Answer], *, now: datetime) -> None:
+def answer_requests(
+    database: Database, token: str, answers: Sequence[RequestResult], *, now: datetime
+) -> None:
     """End these requests, as far as they are still this lease's."""
     rows = (compact([answer.id, compact(answer.result)]) for answer in answers)
     statements = [

@@ -296,7 +296,7 @@ def without_answer(database: Database) -> Mapping[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class NewestWork:
     """The newest of everything for which runs are started."""
 
     feeds_since: str
@@ -336,7 +336,7 @@ _QUERY = f"""SELECT
     OR {_beyond(_ATTEMPT, _PENDING)} AS wrong_clock"""
 
 
-def waiting(database: Database, *, now: datetime) -> Waiting:
+def waiting(database: Database, *, now: datetime) -> NewestWork:
     """Return what waits at `now`, each kind by its newest instant."""
     at, late = instant(now), instant(now + WRONG_CLOCK)
     image_late = instant(now + IMAGE_RETRY_WRONG_CLOCK)
@@ -347,7 +347,7 @@ def waiting(database: Database, *, now: datetime) -> Waiting:
     )
     assert row is not None
     newest = {name: row[name] or "" for name in ("feed", "host", "feed_hold", "image", "image_host")}
-    return Waiting(
+    return NewestWork(
         feeds_since=max(newest["feed"], newest["host"], newest["feed_hold"]),
         images_since=max(newest["image"], newest["host"], newest["image_host"]),
         images_requested=bool(row["wanted"]),

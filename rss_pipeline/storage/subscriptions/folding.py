@@ -61,8 +61,8 @@ class Folding:
     """A query for `counted`, by a user's id."""
     counted: Callable[[Result], HiddenUnread]
     ids: str
-    """All items of the entry of an item, in a list of all: SQL for a JSON list of pairs of a place and an id,
-    in terms of `{user}` and `{item}`."""
+    """All items of the entry of an item, in a list of all: SQL for a JSON list of each one's place, id and
+    arrival number, in terms of `{user}` and `{item}`."""
     read: Callable[[str, Scope, Sequence[str]], Statement]
     """A query for all items of the entries that show these items in a list of this part of the user's feeds:
     rows with the fields of FoldedItem."""
@@ -83,7 +83,12 @@ def folded_ids(user: str, item: str) -> str:
 def ordered_ids(text: str | None) -> list[str]:
     """The ids of that, the leading item first; empty for an item that stands for itself."""
     found = [] if text is None else sorted(json.loads(text))
-    return [id for _, id in found] if len(found) > 1 else []
+    return [id for _, id, _ in found] if len(found) > 1 else []
+
+
+def numbers_together(text: str | None) -> list[int]:
+    """The arrival numbers of the same items; empty for one that is in none."""
+    return [] if text is None else [number for *_, number in json.loads(text)]
 
 
 def folded_items(result: Result) -> dict[str, list[FoldedItem]]:

@@ -67,7 +67,7 @@ class ItemRow(NamedTuple):
     body_version: str
     """The version of its body (storage.items.body_parts)."""
     together: str | None
-    """The items that stand together with it, for `folding.ordered_ids`, where they were read."""
+    """The items that stand together with it, for folding.py, where they were read."""
 
     @property
     def feed_url(self) -> str:

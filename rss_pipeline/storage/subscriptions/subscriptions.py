@@ -42,6 +42,7 @@ class Wanted:
     title: str | None = None
     folder: str | None = None
     wished_interval: int | None = None
+    full_text: bool = False
     origin: Literal["list"] | None = None
 
 
@@ -52,12 +53,16 @@ _READ_UP_TO = f"""coalesce((SELECT max(i.arrived) FROM items AS i INDEXED BY ite
     WHERE n.feed_id = new.feed_id ORDER BY n.arrived DESC LIMIT 1 OFFSET {FRESH_ITEMS})), 0)"""
 # Below zero, the number shows the next two statements that the subscription is new. The last one ends that.
 _SUBSCRIBE = f"""INSERT INTO subscriptions
-    (user_id, feed_id, title, folder, wished_interval, origin, position, read_up_to, added_at)
-  SELECT ?, new.feed_id, new.title, new.folder, new.wished_interval, new.origin,
+    (user_id, feed_id, title, folder, wished_interval, full_text_after, origin, position, read_up_to,
+     added_at)
+  SELECT ?, new.feed_id, new.title, new.folder, new.wished_interval,
+    CASE WHEN new.full_text = 1 THEN coalesce(
+      (SELECT max(i.arrived) FROM items AS i WHERE i.feed_id = new.feed_id), 0) END, new.origin,
     (SELECT coalesce(max(position), 0) FROM subscriptions WHERE user_id = ?) + new.n,
     -1 - {_READ_UP_TO}, ?
   FROM (SELECT feeds.id AS feed_id, {FIELD.format("title")} AS title, {FIELD.format("folder")} AS folder,
-      {NUMBER_FIELD.format("wished_interval")} AS wished_interval, {FIELD.format("origin")} AS origin,
+      {NUMBER_FIELD.format("wished_interval")} AS wished_interval,
+      {NUMBER_FIELD.format("full_text")} AS full_text, {FIELD.format("origin")} AS origin,
       row_number() OVER (ORDER BY {number("v.key")}) AS n
     FROM json_each(?) AS v CROSS JOIN feeds ON feeds.id = {FIELD.format("feed_id")}
     WHERE {JOINABLE} AND coalesce({FIELD.format("url")}, feeds.url) = feeds.url AND NOT EXISTS (
@@ -124,6 +129,7 @@ def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[S
             "title": one.title,
             "folder": one.folder,
             "wished_interval": one.wished_interval,
+            "full_text": int(one.full_text),
             "origin": one.origin,
         }
         for one in wanted

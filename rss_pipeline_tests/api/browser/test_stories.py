@@ -61,8 +61,16 @@ def test_a_story_is_read_by_keyboard_and_all_counts_follow(books: Library) -> No
         expect(page.locator("ul.story > li")).to_have_count(3)
         if folder:
             page.screenshot(path=f"{folder}/why.png")
-        page.get_by_role("button", name="Not the same").last.click()
+        page.get_by_role("button", name="Not the same").last.press("Enter")
         expect(page.get_by_role("status").first).to_contain_text("alone")
+        page.get_by_role("button", name="Undo").press("Enter")
+        expect(page.locator("ul.story > li")).to_have_count(3)
+        near = page.get_by_label("at about that time")
+        near.press("A")
+        near.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status").first).to_contain_text("one story")
+        expect(page.locator("ul.story > li")).to_have_count(4)
 
 
 def test_a_story_on_a_phone_has_its_others_within_the_page(books: Library) -> None:
@@ -75,6 +83,15 @@ def test_a_story_on_a_phone_has_its_others_within_the_page(books: Library) -> No
         shows(page, "Landslide 0")
         page.locator("details.story summary").tap()
         expect(page.locator("details.story li")).to_have_count(3)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.get_by_role("link", name="Why these?").tap()
+        expect(page.get_by_role("button", name="Not the same")).to_have_count(4)
+        # Nothing is cut off, as the first words of an item in a list are.
+        every = "[...document.querySelectorAll('main p')]"
+        assert page.evaluate(f"{every}.every((each) => each.scrollHeight <= each.clientHeight)")
+        page.get_by_role("button", name="Not the same").last.tap()
+        page.get_by_role("button", name="Undo").tap()
+        expect(page.locator("ul.story > li")).to_have_count(4)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         if folder := os.environ.get("SHOTS"):
             page.screenshot(path=f"{folder}/phone.png")

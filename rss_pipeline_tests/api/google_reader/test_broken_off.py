@@ -4,9 +4,9 @@ import httpx
 import pytest
 
 from rss_pipeline.api.google_reader.listings import WHOLE_BYTES
-from rss_pipeline_tests.api.counted import failing
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import API, arrive
+from rss_pipeline_tests.support.counted import failing
 from rss_pipeline_tests.support.reader import HOST, served
 from rss_pipeline_tests.support.waiting import PATIENCE
 

@@ -8,13 +8,19 @@ import orjson
 import pytest
 
 from rss_pipeline.api.google_reader.parameters import READING_LIST
-from rss_pipeline.api.google_reader.stream_entries import Entry, Origin, contents, entry_as_json, item_ids
+from rss_pipeline.api.google_reader.stream_entries import (
+    Origin,
+    StreamEntry,
+    contents,
+    entry_as_json,
+    item_ids,
+)
 from rss_pipeline.collector.models.item import Enclosure
 
 NUMBER = 1_763_822_000_123_456
 
 
-def entry(**fields: Any) -> Entry:
+def entry(**fields: Any) -> StreamEntry:
     origin = Origin(
         feed_id="example-org",
         title="Example & Co",
@@ -36,7 +42,7 @@ def entry(**fields: Any) -> Entry:
         "is_read": False,
         "is_starred": False,
     }
-    return Entry(**{**defaults, **fields})
+    return StreamEntry(**{**defaults, **fields})
 
 
 CASES: list[tuple[str, Callable[[dict[str, Any]], object], object]] = [

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rss_pipeline.api.google_reader.forms import MAX_FIELDS, Fields, form_fields, query_fields
-from rss_pipeline.api.google_reader.responses import Refused
+from rss_pipeline.api.google_reader.responses import RefusedCall
 
 
 def read_fields(query: bytes, content_type: str | None, body: bytes) -> Fields:
@@ -127,6 +127,6 @@ def test_a_form_has_as_many_ids_as_clients_send(ids: int) -> None:
 def test_a_form_that_cannot_be_read_is_refused(
     query: bytes, content_type: str | None, body: bytes, status: int
 ) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedCall) as refused:
         read_fields(query, content_type, body)
     assert refused.value.status == status

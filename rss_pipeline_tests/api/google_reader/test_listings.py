@@ -116,7 +116,7 @@ def test_nt_is_the_newest_time_of_arrival(two: Two) -> None:
     assert set(two.ann.ids(nt=str(min(two.a)))) == {min(two.a)}
 
 
-def test_rss_guard_asks_for_200_000_ids(two: Two) -> None:
+def test_rss_guard_requests_200_000_ids(two: Two) -> None:
     assert len(two.ann.get("stream/items/ids", s=ALL, n=200_000).json()["itemRefs"]) == 5
 
 
@@ -217,7 +217,7 @@ def test_a_listing_without_a_stream_is_the_reading_list(two: Two, fields: dict[s
     assert two.ann.post("mark-all-as-read", fields).status_code == 400
 
 
-def test_nobody_reads_anothers_items(two: Two) -> None:
+def test_no_one_reads_anothers_items(two: Two) -> None:
     ann, foreign = two.ann, two.b
     two.bob.mark(foreign, a="starred")
     assert ann.mark(foreign, a="starred").text == "OK"

@@ -13,6 +13,7 @@ from rss_pipeline_tests.support.reader import Reader
 LOGIN = "/greader/accounts/ClientLogin"
 INFO = "/greader/reader/api/0/user-info"
 TOKEN = "/greader/reader/api/0/token"
+CONTENTS = "/greader/reader/api/0/stream/items/contents"
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_a_form_without_a_content_type_is_a_form(phone: Phone, anybody: httpx.Cl
     assert "Auth=" in anybody.post(LOGIN, content=f"Email={phone.name}&Passwd={phone.password}").text
 
 
-def test_read_you_asks_for_json(phone: Phone, anybody: httpx.Client) -> None:
+def test_read_you_requests_json(phone: Phone, anybody: httpx.Client) -> None:
     found = anybody.post(LOGIN, data=credentials(phone) | {"output": "json"}).json()
     assert found.keys() == {"SID", "LSID", "Auth"}
 
@@ -99,7 +100,7 @@ def test_a_login_without_a_form_is_refused(anybody: httpx.Client) -> None:
 
 
 @pytest.mark.slow
-def test_many_wrong_logins_are_told_to_wait(phone: Phone, anybody: httpx.Client) -> None:
+def test_many_wrong_logins_have_to_wait(phone: Phone, anybody: httpx.Client) -> None:
     answers = [anybody.post(LOGIN, data={"Email": "ann", "Passwd": str(n)}) for n in range(200)]
     late = answers[-1]
     assert late.status_code == 429
@@ -238,3 +239,39 @@ def test_a_method_that_a_call_does_not_take_is_405(phone: Phone) -> None:
 @pytest.mark.parametrize("output", ["xml", "atom", "protobuf"])
 def test_another_output_than_json_is_refused(phone: Phone, output: str) -> None:
     assert phone.get("user-info", output=output).status_code == 400
+
+
+# T, the token of writes: where it opens a call, and where it does not.
+
+
+def test_t_can_go_into_a_form_as_it_is(phone: Phone, anybody: httpx.Client) -> None:
+    """newsboat and Liferea send it unescaped, with its newline if it has one."""
+    token = phone.get("token").text
+    assert token == token.strip()
+    assert not set(token) & set("+&=%# ")
+
+
+def test_liferea_gets_contents_by_t_alone(phone: Phone, anybody: httpx.Client) -> None:
+    body = f"output=json&mediaRss=true&T={phone.auth}&i=1763822000123456"
+    answer = anybody.post(CONTENTS, content=body)
+    assert answer.status_code == 200
+    assert answer.json()["items"] == []
+
+
+def test_t_alone_opens_no_other_call_and_not_in_an_address(phone: Phone, anybody: httpx.Client) -> None:
+    assert anybody.get(INFO, params={"T": phone.auth}).status_code == 401
+    assert anybody.post(CONTENTS, params={"T": phone.auth, "i": "1"}).status_code == 401
+    edit = {"T": phone.auth, "i": "1", "a": "user/-/state/com.google/read"}
+    assert anybody.post("/greader/reader/api/0/edit-tag", data=edit).status_code == 401
+
+
+def test_a_wrong_t_alone_says_so(anybody: httpx.Client) -> None:
+    answer = anybody.post(CONTENTS, data={"T": "0" * 32 + "/" + "x" * 43, "i": "1"})
+    assert answer.status_code == 401
+    assert answer.headers["x-reader-google-bad-token"] == "true"
+
+
+@pytest.mark.parametrize("t", [None, "", "null", "of another session"])
+def test_t_beside_the_header_is_not_needed(phone: Phone, t: str | None) -> None:
+    fields = {"i": "1763822000123456", "a": "user/-/state/com.google/read"} | ({} if t is None else {"T": t})
+    assert phone.post("edit-tag", fields).text == "OK"

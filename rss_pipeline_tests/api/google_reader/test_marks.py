@@ -242,7 +242,7 @@ def test_a_stream_that_cannot_be_marked_is_refused(two: Two, fields: dict[str, s
     assert two.ann.post("mark-all-as-read", fields).status_code == status
 
 
-def test_nobody_marks_anothers_feed(two: Two) -> None:
+def test_no_one_marks_anothers_feed(two: Two) -> None:
     for stream in ("feed/b", "feed/q"):
         assert two.ann.post("mark-all-as-read", {"s": stream}).text == "OK"
     assert two.bob.unread("feed/b") == set(two.b)

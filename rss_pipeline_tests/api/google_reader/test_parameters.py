@@ -10,12 +10,12 @@ from rss_pipeline.api.google_reader.forms import query_fields
 from rss_pipeline.api.google_reader.parameters import (
     COMMIT_MICROSECONDS,
     READING_LIST,
-    FeedAddress,
+    FeedByUrl,
     FeedStream,
     Label,
     OtherState,
-    Page,
     State,
+    StreamPage,
     Tag,
     arrivals_since,
     in_microseconds,
@@ -29,7 +29,7 @@ from rss_pipeline.api.google_reader.parameters import (
     read_stream,
     read_tag,
 )
-from rss_pipeline.api.google_reader.responses import Refused
+from rss_pipeline.api.google_reader.responses import RefusedCall
 from rss_pipeline.storage.database import MAX_INTEGER
 
 
@@ -41,13 +41,11 @@ from rss_pipeline.storage.database import MAX_INTEGER
         pytest.param("feed/1", FeedStream("1"), id="a feed whose id is a number"),
         pytest.param(
             "feed/https://example.org/a?b=1&c=2",
-            FeedAddress("https://example.org/a?b=1&c=2"),
+            FeedByUrl("https://example.org/a?b=1&c=2"),
             id="Readrops: a feed by its address",
         ),
-        pytest.param(
-            "feed/example.org/rss", FeedAddress("example.org/rss"), id="an address without a scheme"
-        ),
-        pytest.param("feed/feed/example-org", FeedAddress("feed/example-org"), id="a feed of a feed"),
+        pytest.param("feed/example.org/rss", FeedByUrl("example.org/rss"), id="an address without a scheme"),
+        pytest.param("feed/feed/example-org", FeedByUrl("feed/example-org"), id="a feed of a feed"),
         pytest.param("user/-/state/com.google/reading-list", READING_LIST, id="all"),
         pytest.param("user/1001/state/com.google/read", State("read"), id="Reeder: a user's number"),
         pytest.param("user/me@example.org/state/com.google/starred", State("starred"), id="a user's name"),
@@ -91,20 +89,20 @@ def test_a_tag_is_read(text: str, tag: Tag) -> None:
     ],
 )
 def test_what_is_no_tag_is_refused(text: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedCall) as refused:
         read_tag(text)
     assert refused.value.status == 400
 
 
 def test_a_state_that_no_item_has_is_no_stream_and_not_an_empty_one() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedCall) as refused:
         read_stream("user/-/state/com.google/broadcast-friends")
     assert refused.value.status == 404
 
 
 @pytest.mark.parametrize("text", [None, "", " "])
 def test_a_stream_has_to_be_named(text: str | None) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         read_stream(text)
 
 
@@ -122,13 +120,11 @@ def test_a_folder_is_read(text: str, label: Label) -> None:
 
 @pytest.mark.parametrize("text", [None, "", "feed/x", "user/-/state/com.google/starred"])
 def test_what_is_no_folder_is_refused(text: str | None) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         read_label(text)
 
 
-@pytest.mark.parametrize(
-    "tag", [FeedStream("a-b"), Label("x y"), State("read"), FeedAddress("https://a.b/?c")]
-)
+@pytest.mark.parametrize("tag", [FeedStream("a-b"), Label("x y"), State("read"), FeedByUrl("https://a.b/?c")])
 def test_a_tag_is_written_as_it_is_read(tag: Tag) -> None:
     assert read_tag(str(tag)) == tag
 
@@ -202,7 +198,7 @@ def test_an_id_that_no_item_can_have_is_an_unknown_one(text: str) -> None:
     ],
 )
 def test_what_is_no_id_is_refused(text: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedCall) as refused:
         item_number(text)
     assert refused.value.status == 400
 
@@ -220,7 +216,7 @@ def test_an_item_that_is_named_twice_is_one_and_unknown_ids_are_left_out() -> No
 
 
 def test_a_request_that_names_no_item_is_refused() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         item_numbers(())
 
 
@@ -244,13 +240,13 @@ MICRO = 1_763_822_000_123_456
         pytest.param(None, None, id="missing"),
     ],
 )
-def test_the_digits_tell_the_unit(text: str | None, expected: int | None) -> None:
+def test_the_digits_give_the_unit(text: str | None, expected: int | None) -> None:
     assert microseconds(text, "ts") == expected
 
 
 @pytest.mark.parametrize("text", ["now", "-1", "1e9", "null", "9" * 21, "2026-11-22"])
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         microseconds(text, "ts")
 
 
@@ -279,53 +275,63 @@ ALL = "user/-/state/com.google/reading-list"
 STATE = "user/-/state/com.google"
 
 
-def page(stream: str, query: str, most: int = 1_000) -> Page:
+def page(stream: str, query: str, most: int = 1_000) -> StreamPage:
     return read_page(read_stream(stream), query_fields(query.encode()), most=most)
 
 
 @pytest.mark.parametrize(
     ("stream", "query", "expected"),
     [
-        pytest.param(ALL, "", Page(), id="all"),
+        pytest.param(ALL, "", StreamPage(), id="all"),
         pytest.param(
-            ALL, f"n=1000&xt={STATE}/read", Page(count=1_000, is_read=False), id="NetNewsWire: unread"
+            ALL, f"n=1000&xt={STATE}/read", StreamPage(count=1_000, is_read=False), id="NetNewsWire: unread"
         ),
-        pytest.param(f"{STATE}/read", "n=10", Page(count=10, is_read=True), id="RSS Guard, Read You: read"),
-        pytest.param(ALL, f"it={STATE}/read", Page(is_read=True), id="Read You's FreshRSS mode"),
+        pytest.param(
+            f"{STATE}/read", "n=10", StreamPage(count=10, is_read=True), id="RSS Guard, Read You: read"
+        ),
+        pytest.param(ALL, f"it={STATE}/read", StreamPage(is_read=True), id="Read You's FreshRSS mode"),
         pytest.param(
             ALL,
             f"xt={STATE}/read&xt={STATE}/starred&n=2500",
-            Page(is_read=False, is_starred=False, count=1_000),
+            StreamPage(is_read=False, is_starred=False, count=1_000),
             id="Readrops: xt twice",
         ),
-        pytest.param(ALL, f"xt={STATE}/unread", Page(is_read=True), id="Readrops: xt=unread"),
-        pytest.param(f"{STATE}/starred", "", Page(is_starred=True), id="starred"),
+        pytest.param(ALL, f"xt={STATE}/unread", StreamPage(is_read=True), id="Readrops: xt=unread"),
+        pytest.param(f"{STATE}/starred", "", StreamPage(is_starred=True), id="starred"),
         pytest.param(
-            f"{STATE}/starred", f"xt={STATE}/read", Page(is_starred=True, is_read=False), id="and unread"
+            f"{STATE}/starred",
+            f"xt={STATE}/read",
+            StreamPage(is_starred=True, is_read=False),
+            id="and unread",
         ),
-        pytest.param(f"{STATE}/kept-unread", "", Page(is_read=False), id="kept-unread is unread"),
-        pytest.param(f"{STATE}/fresh", "", Page(is_read=False), id="fresh is unread"),
-        pytest.param(ALL, f"xt={STATE}/kept-unread", Page(is_read=True), id="not unread"),
+        pytest.param(f"{STATE}/kept-unread", "", StreamPage(is_read=False), id="kept-unread is unread"),
+        pytest.param(f"{STATE}/fresh", "", StreamPage(is_read=False), id="fresh is unread"),
+        pytest.param(ALL, f"xt={STATE}/kept-unread", StreamPage(is_read=True), id="not unread"),
         pytest.param(
-            "feed/a-b", "n=20&r=o", Page(place=FeedStream("a-b"), oldest_first=True), id="oldest first"
+            "feed/a-b", "n=20&r=o", StreamPage(place=FeedStream("a-b"), oldest_first=True), id="oldest first"
         ),
-        pytest.param("feed/a-b", "r=n", Page(place=FeedStream("a-b")), id="newest first"),
-        pytest.param("user/-/label/X", "", Page(place=Label("X")), id="a folder"),
-        pytest.param(ALL, "it=user/-/label/X", Page(place=Label("X")), id="a folder by a filter"),
+        pytest.param("feed/a-b", "r=n", StreamPage(place=FeedStream("a-b")), id="newest first"),
+        pytest.param("user/-/label/X", "", StreamPage(place=Label("X")), id="a folder"),
+        pytest.param(ALL, "it=user/-/label/X", StreamPage(place=Label("X")), id="a folder by a filter"),
         pytest.param(
-            ALL, f"xt={STATE}/read&it={STATE}/read", Page(is_read=False, is_empty=True), id="contradiction"
+            ALL,
+            f"xt={STATE}/read&it={STATE}/read",
+            StreamPage(is_read=False, is_empty=True),
+            id="contradiction",
         ),
-        pytest.param(ALL, f"it={STATE}/broadcast", Page(is_empty=True), id="a state that nothing has"),
-        pytest.param(ALL, f"xt={ALL}", Page(is_empty=True), id="all but all"),
-        pytest.param(ALL, "c=1763822000123456", Page(behind=1_763_822_000_123_456), id="the next page"),
-        pytest.param(ALL, "c=&xt=&it=&ot=&n=", Page(), id="empty fields"),
-        pytest.param(ALL, "n=200000", Page(count=1_000), id="RSS Guard: n=200000"),
-        pytest.param(ALL, "client=liferea&merge=true&ck=1&output=json", Page(), id="Liferea: other fields"),
-        pytest.param(ALL, "ot=1763822000123456", Page(since=1_763_822_000_123_456), id="since"),
-        pytest.param(ALL, "nt=1763822000", Page(until=1_763_822_000_000_000), id="until"),
+        pytest.param(ALL, f"it={STATE}/broadcast", StreamPage(is_empty=True), id="a state that nothing has"),
+        pytest.param(ALL, f"xt={ALL}", StreamPage(is_empty=True), id="all but all"),
+        pytest.param(ALL, "c=1763822000123456", StreamPage(behind=1_763_822_000_123_456), id="the next page"),
+        pytest.param(ALL, "c=&xt=&it=&ot=&n=", StreamPage(), id="empty fields"),
+        pytest.param(ALL, "n=200000", StreamPage(count=1_000), id="RSS Guard: n=200000"),
+        pytest.param(
+            ALL, "client=liferea&merge=true&ck=1&output=json", StreamPage(), id="Liferea: other fields"
+        ),
+        pytest.param(ALL, "ot=1763822000123456", StreamPage(since=1_763_822_000_123_456), id="since"),
+        pytest.param(ALL, "nt=1763822000", StreamPage(until=1_763_822_000_000_000), id="until"),
     ],
 )
-def test_a_page_is_what_the_client_asks_for(stream: str, query: str, expected: Page) -> None:
+def test_a_page_is_what_the_client_requests(stream: str, query: str, expected: StreamPage) -> None:
     assert page(stream, query) == expected
 
 
@@ -347,6 +353,6 @@ def test_a_page_is_what_the_client_asks_for(stream: str, query: str, expected: P
     ],
 )
 def test_what_is_not_understood_is_refused_and_not_left_out(query: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedCall) as refused:
         page(ALL, query)
     assert refused.value.status == 400

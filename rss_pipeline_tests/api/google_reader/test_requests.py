@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import API
+from rss_pipeline_tests.support.counted import as_on_d1
 
 ALL = "user/-/state/com.google/reading-list"
 READ = "user/-/state/com.google/read"

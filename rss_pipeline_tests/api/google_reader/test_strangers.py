@@ -210,7 +210,7 @@ def test_a_thousand_logins_of_an_app_leave_fifty_sessions(two: Two, reader: Read
     assert two.bob.get("user-info").status_code == 200
 
 
-def test_hundreds_of_wrong_logins_are_told_to_wait_and_lock_nobody_else_out(two: Two, reader: Reader) -> None:
+def test_hundreds_of_wrong_logins_have_to_wait_and_lock_no_one_else_out(two: Two, reader: Reader) -> None:
     statuses: Counter[int] = Counter()
     with reader.client(address="192.0.2.7") as stranger:
         for n in range(200):

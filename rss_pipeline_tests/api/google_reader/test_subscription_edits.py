@@ -3,8 +3,8 @@
 import pytest
 
 from rss_pipeline.api.google_reader.forms import query_fields
-from rss_pipeline.api.google_reader.parameters import FeedAddress, FeedStream
-from rss_pipeline.api.google_reader.responses import Refused
+from rss_pipeline.api.google_reader.parameters import FeedByUrl, FeedStream
+from rss_pipeline.api.google_reader.responses import RefusedCall
 from rss_pipeline.api.google_reader.subscription_calls import (
     FeedEdit,
     SubscriptionEdit,
@@ -24,7 +24,7 @@ def read(text: str) -> SubscriptionEdit:
         pytest.param(
             "ac=subscribe&s=feed/https://example.org/%3Fa%3D1%26b",
             "subscribe",
-            [FeedEdit(feed=FeedAddress("https://example.org/?a=1&b"))],
+            [FeedEdit(feed=FeedByUrl("https://example.org/?a=1&b"))],
             id="an address",
         ),
         pytest.param(
@@ -39,7 +39,7 @@ def read(text: str) -> SubscriptionEdit:
         pytest.param(
             "ac=edit&s=feed/https://a.b/c&t=My+title",
             "edit",
-            [FeedEdit(feed=FeedAddress("https://a.b/c"), title="My title")],
+            [FeedEdit(feed=FeedByUrl("https://a.b/c"), title="My title")],
             id="Readrops: by its address",
         ),
         pytest.param(
@@ -84,6 +84,6 @@ def test_fields_are_changes(text: str, action: str, feeds: list[FeedEdit]) -> No
     ],
 )
 def test_what_is_not_understood_is_refused(text: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedCall) as refused:
         read(text)
     assert refused.value.status == 400

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.api.google_reader.responses import Refused
+from rss_pipeline.api.google_reader.responses import RefusedCall
 from rss_pipeline.api.google_reader.tag_edits import TagEdit, read_edit
 
 STATE = "user/-/state/com.google/"
@@ -48,10 +48,10 @@ def test_readrops_makes_a_folder_by_a_tag_without_items() -> None:
 
 @pytest.mark.parametrize(("add", "remove"), [("user/-/label/A", ""), ("", "user/-/label/A"), ("feed/a", "")])
 def test_a_label_of_an_item_is_refused_rather_than_lost(add: str, remove: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         edit(add, remove)
 
 
 def test_an_edit_without_tags_is_refused() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         edit("", "")

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rss_pipeline.api import app as application
 from rss_pipeline.api.auth import COOKIE
-from rss_pipeline.api.pages.routes import ROUTERS
 from rss_pipeline.reader.kept_documents import kept_documents
 from rss_pipeline.storage.backups.backups import put_backup
 from rss_pipeline_tests.api.pages.browsing import browser
@@ -89,6 +89,7 @@ EVERY = (
     Page("GET", "/feeds/{id}/statistics", id="feed", feature="statistics"),
     Page("GET", "/feeds/{id}/full-text", id="feed", feature="full_text"),
     Page("POST", "/feeds/{id}/full-text", {"on": "yes"}, "feed", feature="full_text"),
+    Page("POST", "/full-text/{id}", {}, "item", feature="full_text"),
     Page("GET", "/settings"),
     Page("POST", "/settings", {"theme": "dark"}),
     Page("GET", "/settings/sessions"),
@@ -211,7 +212,7 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unchanged]:
 def test_the_table_has_every_route_of_pages(reader: Reader) -> None:
     routes = {
         (method, route.path)  # type: ignore[attr-defined]
-        for router in ROUTERS
+        for router in application.PAGES
         for route in router.routes
         for method in route.methods  # type: ignore[attr-defined]
     }

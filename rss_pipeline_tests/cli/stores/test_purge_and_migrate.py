@@ -8,7 +8,7 @@ from typing import Any
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 
-def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected_in_runs: DagsterPipeline) -> None:
+def test_purge_reports_what_would_go_and_removes_it(invoke: Any, collected_in_runs: DagsterPipeline) -> None:
     polled = set(collected_in_runs.instance.get_run_ids())
     foretold = json.loads(invoke("purge", "--days", "0.0000001", "--dry-run", "--json").stdout)
     assert (foretold["dry_run"], foretold["runs_removed"], foretold["heartbeats"]) == (True, len(polled), 1)

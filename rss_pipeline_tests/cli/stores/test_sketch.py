@@ -23,7 +23,7 @@ from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import DatabaseUnavailable, SettingsError, StorageRejected
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends import connect
-from rss_pipeline.storage.backends.backend import Answer, DatabaseBackend, missing_duties
+from rss_pipeline.storage.backends.backend import DatabaseBackend, ServerAnswer, missing_duties
 from rss_pipeline.storage.backends.connect import DATABASES
 from rss_pipeline.storage.database import Database, Result, Statement, Value, check_batch
 from rss_pipeline_tests.support.pipeline import rss
@@ -93,8 +93,10 @@ class SketchBackend(DatabaseBackend):
     def connect(self, *, for_requests: bool = False, alone_where_full: bool = False) -> Database:
         return SketchDatabase(self.path)
 
-    def probe(self) -> Answer:
-        return Answer(said="the sketch answers", clock=datetime.now(UTC), size_bytes=self.path.stat().st_size)
+    def probe(self) -> ServerAnswer:
+        return ServerAnswer(
+            said="the sketch answers", clock=datetime.now(UTC), size_bytes=self.path.stat().st_size
+        )
 
 
 class WithoutProbe(DatabaseBackend):

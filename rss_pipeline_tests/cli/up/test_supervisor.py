@@ -1,6 +1,7 @@
 """The supervisor of `rss-pipeline up`: a command that ends by itself is restarted until a signal ends it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.cli.supervisor import LONGEST_WAIT, STEADY_SECONDS, wait_before_restart
+from rss_pipeline_tests.support.up import PROGRAM
 from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT, soon
 
 
@@ -109,7 +111,7 @@ def test_killed_it_is_started_again_and_what_it_left_is_ended(
     assert not any(map(is_alive, map(int, file.read_text().split())))
 
 
-def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
+def test_a_signal_ends_it_although_it_is_waiting_to_start_again(
     kept: tuple["subprocess.Popen[bytes]", Path],
 ) -> None:
     keeper, _ = kept
@@ -121,6 +123,23 @@ def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
     keeper.send_signal(signal.SIGINT)
     keeper.wait(timeout=PATIENCE)
     assert time.monotonic() - began < PROMPT
+
+
+def test_without_proc_up_says_so_and_starts_nothing(tmp_path: Path) -> None:
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if shutil.which("unshare") is None or subprocess.run([*hidden, "true"], capture_output=True).returncode:
+        pytest.skip("only root may hide a file system")
+    environment = {**os.environ, "RSS_PIPELINE_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        [*hidden, PROGRAM, "up"],
+        check=False,
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"/proc is not mounted")
 
 
 def is_alive(pid: int) -> bool:

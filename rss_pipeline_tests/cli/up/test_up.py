@@ -12,12 +12,13 @@ import subprocess
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner
 from playwright.sync_api import expect
@@ -178,6 +179,23 @@ def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:
     assert sorted(failures.split(", ")) == [f"{desk.BROKEN} (http_status 404)", f"{desk.GONE} (gone 410)"]
 
 
+def what_came_is_in_the_search_index(up: Up) -> None:
+    """By a fork that ends: beside the reader there is no process for it."""
+    pytest.importorskip("rss_pipeline.features.search")
+    index = up.home / "search.sqlite"
+
+    def indexed() -> int:
+        with closing(sqlite3.connect(index, timeout=PATIENCE)) as found:
+            tables = found.execute("SELECT name FROM sqlite_master WHERE name = 'documents_1'").fetchall()
+            return found.execute("SELECT count(*) FROM documents_1").fetchone()[0] if tables else 0
+
+    # A look at the reader brings it up to date.
+    soon(lambda: index.exists() and indexed() == ITEMS)
+    for each in members(up.process.pid):
+        with suppress(psutil.NoSuchProcess):
+            assert "search-index" not in each.cmdline()
+
+
 def the_graphql_client_of_the_shell_is_served(up: Up) -> None:
     # Seconds that no other test needs.
     from dagster_graphql.cli import ui as graphql
@@ -261,6 +279,7 @@ def no_secret_is_in_any_file(home: Home) -> None:
 _BEGIN = (
     of_up(the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on),
     of_up(a_poll_starts_by_itself_and_its_items_are_stored),
+    of_up(what_came_is_in_the_search_index),
     of_up(no_page_of_another_site_starts_a_run),
     of_up(no_client_sends_a_run_to_another_database),
     of_up(the_graphql_client_of_the_shell_is_served),

@@ -35,7 +35,7 @@ def the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: Desk) -
     expect(page.get_by_text("Materialize a partition to visit its feed now")).to_be_visible()
 
 
-def images_stand_after_the_items_they_are_of(ui: Desk) -> None:
+def images_come_after_the_items_they_are_of(ui: Desk) -> None:
     page = ui.go("/assets/item_images")
     expect(page.get_by_text("it downloads the images of stored items into the object store")).to_be_visible()
     expect(section(page, "Upstream assets")).to_contain_text("feed_items")
@@ -43,7 +43,7 @@ def images_stand_after_the_items_they_are_of(ui: Desk) -> None:
         expect(page.get_by_text(job, exact=True).first).to_be_visible()
 
 
-def a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui: Desk) -> None:
+def a_feeds_page_shows_its_last_visit_and_the_next_and_lists_those_before(ui: Desk) -> None:
     busy = BUSY[0]
     page = ui.go(f"/assets/feed_items?view=partitions&partition={busy}")
     facts = metadata(page)
@@ -87,7 +87,7 @@ def the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page(ui: Desk
     expect(page.get_by_text(f"{len(ALL_FEEDS)} Partitions Selected")).to_be_visible()
 
 
-def a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
+def a_polls_run_reports_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
     (run,) = runs_of(ui.up, "poll_feeds")[-1:]
     page = ui.go(f"/runs/{run['runId']}?selection=report&logs=step%3Areport")
     expect(page.get_by_text("Success", exact=True)).to_be_visible()
@@ -128,7 +128,7 @@ def checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk)
     expect(page.get_by_text("Passed", exact=True).first).to_be_visible(timeout=RUN_MS)
 
 
-def the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> None:
+def the_launchpad_describes_the_options_of_a_poll_and_polls_all(ui: Desk) -> None:
     before = len(runs_of(ui.up, "poll_feeds"))
     asked = len(ui.server.requests)
     frames: list[str] = []
@@ -303,18 +303,18 @@ def ended_backfill(ui: Desk, keys: list[str]) -> str | None:
 
 SHORT_LOOKS = (
     the_graph_leads_from_the_registry_over_the_items_to_their_images,
-    a_polls_run_tells_what_it_did_and_why_feeds_failed,
+    a_polls_run_reports_what_it_did_and_why_feeds_failed,
     no_page_of_another_site_starts_a_run_or_shows_the_ui,
 )
 ALL_LOOKS = (
     *SHORT_LOOKS[:-1],
     a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
     all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
-    images_stand_after_the_items_they_are_of,
+    images_come_after_the_items_they_are_of,
     a_reload_that_is_not_possible_is_answered_by_a_sentence_and_harms_nothing,
     checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
-    the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
-    a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
+    the_launchpad_describes_the_options_of_a_poll_and_polls_all,
+    a_feeds_page_shows_its_last_visit_and_the_next_and_lists_those_before,
     the_numbers_of_visits_plot_over_feeds_and_over_time,
     the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
     backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,

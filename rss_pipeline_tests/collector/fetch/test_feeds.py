@@ -77,7 +77,7 @@ def test_a_request_searches_for_no_module(
     assert searched.names == []
 
 
-def test_a_new_document_lies_in_the_spool_as_served_with_all_a_visit_keeps(
+def test_a_new_document_is_in_the_spool_as_served_with_all_a_visit_keeps(
     server: FeedServer, tmp_path: Path
 ) -> None:
     answer = Answer(
@@ -135,7 +135,7 @@ def test_the_registered_url_goes_out_as_registered(target: str, server: FeedServ
     assert document.response.url == url
 
 
-def test_a_url_without_a_path_asks_for_the_root(server: FeedServer, tmp_path: Path) -> None:
+def test_a_url_without_a_path_requests_the_root(server: FeedServer, tmp_path: Path) -> None:
     server.route(HOST, "/?feed=rss2", Answer(body=RSS))
     url = server.url(HOST, "?feed=rss2")
     document = fetch(feed(url), tmp_path)
@@ -247,13 +247,13 @@ def test_the_bytes_of_a_cut_document_are_known_again(server: FeedServer, tmp_pat
     assert (outcome.cut_off, outcome.body_bytes) == (True, 5)
 
 
-def test_a_304_that_was_not_asked_for_is_a_failure(server: FeedServer, tmp_path: Path) -> None:
+def test_a_304_that_was_not_requested_is_a_failure(server: FeedServer, tmp_path: Path) -> None:
     url = server.route(HOST, "/feed", Answer(status=304))
     outcome = failure(fetch(feed(url), tmp_path), "unexpected_304", tmp_path)
     assert (outcome.status, outcome.answered) == (304, True)
 
 
-def test_a_304_after_an_unreadable_document_says_that_the_stored_one_stands_again(
+def test_a_304_after_an_unreadable_document_says_that_the_stored_one_is_valid_again(
     server: FeedServer, tmp_path: Path
 ) -> None:
     """It answers the stored document's validators; to request it once more without them would be a whole
@@ -268,7 +268,7 @@ def test_a_304_after_an_unreadable_document_says_that_the_stored_one_stands_agai
 @pytest.mark.parametrize(
     ("days", "failures", "conditional"), [(29.9, 0, True), (30, 0, False), (30, 1, True), (99, 9, True)]
 )
-def test_a_feed_that_fails_for_30_days_is_asked_with_its_validators_all_the_same(
+def test_a_feed_that_fails_for_30_days_is_requested_with_its_validators_all_the_same(
     days: float, failures: int, conditional: bool, server: FeedServer, tmp_path: Path
 ) -> None:
     url = server.route(HOST, "/feed", Answer(body=RSS))
@@ -290,7 +290,7 @@ def test_a_304_that_says_nothing_of_freshness_leaves_what_the_stored_answer_said
     assert outcome.response.max_age == max_age
 
 
-def test_a_200_says_anew_how_long_it_is_fresh_and_any_answer_may_ask_for_a_pause(
+def test_a_200_says_anew_how_long_it_is_fresh_and_any_answer_may_request_a_hold(
     server: FeedServer, tmp_path: Path
 ) -> None:
     url = server.route(HOST, "/feed", Answer(body=b"<rss>2</rss>", headers={"Retry-After": "600"}))
@@ -355,7 +355,7 @@ def test_credentials_that_are_refused_are_named_as_such(server: FeedServer, tmp_
     assert "refuses the credentials" in failure(outcome, "http_status", tmp_path).message
 
 
-def test_fetch_url_is_asked_in_place_of_url(server: FeedServer, tmp_path: Path) -> None:
+def test_fetch_url_is_requested_in_place_of_url(server: FeedServer, tmp_path: Path) -> None:
     moved = server.route(HOST, "/moved", Answer(body=RSS))
     outcome = fetch(feed(server.url(HOST, "/feed"), fetch_url=moved), tmp_path)
     assert isinstance(outcome, Document)
@@ -427,7 +427,9 @@ def test_no_secret_is_said_or_logged(
     assert server.requests
 
 
-def test_a_header_that_http_does_not_allow_is_the_feeds_trouble(server: FeedServer, tmp_path: Path) -> None:
+def test_a_header_that_http_does_not_allow_is_a_failure_of_the_feed(
+    server: FeedServer, tmp_path: Path
+) -> None:
     url = server.route(HOST, "/feed", Answer(body=RSS))
     outcome = fetch(feed(url), tmp_path, access=Access(headers={"X-Key": "a\r\nX-Other: b"}))
     assert "A header that is set for this feed" in failure(outcome, "bad_url", tmp_path).message

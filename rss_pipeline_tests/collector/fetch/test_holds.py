@@ -142,7 +142,7 @@ def test_a_host_that_answers_as_usual_after_its_pause_has_recovered(
     assert hold.until == clock.now + DAY
 
 
-def test_what_feeds_were_told_is_obeyed_by_images_and_not_the_other_way_round() -> None:
+def test_holds_of_feeds_are_obeyed_by_images_and_not_the_other_way_round() -> None:
     images = Holds(lambda: NOW)
     images.load([], foreign=[before(1, NOW + HOUR)])
     assert images.active("a") is not None
@@ -151,7 +151,7 @@ def test_what_feeds_were_told_is_obeyed_by_images_and_not_the_other_way_round() 
     assert images.changes().feeds == []
 
 
-def test_a_feed_that_was_not_asked_comes_when_the_pause_is_over_and_says_so() -> None:
+def test_a_feed_that_was_not_requested_is_next_when_the_hold_is_over_and_says_so() -> None:
     hold = next_hold("a.example", 429, 3600, before=None, now=NOW)
     later = next_after_hold(feed("http://b/", id="x"), hold, now=NOW)
     assert NOW + HOUR <= later.at <= NOW + HOUR + 2 * MINUTE
@@ -162,7 +162,7 @@ def test_a_feed_that_was_not_asked_comes_when_the_pause_is_over_and_says_so() ->
     assert len({next_after_hold(feed("http://b/", id=str(n)), hold, now=NOW).at for n in range(40)}) > 10
 
 
-def test_a_feed_whose_host_is_held_for_longer_than_its_backoff_comes_after_it() -> None:
+def test_a_feed_of_a_host_that_is_held_for_longer_than_its_backoff_comes_after_it() -> None:
     failure = Failure(kind="rate_limited", message="x", status=429, host="a")
     hold = before(3, NOW + 4 * HOUR)
     later = next_after_failure(feed("http://a/"), failure, now=NOW, hold=hold)
@@ -170,7 +170,7 @@ def test_a_feed_whose_host_is_held_for_longer_than_its_backoff_comes_after_it() 
     assert "a is on hold until" in later.reason
 
 
-def test_a_host_that_says_429_is_asked_by_nobody_else_whatever_way_they_come(
+def test_a_host_that_answers_429_gets_no_other_request_whatever_way_it_comes(
     server: FeedServer, tmp_path: Path
 ) -> None:
     busy = server.route(B, "/busy", Answer(status=429, headers={"Retry-After": "600"}))

@@ -64,7 +64,7 @@ class TestWhatIsKept:
         answer = Answer(body=b"<!-- a long one -->" * 40 + pictures.SVG, drip=(7, 0.0))
         assert isinstance(fetch_one(server, answer, tmp_path), KeptImage)
 
-    def test_where_redirects_led_is_told(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_where_redirects_led_is_reported(self, server: FeedServer, tmp_path: Path) -> None:
         target = server.route(B, "/there.png", GOOD)
         url = server.route(A, "/image", Answer(status=302, headers={"Location": target}))
         [outcome] = fetch([url], tmp_path, keep=lambda _, image: image.url)
@@ -121,7 +121,7 @@ class TestWhatIsNone:
         assert "connection refused" in failure(outcome, "connect").message
 
     @pytest.mark.parametrize("url", ["nonsense", "ftp://a.example/x.png", "http://a b/", "http://xn--/x.png"])
-    def test_no_url_to_ask(self, url: str, server: FeedServer, tmp_path: Path) -> None:
+    def test_no_url_to_request(self, url: str, server: FeedServer, tmp_path: Path) -> None:
         good = server.route(A, "/image", GOOD)
         bad, kept = fetch([url, good], tmp_path)
         failure(bad, "bad_url")

@@ -88,7 +88,7 @@ def test_the_second_request_waits_its_turn(server: FeedServer, tmp_path: Path) -
     assert pace.slept == [pytest.approx(0.2)]
 
 
-def test_the_page_is_named_over_redirects_and_no_further_host_is_asked_twice(
+def test_the_page_is_named_over_redirects_and_no_further_host_gets_two_requests(
     server: FeedServer, tmp_path: Path
 ) -> None:
     target = server.route(B, "/image", wants(SITE))
@@ -128,7 +128,7 @@ def test_what_a_host_needed_comes_first_for_its_other_images_until_it_needs_some
     assert sent(server) == [None]
 
 
-def test_a_host_that_refuses_everybody_is_not_asked_twice_for_each_of_its_images(
+def test_a_host_that_refuses_everybody_does_not_get_two_requests_for_each_of_its_images(
     server: FeedServer, tmp_path: Path
 ) -> None:
     urls = [server.route(A, f"/{n}", wants()) for n in range(20)]

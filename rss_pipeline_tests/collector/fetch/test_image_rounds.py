@@ -124,7 +124,7 @@ class TestPoliteness:
     @pytest.mark.parametrize(
         "answer", [Answer(status=429), Answer(status=503, headers={"Retry-After": "60"})]
     )
-    def test_a_host_that_asks_for_a_pause_is_left_alone(
+    def test_a_host_that_requests_a_hold_is_left_alone(
         self, answer: Answer, server: FeedServer, tmp_path: Path
     ) -> None:
         answer = replace(answer, headers={"Retry-After": "60"})
@@ -295,14 +295,14 @@ class TestTheRound:
         assert max(count for host, count in server.most_open.items() if host) <= 2
 
 
-def test_feeds_are_asked_as_before() -> None:
+def test_feeds_are_requested_as_before() -> None:
     policy = FetchPolicy(user_agent="x")
     assert (policy.connections_per_host, policy.keep_alive, policy.concurrency) == (1, False, 5)
     assert "atom" in policy.accept
 
 
 @pytest.mark.parametrize("answers", [0, 1], ids=["nothing was sent", "a redirect was answered"])
-def test_an_image_whose_lease_lapses_while_a_connection_is_made_is_due_at_once_or_after_its_redirect_tomorrow(
+def test_an_image_with_a_lease_that_lapses_at_a_connection_is_due_at_once_or_after_its_redirect_tomorrow(
     answers: int, server: FeedServer, tmp_path: Path
 ) -> None:
     """A run that is stopped there (SIGSTOP, a laptop that sleeps) has lost its claims as it goes on."""

@@ -141,7 +141,7 @@ def test_images_that_programs_wrote_are_read(body: bytes, size: tuple[int, int])
         (ICO, pictures.ICO),
     ],
 )
-def test_what_does_not_tell_its_size_has_none(kind: ImageType, body: bytes) -> None:
+def test_what_does_not_name_its_size_has_none(kind: ImageType, body: bytes) -> None:
     assert image_size(kind, body) is None
 
 

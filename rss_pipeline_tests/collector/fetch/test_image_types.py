@@ -72,7 +72,7 @@ NOTHING = {
 
 
 @pytest.mark.parametrize(("name", "body"), KINDS.items(), ids=KINDS)
-def test_each_kind_is_told(name: str, body: bytes) -> None:
+def test_each_kind_is_recognized(name: str, body: bytes) -> None:
     kind = image_type(body)
     assert kind is not None
     assert kind.extension == name.partition(",")[0]

@@ -76,6 +76,7 @@ def test_a_host_with_a_limit_refuses_little_once_it_is_known_and_serves_all_feed
 Answer = tuple[float, str, int, int | None]
 """Seconds, host, status, wait."""
 FIRST: Answer = (0, "a.example", 200, None)
+BUSY: Answer = (1, "a.example", 503, 60)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,18 @@ FIRST: Answer = (0, "a.example", 200, None)
             "twice at once",
             [FIRST, (1, "a.example", 429, None), (2, "a.example", 429, None)],
             {"a.example": 20},
+        ),
+        (
+            "503 between answers",
+            [FIRST, BUSY, (70, "a.example", 200, None), (71, *BUSY[1:])],
+            {"a.example": 66},
+        ),
+        ("503 once", [(1, *FIRST[1:]), BUSY], {}),
+        ("503 that goes on", [FIRST, BUSY, (70, *BUSY[1:])], {}),
+        (
+            "503 for half an hour",
+            [FIRST, *((n, "a.example", status, 1800) for n, status in ((1, 503), (1802, 200), (1803, 503)))],
+            {},
         ),
         ("again", [FIRST, (1, "a.example", 429, None), (99, "a.example", 429, None)], {"a.example": 60}),
     ],
@@ -148,3 +161,14 @@ def test_a_gap_of_a_host_with_few_requests_is_eased_by_them_and_not_by_the_time_
             gaps.asked("a", now=at)
         at += 30 * HOUR
     assert 0 < refusals < 0.05 * 1000
+
+
+def test_a_redirect_from_elsewhere_slows_no_feed_of_a_host_that_answers_it() -> None:
+    holds = Holds(Clock(NOW))
+    holds.feed_answered("own", "big.example", 200, None)
+    holds.feed_answered("led", "big.example", 429, 7200, url="https://big.example/", is_led=True)
+    assert holds.gaps.of("big.example") is None
+    for number in range(2):
+        holds.feed_answered(f"led-{number}", "only-led.example", 200, None, is_led=True)
+    holds.feed_answered("led", "only-led.example", 429, 7200, url="https://only-led.example/", is_led=True)
+    assert holds.gaps.of("only-led.example") is not None

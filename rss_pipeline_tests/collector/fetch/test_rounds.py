@@ -73,7 +73,9 @@ class Lapsing:
         raise AssertionError("no host is awaited")
 
 
-def test_a_round_whose_lease_has_lapsed_makes_no_more_requests(server: FeedServer, tmp_path: Path) -> None:
+def test_a_round_with_a_lease_that_has_lapsed_makes_no_more_requests(
+    server: FeedServer, tmp_path: Path
+) -> None:
     jobs = feeds(server, A, 5, Answer(body=RSS))
     outcomes = fetch_feeds(
         [(job, Access()) for job in jobs],
@@ -119,7 +121,9 @@ def test_a_lease_that_lapses_while_a_connection_is_made_ends_the_request(
     assert server.requests == []
 
 
-def test_outcomes_come_in_the_order_of_the_jobs_and_each_is_told(server: FeedServer, tmp_path: Path) -> None:
+def test_outcomes_come_in_the_order_of_the_jobs_and_each_is_reported(
+    server: FeedServer, tmp_path: Path
+) -> None:
     good = server.route(A, "/good", Answer(body=RSS, delay=0.05))
     jobs = [
         feed(good, id="good"),
@@ -305,7 +309,7 @@ class TestTheRoundsEnd:
         outcomes = round_of(jobs, tmp_path, pace=pace, concurrency=1, round_seconds=100.0)
         assert [type(outcome) for outcome in outcomes] == [Document, Document, NotBegun]
 
-    def test_a_redirect_whose_turn_does_not_come_is_released(
+    def test_a_redirect_that_does_not_get_its_turn_is_released(
         self, server: FeedServer, tmp_path: Path
     ) -> None:
         target = server.route(B, "/feed", Answer(body=RSS))
@@ -315,13 +319,15 @@ class TestTheRoundsEnd:
         outcomes = round_of([feed(url)], tmp_path, pace=pace, host_delay=60.0, round_seconds=50.0)
         assert [type(outcome) for outcome in outcomes] == [NotBegun]
 
-    def test_without_a_limit_all_are_asked(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_without_a_limit_all_are_requested(self, server: FeedServer, tmp_path: Path) -> None:
         jobs = feeds(server, A, 5, Answer(body=RSS))
         outcomes = round_of(jobs, tmp_path, host_delay=9999.0, round_seconds=None)
         assert all(isinstance(outcome, Document) for outcome in outcomes)
 
 
-def test_after_a_429_its_host_is_not_asked_again_in_this_round(server: FeedServer, tmp_path: Path) -> None:
+def test_after_a_429_its_host_is_not_requested_again_in_this_round(
+    server: FeedServer, tmp_path: Path
+) -> None:
     refused = feeds(server, A, 3, Answer(status=429, headers={"Retry-After": "600"}))
     others = feeds(server, B, 3, Answer(status=503))
     outcomes = round_of([*refused, *others], tmp_path)

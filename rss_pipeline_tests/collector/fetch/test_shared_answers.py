@@ -16,7 +16,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 HERE, THERE = "127.0.0.2", "127.0.0.3"
 HASH = hashlib.sha256(RSS + b"\0").hexdigest()
-ETAG = {"etag": '"1"', "content_hash": HASH}
+ETAG: dict[str, Any] = {"etag": '"1"', "content_hash": HASH}
 
 
 @pytest.fixture
@@ -68,6 +68,19 @@ def on_its_host(led: Led) -> str:
 def by_two_redirects(led: Led) -> str:
     onward = led.from_(THERE, "/b")
     return led._server.route("127.0.0.4", "/a", Answer(status=307, headers={"Location": onward}))
+
+
+def test_a_url_in_another_spelling_is_the_same_request(server: FeedServer, tmp_path: Path) -> None:
+    led = Led(server, tmp_path, Answer(body=RSS, etag='"1"'))
+    other = led.url.replace(f"http://{HERE}", "HTTP://127.2")
+    both: tuple[dict[str, Any], ...] = ({}, {"validators_url": other, **ETAG})
+    for fields in both:
+        server.forget()
+        outcomes = led.visit(job(led.url, "one", **ETAG), job(other, "two", **fields))
+        assert len(led.requests) == 1 + (not fields), "without validators it has a request of its own"
+        for outcome, url in zip(outcomes, (led.url, other), strict=True):
+            assert isinstance(outcome, Document | NotModified)
+            assert (outcome.response.url, outcome.response.etag) == (url, '"1"'), "they are its own next time"
 
 
 ROADS = [at_its_address, by_a_redirect, by_a_permanent_redirect, on_its_host, by_two_redirects]

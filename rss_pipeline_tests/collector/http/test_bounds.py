@@ -91,7 +91,9 @@ def test_a_line_of_blanks_takes_no_longer_than_another_one(
     ],
     ids=range(9),
 )
-def test_gzip_that_lies(kind: str, labels: str, body: bytes, server: FeedServer, tmp_path: Path) -> None:
+def test_gzip_that_says_another_length(
+    kind: str, labels: str, body: bytes, server: FeedServer, tmp_path: Path
+) -> None:
     answer = Answer(body=body, headers={"Content-Encoding": labels})
     outcome = fetch(feed(server.route(HOST, "/feed", answer)), tmp_path)
     assert isinstance(outcome, Failure)

@@ -109,7 +109,7 @@ class TestBodies:
             Answer(body=b"\x8b\x03\x80", headers={"Content-Encoding": "br"}),
         ],
     )
-    def test_packing_that_is_damaged_or_was_not_asked_for(
+    def test_packing_that_is_damaged_or_was_not_requested(
         self, answer: Answer, server: FeedServer, tmp_path: Path
     ) -> None:
         failure(ask(server, answer, tmp_path), "bad_compression", tmp_path)
@@ -241,7 +241,7 @@ class TestTime:
 
     def test_a_host_that_never_answers(self, server: FeedServer, tmp_path: Path) -> None:
         outcome = failure(ask(server, Answer(delay=30), tmp_path, deadline=0.2), "timeout", tmp_path)
-        assert not outcome.answered
+        assert (outcome.answered, outcome.accepted) == (False, True)
         assert outcome.status is None
         assert outcome.fetch_ms is not None
         assert 150 < outcome.fetch_ms < PROMPT * 1000
@@ -276,12 +276,13 @@ class TestTime:
             url = f"http://{HOST}:{listener.getsockname()[1]}/feed"
             outcome = failure(fetch(feed(url), tmp_path, connect_timeout=0.2), "timeout", tmp_path)
             assert "0.2 s" in outcome.message
+            assert not outcome.accepted
             for filler in fillers:
                 filler.close()
 
 
 class TestHosts:
-    def test_nobody_listens(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_no_one_listens(self, server: FeedServer, tmp_path: Path) -> None:
         outcome = failure(fetch(feed(server.url("127.0.0.88", "/feed")), tmp_path), "connect", tmp_path)
         assert "connection refused" in outcome.message
         assert not outcome.answered
@@ -293,7 +294,9 @@ class TestHosts:
     @pytest.mark.parametrize(
         ("code", "says"), [(socket.EAI_NONAME, "does not resolve"), (socket.EAI_AGAIN, "DNS")]
     )
-    def test_the_sentence_tells_a_wrong_name_from_a_silent_name_server(self, code: int, says: str) -> None:
+    def test_the_sentences_for_a_wrong_name_and_a_silent_name_server_differ(
+        self, code: int, says: str
+    ) -> None:
         trouble = request_error(socket.gaierror(code, "x"), "a.example", connect_timeout=1)
         assert trouble.kind == "dns"
         assert says in trouble.message
@@ -374,6 +377,6 @@ class TestHosts:
             "feed",
         ],
     )
-    def test_what_is_no_url_to_ask(self, url: str, tmp_path: Path) -> None:
+    def test_what_is_no_url_to_request(self, url: str, tmp_path: Path) -> None:
         outcome = failure(fetch(feed(url), tmp_path), "bad_url", tmp_path)
         assert not outcome.answered

@@ -385,7 +385,7 @@ class TestNames:
         assert isinstance(outcome, Failure)
         assert (outcome.kind, outcome.message[-13:]) == ("timeout", "within 0.3 s.")
 
-    def test_a_name_server_without_an_answer_is_told_from_a_silent_host(
+    def test_a_name_server_without_an_answer_is_distinguished_from_a_silent_host(
         self, server: FeedServer, tmp_path: Path
     ) -> None:
         hangs = threading.Event()
@@ -411,7 +411,7 @@ class TestNames:
 
 
 class TestTls:
-    def test_the_certificate_is_asked_for_and_checked_by_name(self, tmp_path: Path) -> None:
+    def test_the_certificate_is_requested_and_checked_by_name(self, tmp_path: Path) -> None:
         asked: list[str | None] = []
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(TLS / "good.pem")

@@ -219,7 +219,7 @@ class TestServersOfOurs:
         fetch(feed("http://public.example/"), tmp_path, network=world.network, machine=MACHINE)
         assert world.dialled == [PUBLIC]
 
-    def test_a_server_whose_name_changes_its_address_is_found_there(
+    def test_a_server_with_a_name_that_changes_its_address_is_found_there(
         self, server: FeedServer, tmp_path: Path
     ) -> None:
         world = World(server, d1_lan=[["192.168.0.9"], ["192.168.0.44"]])

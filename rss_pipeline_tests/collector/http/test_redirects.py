@@ -130,7 +130,7 @@ class TestRedirects:
         sent = [request.target for request in server.requests if "if-none-match" in request.headers]
         assert sent == {"/old": ["/old"], "/feed": ["/feed"], "/elsewhere": [], None: ["/old"]}[owner]
 
-    def test_a_304_from_a_hop_that_was_not_asked_conditionally(
+    def test_a_304_from_a_hop_that_was_not_requested_conditionally(
         self, server: FeedServer, tmp_path: Path
     ) -> None:
         url = server.route(HOST, "/old", Answer(status=302, headers={"Location": "/feed"}))

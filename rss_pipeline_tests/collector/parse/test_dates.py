@@ -274,7 +274,7 @@ def test_what_is_written_in_a_standard_form_is_read_back(naive: datetime, zone: 
         assert parse_date(written, now=NOW) == moment
 
 
-def test_no_name_stands_for_two_months() -> None:
+def test_no_name_means_two_months() -> None:
     assert len(set(named_months())) == len(MONTHS)
 
 

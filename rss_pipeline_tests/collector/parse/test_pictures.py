@@ -175,7 +175,7 @@ def test_pictures_in_several_sizes_count_once_and_other_pictures_each() -> None:
         ("https://e.example/2024-10.jpg", "https://e.example/2024-11.jpg", False),
     ],
 )
-def test_the_sizes_of_one_picture_are_told_by_their_urls(one: str, other: str, are_same: bool) -> None:
+def test_the_sizes_of_one_picture_are_recognized_by_their_urls(one: str, other: str, are_same: bool) -> None:
     assert (picture_key(one) == picture_key(other)) is are_same
 
 
@@ -207,7 +207,7 @@ def test_a_tracker_without_a_size_takes_no_picture_away(url: str) -> None:
     "url",
     ["show-space.png", "space.jpg", "google-pixel.jpg", "red-dot.png", "a/track/9/cover.png", "clear.webp"],
 )
-def test_a_name_like_a_stand_ins_is_a_picture_where_nothing_else_is_there(url: str) -> None:
+def test_a_name_like_a_placeholders_is_a_picture_where_nothing_else_is_there(url: str) -> None:
     item = rss_item(f"<guid>1</guid><description>&lt;img src='/{url}'></description>")
     assert images(item) == [f"/{url}"]
     lazy = rss_item(f"<guid>1</guid><description>&lt;img src='/space.png' data-src='/{url}'></description>")

@@ -110,7 +110,7 @@ def test_a_feed_of_comments_comes_after_that_of_the_site(comments: str) -> None:
     assert len(named(comments)) == 1
 
 
-def test_a_site_whose_name_speaks_of_comments_has_a_feed_of_its_own() -> None:
+def test_a_site_with_comments_in_its_name_has_a_feed_of_its_own() -> None:
     tags = [
         f'<link {RSS} title="No Comment &raquo; {name}Feed" href="https://comments.example/{path}">'
         for name, path in (("Comments ", "comments/feed/"), ("", "feed/"))

@@ -47,8 +47,9 @@ class TestFile:
 
     def test_utf_16_from_a_windows_editor(self, tmp_path: Path) -> None:
         path = tmp_path / "feeds.yaml"
-        path.write_text("- https://example.org/\n", encoding="utf-16")
-        assert self.refused(path) == "the file is UTF-16; save it as UTF-8"
+        for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+            path.write_text("- https://example.org/\n", encoding=encoding)
+            assert self.refused(path) == "the file is UTF-16; save it as UTF-8"
 
     @pytest.mark.slow
     def test_larger_than_any_list_of_feeds(self, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from rss_pipeline.features import FEED_KEYS
 from rss_pipeline_tests.collector.registry.reading import mistakes, mistakes_or_none
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_lines() -> None:
+def test_all_mistakes_are_reported_at_once_in_the_order_of_lines() -> None:
     text = """defaults:
   imagse: no
 feeds:
@@ -84,7 +84,7 @@ def test_mistakes_of_syntax_hide_none_of_the_other_entries() -> None:
         "- {url: https://example.org/a\n- https://example.org/b\n",
     ],
 )
-def test_a_mistake_of_syntax_is_told_once(text: str) -> None:
+def test_a_mistake_of_syntax_is_reported_once(text: str) -> None:
     assert len(mistakes(text)) == 1
 
 
@@ -142,7 +142,7 @@ def test_an_interval_that_is_none_is_refused(written: str) -> None:
         ('[{"url": "https://example.org/", "title": "\\ud800"}]', "line 1: "),
     ],
 )
-def test_broken_syntax_is_told_with_its_line(text: str, expected: str) -> None:
+def test_broken_syntax_is_reported_with_its_line(text: str, expected: str) -> None:
     assert any(mistake.startswith(expected) or expected in mistake for mistake in mistakes(text)), mistakes(
         text
     )
@@ -155,7 +155,7 @@ def test_nesting_that_overflows_libyaml_s_own_composer_is_a_mistake(text: str) -
     assert mistakes(text) == ["line 1: the values are nested too deeply for a list of feeds"]
 
 
-def test_ten_lines_of_aliases_that_stand_for_billions_are_refused_at_once() -> None:
+def test_ten_lines_of_aliases_that_mean_billions_are_refused_at_once() -> None:
     lines = ["feeds:", "  - &a [x, x, x, x, x, x, x, x, x]"]
     lines += [f"  - &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]" for n in range(9)]
     assert "the aliases of this file repeat more than a million values" in mistakes("\n".join(lines))[0]

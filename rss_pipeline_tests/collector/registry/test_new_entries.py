@@ -37,7 +37,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("text", LAYOUTS.values(), ids=LAYOUTS)
-def test_new_entries_stand_behind_the_others_and_no_other_character_changes(text: str) -> None:
+def test_new_entries_come_behind_the_others_and_no_other_character_changes(text: str) -> None:
     before = parse_registry(text, path=Path("feeds.yaml"), environ={}).feeds
     after = with_entries(text, NEW)
     read = parse_registry(after, path=Path("feeds.yaml"), environ={}).feeds

@@ -208,7 +208,7 @@ class TestPassword:
 
 
 class TestVariable:
-    def test_stands_anywhere_in_a_text_and_can_be_escaped(self) -> None:
+    def test_may_be_anywhere_in_a_text_and_can_be_escaped(self) -> None:
         spec = one(
             '- {url: "https://${HOST}/${PATH}", title: "$${HOST} $HOME ${HOST}"}',
             HOST="example.org",

@@ -5,23 +5,8 @@ import re
 import pytest
 
 from rss_pipeline.collector.sanitize import svg
-from rss_pipeline.collector.sanitize.html import plain_text, safe_html, text_of
-from rss_pipeline.pipeline.read.terminal_text import item_text
+from rss_pipeline_tests.collector.sanitize.as_shown import shown, texts
 from rss_pipeline_tests.support.cost import costs_less_than
-
-
-def shown(html: str) -> str:
-    return safe_html(html, bases=("https://site.example/1",)) or ""
-
-
-def texts(html: str) -> set[str]:
-    found = (
-        " ".join(block.text for block in item_text(html, bases=()).blocks),
-        text_of(html, limit=1_000),
-        plain_text(html),
-    )
-    return {" ".join(text.split()) for text in found}
-
 
 CHART = (
     '<svg viewBox="0 0 60 40" onload="alert(1)" class="chart"><title>Sales</title><desc>By year</desc>'

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from rss_pipeline.collector.sanitize.html import plain_text, safe_html, text_of
-from rss_pipeline.pipeline.read.terminal_text import item_text
+from rss_pipeline_tests.collector.sanitize.as_shown import shown, texts
 
 ROOT = "<msqrt><mn>2</mn></msqrt>"
 TEX = r'<annotation encoding="application/x-tex">\sqrt{2}</annotation>'
@@ -25,19 +24,6 @@ MATHJAX = (
     '<mjx-container><svg aria-hidden="true"><path d="M0 0h9"/></svg>'
     f"<mjx-assistive-mml><math>{ROOT}</math></mjx-assistive-mml></mjx-container>"
 )
-
-
-def shown(html: str) -> str:
-    return safe_html(html, bases=("https://site.example/1",)) or ""
-
-
-def texts(html: str) -> set[str]:
-    found = (
-        " ".join(block.text for block in item_text(html, bases=()).blocks),
-        text_of(html, limit=1_000),
-        plain_text(html),
-    )
-    return {" ".join(text.split()) for text in found}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +85,7 @@ def test_a_formula_that_has_only_a_text_is_that_text() -> None:
         ("<script type=math/mml><math><mi>x</mi></math></script>", "x"),
     ],
 )
-def test_a_formula_in_a_script_that_nobody_runs_is_its_source(script: str, text: str) -> None:
+def test_a_formula_in_a_script_that_no_one_runs_is_its_source(script: str, text: str) -> None:
     assert texts(f"<p>Take {script} of it.</p>") == {f"Take {text} of it."}
     assert "script" not in shown(script)
     assert shown(script)

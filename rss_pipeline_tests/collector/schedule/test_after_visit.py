@@ -129,7 +129,7 @@ NO_VALIDATORS: dict[str, Any] = {"etag": None, "last_modified": None}
         (NO_VALIDATORS, {"gaps": GapHistory(count=1, last_at=NOW, halvings=1, halved_at=NOW)}, HOUR / 2),
     ],
 )
-def test_auto_asks_hourly_at_most_where_the_same_bytes_come_whole_again(
+def test_auto_visits_hourly_at_most_where_the_same_bytes_come_whole_again(
     answer: dict[str, Any], fields: dict[str, Any], least: timedelta
 ) -> None:
     busy = PublisherHints(updates=tuple(NOW - number * MINUTE for number in range(1, 200)))
@@ -143,7 +143,7 @@ def test_auto_asks_hourly_at_most_where_the_same_bytes_come_whole_again(
         assert least < HOUR or fresh.at - NOW < HOUR, "a 304 costs next to nothing"
 
 
-def test_a_failure_waits_for_the_hold_that_its_host_asked_for() -> None:
+def test_a_failure_waits_for_the_hold_of_its_host() -> None:
     ending = after_visit(feed(), failure(kind="rate_limited"), now=NOW, hold=HOST_HOLD)
     assert ending.next.at == HOST_HOLD.until
 

@@ -107,7 +107,7 @@ def test_what_a_document_has_room_for_never_comes_between_two_visits() -> None:
         assert auto_interval(rhythm, now=NOW).interval / (MINUTE * minutes) <= 5
 
 
-def test_it_tells_its_inputs() -> None:
+def test_its_reason_names_its_inputs() -> None:
     known = auto_interval(every(3 * HOUR, count=9, newest=HOUR), now=NOW)
     assert (known.items, known.span, known.silence) == (9, 25 * HOUR, HOUR)
     assert known.wait == known.interval

@@ -140,7 +140,7 @@ def test_an_interval_that_feeds_yaml_names_stays() -> None:
     assert planned(fixed) == planned(amend(fixed, halvings=0))
 
 
-def test_what_the_server_asks_still_counts() -> None:
+def test_what_the_server_requests_still_counts() -> None:
     one = with_gap(known(), NOW)
     asked = next_after_success(one, PublisherHints(max_age=7200), now=NOW)
     assert asked.at - NOW >= 2 * HOUR

@@ -70,7 +70,7 @@ def near(delay: timedelta, wanted: timedelta) -> bool:
         ({"interval": 60 * MINUTE, "ttl": HOUR}, HOUR),
     ],
 )
-def test_an_interval_is_lengthened_by_what_the_server_asks(
+def test_an_interval_is_lengthened_by_what_the_server_requests(
     inputs: dict[str, object], wanted: timedelta
 ) -> None:
     for number in range(50):

@@ -23,14 +23,11 @@ def failed(
     *,
     at: float = 0,
     ms: int = 10,
-    answered: bool = False,
-    reached: bool = False,
+    **proofs: Any,
 ) -> Failure:
     """Ended so many seconds after the round's start, after `ms` of requests."""
     fetched_at = NOW + at * SECOND
-    return Failure(
-        kind=kind, message="x", answered=answered, reached=reached, fetched_at=fetched_at, fetch_ms=ms
-    )
+    return Failure(kind=kind, message="x", fetched_at=fetched_at, fetch_ms=ms, **proofs)
 
 
 def on(host: str, *, answered: bool = True, network: str | None = None) -> Feed:
@@ -82,6 +79,7 @@ HELD = OnHold(hold=FeedHold(feed_id="d", host="e", until=NOW, reason="429"))
         ("on hold", [*[(on(h), failed()) for h in "abc"], (on("d"), HELD)], True),
         ("all given back", [(on(h), NotBegun()) for h in "abc"], False),
         ("one refuses", [*[(on(h), failed()) for h in "abc"], (on("d"), failed(reached=True))], False),
+        ("all accept and are silent", [(on(h), failed("timeout", accepted=True)) for h in "abcdefgh"], False),
         ("of one network", [(on(h, network="192.0.2.0/24"), failed("timeout")) for h in "abcdefgh"], False),
         (
             "of two networks and one unknown",
@@ -149,11 +147,21 @@ CUT: Outcomes = [(on(h), failed("timeout", at=14, ms=10_000)) for h in "xyz"]
 def test_an_outage_in_the_middle_spares_what_failed_since_and_nothing_else() -> None:
     early = (on("e"), failed(at=2, ms=10))
     under_way = (on("u"), failed("truncated", at=13, ms=11_000, answered=True))
+    silent = (on("s"), failed("timeout", at=13, ms=11_000, accepted=True))
     dead = (on("d", answered=False), failed(at=14, ms=10))
-    found = outage([*ANSWERED, early, *CUT, under_way, dead])
+    found = outage([*ANSWERED, early, *CUT, under_way, silent, dead])
     assert found is not None
     assert found.in_the_middle
-    assert found.feed_ids == {"x", "y", "z", "u", "d"}
+    assert found.feed_ids == {"x", "y", "z", "u", "s", "d"}
+
+
+def test_an_answer_of_our_own_network_proves_nothing_for_hosts_beyond_it() -> None:
+    nas = make_feed("nas", "http://nas/", "nas", allow_private=True)
+    found = outage([*CUT, (nas, ok(20))])
+    assert found is not None
+    assert found.in_the_middle, "its document is kept"
+    assert found.feed_ids == {"x", "y", "z"}
+    assert outage([*((amend(feed, allow_private=True), cut) for feed, cut in CUT), (nas, ok())]) is None
 
 
 @pytest.mark.parametrize(

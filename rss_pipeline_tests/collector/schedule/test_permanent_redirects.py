@@ -71,7 +71,7 @@ class TestAPermanentRedirect:
         assert asked_at(visited(feed(OLD), SECURE)) == SECURE
         assert asked_at(visited(feed(OLD), "https://www.old.example/feed")) == OLD
 
-    def test_from_the_address_that_is_asked_by_now_leads_on(self) -> None:
+    def test_from_the_address_that_is_requested_by_now_leads_on(self) -> None:
         assert asked_at(visited(feed(OLD, fetch_url=SECURE), *["https://new.example/"] * 8)) == (
             "https://new.example/"
         )

@@ -77,7 +77,7 @@ def test_while_a_run_is_alive_on_either_side_nothing_is_copied(small: House, sid
     small.copy("embedded", "cloudflare")
 
 
-def test_what_changes_in_the_target_meanwhile_is_told_at_the_end(small: House) -> None:
+def test_what_changes_in_the_target_meanwhile_is_reported_at_the_end(small: House) -> None:
     class Meddling(Quiet):
         def begin(self, step: str, total: int) -> None:
             if step == "objects":

@@ -123,7 +123,7 @@ def test_copied_again_only_what_is_new_goes_over(small: House) -> None:
     assert same(small.contents("cloudflare"), small.contents("embedded"))
 
 
-def test_the_command_copies_and_says_what_lies_where(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_copies_and_says_what_is_where(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(small.home)
     with small.side("embedded") as side:
         tombstones = [{"feed_id": "f0", "guid": f"{n}", "expired_at": AT} for n in range(1200)]

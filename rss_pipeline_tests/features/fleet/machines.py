@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant, utc_now
-from rss_pipeline.features.fleet.model import DEFAULT, HIGH, Fleet, Member, Seen, WorkerRun
+from rss_pipeline.features.fleet.model import DEFAULT, HIGH, Fleet, FleetMember, SeenMachine, WorkerRun
 from rss_pipeline.storage.database import Database
 
 NOW = datetime.fromisoformat("2026-02-18T08:30:00Z")
@@ -12,7 +12,7 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 
 
-def machine(name: str = "one", incarnation: str = "a", **fields: Any) -> Member:
+def machine(name: str = "one", incarnation: str = "a", **fields: Any) -> FleetMember:
     """A worker, unless it has another role."""
     given = {
         "role": "worker",
@@ -25,16 +25,16 @@ def machine(name: str = "one", incarnation: str = "a", **fields: Any) -> Member:
         "schema_version": 29,
         "queues": (DEFAULT, HIGH),
     }
-    return Member(**{**given, **fields})
+    return FleetMember(**{**given, **fields})
 
 
-def main(**fields: Any) -> Member:
+def main(**fields: Any) -> FleetMember:
     return machine("main", **{"role": "main", "queues": (), **fields})
 
 
-def seen(member: Member, at: datetime = NOW) -> Seen:
+def seen(member: FleetMember, at: datetime = NOW) -> SeenMachine:
     since = at - 60 * MINUTE
-    return Seen(member=member, started_at=since, seen_at=at, steady_since=since, clock_offset=0)
+    return SeenMachine(member=member, started_at=since, seen_at=at, steady_since=since, clock_offset=0)
 
 
 def a_run(worker: str = "one", incarnation: str = "a", **fields: Any) -> WorkerRun:
@@ -52,11 +52,11 @@ def a_run(worker: str = "one", incarnation: str = "a", **fields: Any) -> WorkerR
     return WorkerRun(**{**given, **fields})
 
 
-def fleet(*machines: Seen, now: datetime = NOW, runs: tuple[WorkerRun, ...] = ()) -> Fleet:
+def fleet(*machines: SeenMachine, now: datetime = NOW, runs: tuple[WorkerRun, ...] = ()) -> Fleet:
     return Fleet(now=now, machines=machines, runs=runs)
 
 
-def put_back(database: Database, member: Member, by: timedelta) -> None:
+def put_back(database: Database, member: FleetMember, by: timedelta) -> None:
     """Let a machine have been seen so long ago."""
     at = instant(utc_now() - by)
     database.query(

@@ -31,7 +31,7 @@ def test_a_broker_that_answers_and_takes_messages_is_fine(running_redis: RedisSe
     ],
     ids=["wrong password", "none", "a user", "no such database", "nothing there", "no such host"],
 )
-def test_a_broker_that_cannot_be_used_is_told_with_what_to_do(
+def test_a_broker_that_cannot_be_used_is_reported_with_what_to_do(
     running_redis: RedisServer, url: str, said: str
 ) -> None:
     given = url.format(port=running_redis.port, password=PASSWORD, free=free_port())

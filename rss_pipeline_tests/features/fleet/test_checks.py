@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.features.fleet import checks
 from rss_pipeline.features.fleet.checks import what_to_add, workers_alive
-from rss_pipeline.features.fleet.model import Seen, WorkerRun
+from rss_pipeline.features.fleet.model import SeenMachine, WorkerRun
 from rss_pipeline.features.health import dagster as asset_checks
 from rss_pipeline.orchestration import jobs
 from rss_pipeline_tests.features.fleet.machines import MINUTE, NOW, a_run, fleet, machine, main, seen
@@ -66,8 +66,8 @@ def run(number: int, worker: str = "one", job: str = "poll_feeds", queue: str = 
         "an hour",
     ],
 )
-def test_what_is_wrong_with_the_machines_is_told_with_what_to_do(
-    machines: list[Seen], state: str, said: str
+def test_what_is_wrong_with_the_machines_is_reported_with_what_to_do(
+    machines: list[SeenMachine], state: str, said: str
 ) -> None:
     check = workers_alive(fleet(*machines))
     assert check.state == state
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_the_machines_is_told_with_what_to_do(
     ids=["workers", "places", "shards", "nothing to add"],
 )
 def test_what_to_add_where_feeds_wait_follows_from_the_figures(
-    machines: list[Seen], runs: list[WorkerRun], shards: int, said: str
+    machines: list[SeenMachine], runs: list[WorkerRun], shards: int, said: str
 ) -> None:
     assert what_to_add(fleet(*machines, runs=tuple(runs)), shards=shards).startswith(said)
 

@@ -13,7 +13,7 @@ from click.testing import Result
 from rss_pipeline.features.fleet import membership as joining
 from rss_pipeline.features.fleet import sql as workers
 from rss_pipeline.features.fleet.membership import KEY, code_version, mark
-from rss_pipeline.features.fleet.model import Member
+from rss_pipeline.features.fleet.model import FleetMember
 from rss_pipeline.features.health.model import SKEW_FAILURE
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
@@ -58,7 +58,7 @@ def test_without_a_broker_it_says_which_settings_to_make(invoke: Any) -> None:
     )
 
 
-def test_a_broker_or_a_database_that_cannot_be_used_is_told(
+def test_a_broker_or_a_database_that_cannot_be_used_is_reported(
     invoke: Any, environment: pytest.MonkeyPatch, running_postgres: Postgres, running_redis: RedisServer
 ) -> None:
     environment.setenv("RSS_BROKER_URL", f"redis://:wrong@127.0.0.1:{running_redis.port}/0")
@@ -68,7 +68,7 @@ def test_a_broker_or_a_database_that_cannot_be_used_is_told(
     assert "check user and password in DATABASE_URL" in refused(invoke)
 
 
-def test_a_schema_that_is_not_this_codes_is_told(
+def test_a_schema_that_is_not_this_codes_is_reported(
     invoke: Any, environment: pytest.MonkeyPatch, database: Database
 ) -> None:
     newest = migrations()[-1].version
@@ -85,10 +85,10 @@ def test_a_schema_that_is_not_this_codes_is_told(
 
 
 @pytest.mark.slow
-def test_a_machine_that_does_not_fit_the_others_is_told_and_leaves_no_trace(
+def test_a_machine_that_does_not_fit_the_others_is_reported_and_leaves_no_trace(
     invoke: Any, environment: pytest.MonkeyPatch, database: Database, tmp_path: Path
 ) -> None:
-    def only(*members: Member) -> None:
+    def only(*members: FleetMember) -> None:
         database.query("DELETE FROM workers")
         for member in members:
             workers.join(database, member, clock_offset=0)
@@ -107,7 +107,7 @@ def test_a_machine_that_does_not_fit_the_others_is_told_and_leaves_no_trace(
 
 
 @pytest.mark.slow
-def test_a_store_of_objects_that_is_not_the_main_machines_is_told(
+def test_a_store_of_objects_that_is_not_the_main_machines_is_reported(
     invoke: Any, environment: pytest.MonkeyPatch, database: Database, tmp_path: Path
 ) -> None:
     environment.setattr("rss_pipeline.features.fleet.cli._LOOK_SECONDS", 0.01)

@@ -10,7 +10,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused
 from rss_pipeline.features.fleet import membership as joining
 from rss_pipeline.features.fleet import sql as workers
-from rss_pipeline.features.fleet.model import Fleet, Member
+from rss_pipeline.features.fleet.model import Fleet, FleetMember
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.features.fleet.machines import (
     MINUTE,
@@ -63,8 +63,8 @@ from rss_pipeline_tests.features.fleet.machines import (
         ),
     ],
 )
-def test_a_machine_that_does_not_fit_is_told_what_to_do(
-    found: Fleet, member: Member, offset: timedelta, said: str | None
+def test_a_machine_that_does_not_fit_is_refused_with_what_to_do(
+    found: Fleet, member: FleetMember, offset: timedelta, said: str | None
 ) -> None:
     sentence = joining.refusal(found, member, clock_offset=offset)
     if said is None:
@@ -94,9 +94,9 @@ class Joiner:
         self.said: list[str] = []
         self.waits = 0
         self._ahead = clock_ahead
-        self.beats: list[Member] = []
+        self.beats: list[FleetMember] = []
 
-    def join(self, member: Member, *, runs_here: bool = True) -> Fleet:
+    def join(self, member: FleetMember, *, runs_here: bool = True) -> Fleet:
         return joining.join(
             self.database,
             member,
@@ -170,7 +170,7 @@ def test_a_clock_two_minutes_off_is_said_and_noted(database: Database) -> None:
     assert abs(found.clock_offset + 120) <= 2
 
 
-def test_this_process_is_described_as_a_machine_whose_processes_are_seen_here() -> None:
+def test_this_process_is_described_as_a_machine_with_processes_that_are_seen_here() -> None:
     one, two = (joining.this_machine("worker", "n", queues=("high",), runs_at_once=1) for _ in range(2))
     assert one.incarnation != two.incarnation
     assert one.pid == os.getpid()

@@ -116,7 +116,7 @@ def test_the_ui_is_reached_from_its_own_pod_only() -> None:
     )
 
 
-def test_the_reader_is_asked_by_a_name_and_an_address_that_it_has() -> None:
+def test_the_reader_is_requested_by_a_name_and_an_address_that_it_has() -> None:
     main = PODS["rss-main"]["containers"][0]
     settings = settings_of("rss-main/main")
     for probe in ("readinessProbe", "startupProbe"):

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.features.fleet.model import Seen, is_lost, of_dead_workers
+from rss_pipeline.features.fleet.model import SeenMachine, is_lost, of_dead_workers
 from rss_pipeline_tests.features.fleet.machines import MINUTE, NOW, SECOND, a_run, fleet, machine, main, seen
 
 RUN = a_run()
@@ -24,11 +24,13 @@ MAIN = seen(main(incarnation="a"))
     ],
     ids=["seen lately", "not seen for a minute", "started anew", "has left", "others are alive"],
 )
-def test_a_worker_is_dead_when_it_was_not_seen_or_is_another(machines: list[Seen], is_dead: bool) -> None:
+def test_a_worker_is_dead_when_it_was_not_seen_or_is_another(
+    machines: list[SeenMachine], is_dead: bool
+) -> None:
     assert of_dead_workers(fleet(MAIN, *machines, runs=(RUN,))) == ([RUN] if is_dead else [])
 
 
-def test_nobody_is_dead_because_the_database_was_away() -> None:
+def test_no_worker_is_dead_because_the_database_was_away() -> None:
     back = replace(MAIN, steady_since=NOW - 39 * SECOND)
     assert of_dead_workers(fleet(back, UNSEEN, runs=(RUN,))) == []
     assert of_dead_workers(fleet(UNSEEN, runs=(RUN,))) == [], "the main machine is not seen either"
@@ -48,7 +50,7 @@ def test_nobody_is_dead_because_the_database_was_away() -> None:
     ids=["no lease", "before", "between two beats", "since", "its worker was started anew", "it has left"],
 )
 def test_a_run_that_renewed_a_lease_since_its_worker_was_seen_is_alive(
-    machines: list[Seen], renewed: object, lost: bool
+    machines: list[SeenMachine], renewed: object, lost: bool
 ) -> None:
     renewals = {} if renewed is None else {"r": renewed}
     assert is_lost(RUN, fleet(*machines, now=NOW + timedelta(0)), renewals) is lost  # type: ignore[arg-type]

@@ -107,7 +107,9 @@ def test_a_clock_that_goes_wrong_is_said_once_and_noted(database: Database) -> N
     assert abs(workers.fleet(database).workers[0].clock_offset - 3_600) <= 2
 
 
-def test_a_run_whose_process_was_killed_alone_is_no_run_of_the_worker_any_more(database: Database) -> None:
+def test_a_run_with_a_process_that_was_killed_alone_is_no_run_of_the_worker_any_more(
+    database: Database,
+) -> None:
     said: list[str] = []
     workers.join(database, machine(), clock_offset=0)
     workers.join(database, main(), clock_offset=0, now=utc_now() - DAY)

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.features.fleet import sql as workers
-from rss_pipeline.features.fleet.model import Fleet, Member, Seen
+from rss_pipeline.features.fleet.model import Fleet, FleetMember, SeenMachine
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.storage.conftest import database as database
 from rss_pipeline_tests.storage.values import HOUR, NOW, claim, register, spec
 
 SECOND = timedelta(seconds=1)
-ONE = Member(
+ONE = FleetMember(
     role="worker",
     name="one",
     incarnation="a",
@@ -33,7 +33,7 @@ def test_a_machine_is_listed_as_it_joined_and_the_main_one_may_have_a_workers_na
     for member in (ONE, MAIN):
         assert workers.join(database, member, clock_offset=-3, now=NOW)
     seen = [
-        Seen(member=member, started_at=NOW, seen_at=NOW, steady_since=NOW, clock_offset=-3)
+        SeenMachine(member=member, started_at=NOW, seen_at=NOW, steady_since=NOW, clock_offset=-3)
         for member in (MAIN, ONE)
     ]
     assert list(workers.fleet(database).machines) == seen
@@ -80,7 +80,9 @@ def test_a_name_is_taken_over_only_from_the_machine_that_was_found_dead(database
     workers.leave(database, ONE)
     (seen,) = workers.fleet(database).machines
     later = NOW + 2 * HOUR
-    assert seen == Seen(member=new, started_at=later, seen_at=later, steady_since=later, clock_offset=1)
+    assert seen == SeenMachine(
+        member=new, started_at=later, seen_at=later, steady_since=later, clock_offset=1
+    )
 
 
 def test_a_run_is_begun_once_however_often_it_is_delivered(database: Database) -> None:
@@ -118,7 +120,7 @@ def test_the_last_renewal_of_a_runs_leases_is_known(database: Database) -> None:
     assert workers.last_renewals(database, ["r", "other"]) == {"r": NOW + HOUR}
 
 
-def _named(fleet: Fleet) -> Seen:
+def _named(fleet: Fleet) -> SeenMachine:
     found = fleet.named("worker", "one")
     assert found is not None
     return found

@@ -89,7 +89,7 @@ def test_an_outdated_worker_ends_its_runs_in_peace_and_says_what_to_do(tmp_path:
     ]
 
 
-def test_a_worker_whose_name_another_machine_has_interrupts_its_runs(tmp_path: Path) -> None:
+def test_a_worker_interrupts_its_runs_once_another_machine_has_its_name(tmp_path: Path) -> None:
     worker = Worker(tmp_path)
     with working(worker):
         worker.over = Over(reason="another", is_replaced=True)

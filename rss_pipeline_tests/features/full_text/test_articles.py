@@ -99,7 +99,7 @@ def test_an_item_s_page_is_requested_once_ever_and_its_article_is_shown_with_its
     assert pipeline.rows("SELECT * FROM leases") == []
 
 
-def test_a_feed_without_full_text_has_no_article_unless_a_person_asks(
+def test_a_feed_without_full_text_has_no_article_unless_a_person_requests_it(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     server.route(HOST, "/1", Answer(body=article().encode()))

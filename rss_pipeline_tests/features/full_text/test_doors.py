@@ -114,3 +114,42 @@ def test_the_state_of_a_feed_has_the_decision_its_figures_and_the_limit_of_hosts
     ):
         assert said in text
     assert reader.user("bob").client.get("/api/feeds/a/full-text").status_code == 404
+
+
+def test_the_article_of_an_item_is_requested_once_and_again_after_a_failure(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    [id] = ids(reader)
+    reader.database.query("UPDATE items SET link = 'https://a.example/1'")
+    page, path = browser(reader, user), f"/api/items/{id}/full-text"
+    button = "Fetch the article now"
+    # No user wants articles of the feed.
+    assert page.post(f"/full-text/{id}").status_code == 303
+    assert reader.database.query("SELECT * FROM articles").rows == []
+    user.client.patch("/api/feeds/a", json={"full_text": True})
+    assert button in page.get(f"/items/{id}").text
+    page.post(f"/full-text/{id}")
+    assert user.client.get(path).json()["status"] == "pending"
+    assert button not in page.get(f"/items/{id}").text
+    reader.database.query(
+        "UPDATE articles SET attempts = 1, reason = 'no answer', next_attempt_at = ?",
+        ["2099-01-01T00:00:00Z"],
+    )
+    shown = page.get(f"/items/{id}").text
+    assert (button in shown, "no answer" in shown) == (True, True)
+    assert user.client.post(path).json()["until"] < "2099"
+    assert reader.user("bob").client.post(path).status_code == 404
+
+
+def test_a_feed_is_added_with_its_articles(reader: Reader) -> None:
+    ann(reader, a=1)
+    other = reader.user("bob")
+    page = browser(reader, other)
+    assert 'name="full_text" value="yes"' in page.get("/feeds/add").text
+    assert 'name="full_text" value="yes" checked' in page.get("/feeds/add?full_text=yes").text
+    url = reader.database.query("SELECT url FROM feeds WHERE id = 'a'").rows[0]["url"]
+    page.post("/feeds/add", data={"url": url, "full_text": "yes"})
+    [feed] = other.client.get("/api/feeds").json()["feeds"]
+    assert feed["full_text"] is True
+    carl = reader.user("carl")
+    carl.client.post("/api/feeds", json={"url": url, "full_text": True})
+    assert carl.client.get("/api/feeds").json()["feeds"][0]["full_text"] is True

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rss_pipeline.features.full_text import sql
-from rss_pipeline.features.full_text.about import about_feed, about_item
+from rss_pipeline.features.full_text.about import about_feed, about_item, ask_for_article
 from rss_pipeline.features.full_text.service import want
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.edit import edit_feed, unsubscribe
@@ -154,7 +154,8 @@ def test_a_switch_works_in_all_databases(place: Pipeline, server: FeedServer) ->
         place.clock.turn(seconds=1)
         caller = signed_in(place.database, name, clock=place.clock)
     server.route(HOST, "/1", Answer(body=article().encode()))
-    collect(place, server, {}, full_text=None, shared=True)
+    server.route(HOST, "/0", Answer(body=article(2).encode()))
+    collect(place, server, {"0": "/0"}, full_text=None, shared=True)
     subscribe(place.database, caller.user_id, "feed")
     switch(place, caller, on=True)
     come(place, server, ["1", "2"])
@@ -170,6 +171,11 @@ def test_a_switch_works_in_all_databases(place: Pipeline, server: FeedServer) ->
         assert caller.ask(about_item(caller.user_id, row["id"])) is not None
     place.rows("UPDATE articles SET html = '<p>cut</p>' WHERE status = 'shown'")
     assert again(place).shown == 1
+    # The item of before has its article by its reader's word, in turn.
+    [first] = [row["id"] for row in place.items("feed") if row["guid"] == "0"]
+    assert ask_for_article(caller, first)
+    assert len(place.rows("SELECT * FROM new_addresses")) == 3
+    assert (fetched(place).shown, ended(place)["0"]) == (1, ("shown", "article"))
     switch(place, caller, on=False)
     assert wanted(place) == 0
     assert place.feed("feed")["full_text_after"] is None

@@ -210,7 +210,7 @@ class CutOff(OwnCursor):
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_a_message_with_an_end_that_nobody_noted_is_sent_again(
+def test_a_message_with_an_end_that_was_not_noted_is_sent_again(
     home: Path, webhook: Webhook, status: int
 ) -> None:
     settings = of(home, webhook)

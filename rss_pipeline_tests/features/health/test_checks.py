@@ -71,7 +71,7 @@ def test_all_is_well_where_it_is(polled: DagsterPipeline) -> None:
     assert all(evaluation.description for evaluation in found.values())
 
 
-def test_each_trouble_is_told_by_its_check_with_the_feeds_it_concerns(
+def test_each_problem_is_reported_by_its_check_with_the_feeds_it_concerns(
     polled: DagsterPipeline, server: FeedServer
 ) -> None:
     server.route("127.0.0.2", "/feed", Answer(status=410))
@@ -99,7 +99,7 @@ def test_each_trouble_is_told_by_its_check_with_the_feeds_it_concerns(
     assert concerned(found["backups_there"]) == [{"feed": "c", "backups": "the newest is gone"}]
 
 
-def test_feeds_of_a_host_that_asked_for_a_pause_are_due_from_its_end_on(
+def test_feeds_of_a_host_that_requested_a_hold_are_due_from_its_end_on(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     for host, id in ((2, "asked-for-it"), (2, "neighbour"), (3, "other")):
@@ -128,7 +128,7 @@ def test_feeds_of_a_host_that_asked_for_a_pause_are_due_from_its_end_on(
     assert found.metadata["lag_seconds"].value < 32 * 60, "none of it was our delay"
 
 
-def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: DagsterPipeline) -> None:
+def test_the_checks_are_on_the_assets_and_the_schedule_is_on(pipeline: DagsterPipeline) -> None:
     definitions = pipeline.definitions()
     schedule = definitions.resolve_schedule_def("check_health_hourly")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
@@ -182,7 +182,7 @@ def test_images_that_wait_are_summed_over_their_hosts() -> None:
 @pytest.mark.parametrize(
     ("megabytes_free", "expected"), [(5_000, "ok"), (500, "warning"), (50, "failure")], ids=str
 )
-def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere(
+def test_a_disk_that_is_full_of_objects_is_reported_though_the_database_is_elsewhere(
     megabytes_free: int, expected: str
 ) -> None:
     found = [
@@ -195,7 +195,7 @@ def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere
     assert check.figures == {"bytes": 1_000_000}
 
 
-def test_a_feed_that_never_had_a_backup_is_told_apart() -> None:
+def test_a_feed_that_never_had_a_backup_is_reported_as_such() -> None:
     loss = BackupLoss(feeds=9, looked_at=5, never=["n"], gone=["g"], items=7)
     check = backups_there(loss)
     assert check.state == "failure"

@@ -76,7 +76,7 @@ def test_a_healthy_home_is_ok_throughout(home: Path) -> None:
     }
 
 
-def test_a_healthy_cloudflare_is_ok_but_for_the_rules_it_does_not_tell(
+def test_a_healthy_cloudflare_is_ok_but_for_the_rules_it_does_not_show(
     home: Path, cloudflare: Cloudflare
 ) -> None:
     database = D1Database(cloudflare.url, cloudflare.token)
@@ -239,7 +239,7 @@ def test_all_mistakes_of_the_registry_are_shown(home: Path) -> None:
     assert finding(checks, "failing feeds").state == "ok"
 
 
-def test_a_feed_whose_password_was_taken_out_of_the_registry_is_a_warning(home: Path) -> None:
+def test_a_feed_with_a_password_that_was_taken_out_of_the_registry_is_a_warning(home: Path) -> None:
     change(home, "UPDATE feeds SET needs_access = 1")
     assert "1 feed was polled with headers" in finding(examined(home), "secrets").found
     (home.parent / "feeds.yaml").write_text(
@@ -263,7 +263,7 @@ def test_a_feed_whose_password_was_taken_out_of_the_registry_is_a_warning(home: 
         ("UPDATE feeds SET lease_token = 'of-a-dead-run'", "dead leases"),
     ],
 )
-def test_what_troubles_feeds_is_a_warning_that_names_them(home: Path, sql: str, name: str) -> None:
+def test_what_is_wrong_with_feeds_is_a_warning_that_names_them(home: Path, sql: str, name: str) -> None:
     change(home, sql)
     (warning,) = only(examined(home), "warning")
     assert warning.name == name
@@ -272,7 +272,7 @@ def test_what_troubles_feeds_is_a_warning_that_names_them(home: Path, sql: str, 
     assert warning.fix
 
 
-def test_a_feed_that_a_living_run_holds_or_that_just_changed_is_no_trouble(home: Path) -> None:
+def test_a_feed_that_a_living_run_holds_or_that_just_changed_is_no_error(home: Path) -> None:
     change(
         home,
         "INSERT INTO leases (token, run_id, expires_at, feeds, hosts)"
@@ -305,7 +305,7 @@ def put_image(home: Path, key: str, *, hours_ago: float, size: int = 1_000_000) 
     os.utime(home / "objects" / key, (then, then))
 
 
-def test_objects_without_a_row_are_told_and_left(home: Path) -> None:
+def test_objects_without_a_row_are_reported_and_left(home: Path) -> None:
     change(
         home,
         """INSERT INTO image_tasks
@@ -329,7 +329,7 @@ def test_objects_without_a_row_are_told_and_left(home: Path) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_archived_images_that_are_gone_are_told(home: Path, others: int) -> None:
+def test_archived_images_that_are_gone_are_reported(home: Path, others: int) -> None:
     change(
         home,
         """INSERT INTO image_tasks
@@ -529,7 +529,7 @@ def test_a_database_near_its_limit(size: int, state: State) -> None:
 
 
 @pytest.mark.slow
-def test_the_size_is_what_d1_tells(home: Path, pretender: Pretender) -> None:
+def test_the_size_is_what_d1_says(home: Path, pretender: Pretender) -> None:
     pretender.size = 8_500_000_000
     check = finding(examined(home, pretender.environ, now=NOW), "database size")
     assert (check.state, check.found) == ("warning", "8,500.0 MB of 10 GB, D1's limit")

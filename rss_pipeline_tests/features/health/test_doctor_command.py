@@ -49,7 +49,7 @@ def test_the_command_prints_each_check_and_exits_with_1_on_a_failure(
     assert all(f" {each['name']} " in fine.stdout for each in told), "no name touches what was found"
 
 
-def test_a_test_alert_is_sent_where_it_is_asked_for(
+def test_a_test_alert_is_sent_where_it_is_requested(
     home: Path, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home.parent)

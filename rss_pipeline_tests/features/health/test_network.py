@@ -83,7 +83,7 @@ def test_a_name_that_resolves_without_a_route_is_a_failure() -> None:
     assert (has_route("127.0.0.1"), has_route("255.255.255.255")) == (True, False)
 
 
-def test_nobody_is_looked_up_for_feeds_that_need_no_network_beyond_our_own() -> None:
+def test_no_name_is_looked_up_for_feeds_that_need_no_network_beyond_our_own() -> None:
     names = Names()
     feeds = [
         *specs("nas", "192.168.1.5", allow_private=True),

@@ -67,6 +67,26 @@ def test_what_was_stored_before_there_was_a_public_address_is_readable_under_it(
     assert mode(root / "images/a/c/0.png") == 0o644
 
 
+def test_doctor_names_old_files_that_others_open_by_name_where_they_go_through_the_home(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    address = {"RSS_PIPELINE_HOME": str(home), "RSS_OBJECTS_PUBLIC_URL": "https://rss.example.org"}
+    settings = Settings.from_environ(address, cwd=tmp_path)
+    before = os.umask(0o077)
+    try:
+        fill(home)
+        (home / "rss.sqlite").touch()
+    finally:
+        os.umask(before)
+    assert [check.state for check in check_home(settings)] == ["ok"]
+    (home / "rss.sqlite").chmod(0o644)
+    (home / "objects" / "backups").chmod(0o755)
+    [check] = check_home(settings)
+    assert check.found == f"{home}: others on this machine can read backups, rss.sqlite in it"
+    assert check.fix == f"Close them: chmod -R go= {home}/objects/backups {home}/rss.sqlite"
+
+
 def fill(home: Path) -> None:
     store = FolderStore(home / "objects", public_url="https://rss.example.org")
     store.put("backups/a/b.xml", b"x", content_type="text/xml")

@@ -46,7 +46,7 @@ def feeds(found: Concerned) -> list[str]:
     return [row["feed"] for row in found.rows]
 
 
-def test_overdue_feeds_are_told_the_longest_due_first(known: Database) -> None:
+def test_overdue_feeds_are_listed_the_longest_due_first(known: Database) -> None:
     set_(known, "b", next_fetch_at=instant(NOW - 40 * MINUTE))
     set_(known, "a", next_fetch_at=instant(NOW - 31 * MINUTE))
     set_(known, "c", next_fetch_at=instant(NOW - 29 * MINUTE))
@@ -143,7 +143,7 @@ def test_a_count_goes_on_where_the_rows_end(database: Database) -> None:
     assert (found.count, len(found.rows)) == (health.NAMED + 5, health.NAMED)
 
 
-def test_images_given_up_are_told_by_feed_and_those_that_wait_by_host(known: Database) -> None:
+def test_images_given_up_are_listed_by_feed_and_those_that_wait_by_host(known: Database) -> None:
     visit(known, [item("1")])
     visit(known, [item("1")], id="b")
     for feed, count in (("a", 3), ("b", 2)):
@@ -193,7 +193,7 @@ def test_images_wait_for_us_from_the_end_of_their_hosts_pause_on_and_while_their
     assert waiting(NOW + MINUTE) == []
 
 
-def test_the_tenth_failure_is_told_until_a_success_however_often_it_failed_since(known: Database) -> None:
+def test_the_tenth_failure_is_reported_until_a_success_however_often_it_failed_since(known: Database) -> None:
     for id, count in (("a", 9), ("b", 10), ("c", 11)):
         set_(known, id, consecutive_failures=count, last_visited_at=instant(NOW))
     for id, at in (("a", NOW), ("b", NOW), ("c", NOW - HOUR)):
@@ -226,6 +226,6 @@ def test_when_failures_become_prominent_is_written_once_in_a_row(known: Database
     ],
 )
 @pytest.mark.parametrize("database", ["sqlite", "d1"], indirect=True)
-def test_what_grows_is_asked_by_an_index(database: Database, question: str, index: str) -> None:
+def test_what_grows_is_read_by_an_index(database: Database, question: str, index: str) -> None:
     plan = database.query(f"EXPLAIN QUERY PLAN {question}").rows
     assert any(index in row["detail"] for row in plan)

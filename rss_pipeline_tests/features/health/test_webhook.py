@@ -87,7 +87,7 @@ def test_the_tenth_failure_is_reported_once_with_its_reason(
     assert len(webhook.taken) == 1, "the eleventh is none"
 
 
-def test_a_visit_that_is_written_late_is_told_all_the_same(
+def test_a_visit_that_is_written_late_is_reported_all_the_same(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
     tick(failing)
@@ -197,7 +197,7 @@ def test_many_feeds_are_one_message(failing: DagsterPipeline, webhook: Webhook) 
 
 
 @pytest.mark.parametrize("written", ["x", "&", "é", "<!channel> "])
-def test_whatever_publishers_write_fits_into_a_message_and_calls_nobody(
+def test_whatever_publishers_write_fits_into_a_message_and_calls_no_one(
     failing: DagsterPipeline, webhook: Webhook, written: str
 ) -> None:
     tick(failing)
@@ -276,7 +276,7 @@ def test_a_refresh_by_hand_in_which_feeds_failed_sends_no_alert(
 
 
 @pytest.mark.parametrize("kind", ["our_network", "lost"])
-def test_a_refresh_by_hand_that_failed_by_our_fault_is_told(
+def test_a_refresh_by_hand_that_failed_by_our_fault_is_reported(
     failing: DagsterPipeline, webhook: Webhook, kind: str
 ) -> None:
     @dg.op
@@ -316,7 +316,7 @@ def test_a_run_that_a_signal_has_stopped_sends_no_alert(failing: DagsterPipeline
     assert webhook.taken == []
 
 
-def test_a_failed_run_is_told_with_its_reason(failing: DagsterPipeline, webhook: Webhook) -> None:
+def test_a_failed_run_is_reported_with_its_reason(failing: DagsterPipeline, webhook: Webhook) -> None:
     failing.objects.delete_many([])
     failing.database.query("DROP TABLE image_tasks")
     job = failing.definitions().resolve_job_def("check_health")
@@ -341,7 +341,7 @@ def test_a_run_that_could_not_open_a_store_is_reported_with_that_reason(
     assert facts["reason"].startswith("object folder: ")
 
 
-def test_nobody_s_url_stands_in_what_is_said(webhook: Webhook) -> None:
+def test_no_url_is_in_what_is_said(webhook: Webhook) -> None:
     webhook.status = 500
     for url, said in (
         (webhook.url, r"refused with 500: invalid_token for …$"),

@@ -29,7 +29,7 @@ def test_a_file_goes_in_and_comes_out(reader: Reader) -> None:
     assert browser(reader, reader.user("ben")).post(PATH, files=file(written.content)).status_code == 303
 
 
-def test_each_page_without_a_feed_has_a_button_that_looks_at_it(reader: Reader) -> None:
+def test_each_page_without_a_feed_has_a_button_for_a_look_at_its_list(reader: Reader) -> None:
     client = browser(reader, reader.user("ada"))
     pages = [f'<outline text="P {n}" htmlUrl="https://p.example/{n}"/>' for n in range(201)]
     sent = client.post(PATH, files=file(opml('<outline text="Blogs">', *pages, "</outline>")))

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr as q
 import pytest
 
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.opml.service import Imported, export_opml, import_opml
+from rss_pipeline.features.opml.service import ImportResult, export_opml, import_opml
 from rss_pipeline.pipeline.registry.write_entries import registered
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -114,7 +114,7 @@ def feedly(feeds: list[Listed]) -> str:
     )
 
 
-def imported(pipeline: Pipeline, body: str | bytes) -> Imported:
+def imported(pipeline: Pipeline, body: str | bytes) -> ImportResult:
     return import_opml(
         body.encode() if isinstance(body, str) else body,
         path=Path("other.opml"),

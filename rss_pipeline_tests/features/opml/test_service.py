@@ -1,6 +1,5 @@
 """Lists of feeds into subscriptions: all or nothing, each feed once, on SQLite and on D1."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,7 +24,7 @@ from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import Queued
 from rss_pipeline.reader.subscribe import plan_subscriptions, subscribe_address
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.stored_holds import heal_wrong_clock, release_listed
@@ -44,25 +43,9 @@ from rss_pipeline_tests.reader.accounts.conftest import (
 )
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.storage.values import NOW
+from rss_pipeline_tests.support.counted import Counted
 
 __all__ = ["database", "empty_d1", "migrated_d1", "migrated_schema", "shared_d1", "sqlite", "time"]
-
-
-class Counting:
-    """A Database that counts its requests."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.requests = 0
-
-    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
-        return self.batch([Statement(sql, params, name=name)])[0]
-
-    def batch(self, statements: Sequence[Statement]) -> list[Result]:
-        self.requests += 1
-        return self._database.batch(statements)
-
-    def close(self) -> None: ...
 
 
 @pytest.fixture
@@ -106,7 +89,7 @@ def add_feed(database: Database, id: str, url: str, **fields: Any) -> None:
     database.query(f"INSERT INTO feeds ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
 
 
-def test_a_list_becomes_subscriptions_whose_new_feeds_are_due(
+def test_a_list_becomes_subscriptions_and_its_new_feeds_are_due(
     ann: Caller, settings: Settings, time: Time
 ) -> None:
     body = opml(
@@ -173,7 +156,7 @@ def test_a_private_feed_that_feeds_yaml_shares_is_joined_and_others_are_mistakes
 
 
 @pytest.mark.parametrize("private", [{"needs_access": 1}, {"allow_private": 1}, {"private_hosts": '["x"]'}])
-def test_a_private_feed_is_not_joined_and_the_answer_does_not_tell_of_it(
+def test_a_private_feed_is_not_joined_and_the_answer_does_not_show_it(
     ann: Caller, settings: Settings, private: dict[str, Any]
 ) -> None:
     add_feed(ann.database, "private", "https://a.example/1", **private)
@@ -212,7 +195,7 @@ def test_a_list_beyond_the_most_subscriptions_writes_nothing(
     assert import_list(ann, opml(outline("https://a.example/3")), settings=settings).added == 1
 
 
-def test_nobody_imports_without_a_session(ann: Caller, settings: Settings) -> None:
+def test_no_one_imports_without_a_session(ann: Caller, settings: Settings) -> None:
     key = replace(ann.key, session_id="0" * 64)
     with pytest.raises(NoSession):
         import_list(
@@ -225,7 +208,7 @@ def test_nobody_imports_without_a_session(ann: Caller, settings: Settings) -> No
 def test_three_thousand_feeds_go_in_by_three_requests(
     database: Database, time: Time, settings: Settings
 ) -> None:
-    counting = Counting(database)
+    counting = Counted(database)
     ann = signed_in(counting, "ann", clock=time)
     body = opml(
         *(
@@ -239,7 +222,7 @@ def test_three_thousand_feeds_go_in_by_three_requests(
     assert len(subscriptions(ann)) == 3_000
 
 
-def test_a_feed_whose_address_another_one_has_had_since_is_not_taken_for_it() -> None:
+def test_a_feed_is_not_taken_for_another_one_that_has_had_its_address_since() -> None:
     url = "https://a.example/feed"
     former = {"id": "former", "url": f"{url}#former", "title": None, "open": 1, "subscribed": 0}
     listed = ListedFeed(url=url, host="a.example", same_as="https://a.example:443/feed", line=1)

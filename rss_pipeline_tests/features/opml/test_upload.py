@@ -12,8 +12,8 @@ from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.registry.feed_url import same_as
 from rss_pipeline.collector.registry.values import printable
 from rss_pipeline.features.opml.service import (
+    ExportedFeed,
     OpmlRefused,
-    Subscribed,
     UploadedList,
     export_subscriptions,
     read_upload,
@@ -62,7 +62,7 @@ def test_feeds_come_once_in_their_order_with_title_and_folder() -> None:
     assert found.merged == 2
 
 
-def test_every_mistake_is_told_with_its_line_and_in_their_order() -> None:
+def test_every_mistake_is_reported_with_its_line_and_in_their_order() -> None:
     found = mistakes(
         document(
             "\n".join(
@@ -165,7 +165,7 @@ PATH = st.text(string.ascii_letters + string.digits + "/?&=%$'{}()+,;:~.-_é語"
 @given(
     st.lists(
         st.builds(
-            Subscribed,
+            ExportedFeed,
             url=st.builds("https://{}.example/{}".format, st.sampled_from("abc"), PATH),
             title=TITLE,
             folder=FOLDER,
@@ -177,7 +177,7 @@ PATH = st.text(string.ascii_letters + string.digits + "/?&=%$'{}()+,;:~.-_é語"
     )
 )
 @settings(max_examples=examples(150))
-def test_a_list_of_ours_is_read_back_equal(subscriptions: list[Subscribed]) -> None:
+def test_a_list_of_ours_is_read_back_equal(subscriptions: list[ExportedFeed]) -> None:
     found = read(export_subscriptions(subscriptions, now=NOW))
     # Folders are written at the place of their first feed.
     assert {each.url: (each.title, each.folder) for each in found.feeds} == {
@@ -185,6 +185,7 @@ def test_a_list_of_ours_is_read_back_equal(subscriptions: list[Subscribed]) -> N
     }
     assert found.merged == 0
     again = [
-        Subscribed(url=each.url, title=each.title, folder=each.folder, html_url=None) for each in found.feeds
+        ExportedFeed(url=each.url, title=each.title, folder=each.folder, html_url=None)
+        for each in found.feeds
     ]
     assert read(export_subscriptions(again, now=NOW)).feeds[0].url == found.feeds[0].url

@@ -1,6 +1,10 @@
 """Small pages as sites have them, with the kinds of structure that a detection has to see through."""
 
+import random
+import re
 from collections.abc import Sequence
+
+from lxml import etree, html
 
 URL = "https://example.org/news/"
 WORDS = "The council met on Tuesday and talked about the new bridge across the river, and what it will cost."
@@ -47,3 +51,30 @@ def entries(
         f'<p>{WORDS}</p><a class="more" href="{link(n)}">Read more</a></article>'
         for n, title in enumerate(titles)
     )
+
+
+_DIGITS, _WORDS = re.compile(r"\d+"), re.compile(r"[^\d\s]+")
+_BOXES = frozenset(("article", "div", "li", "main", "section", "td"))
+
+
+def rebuilt(page: str, seed: int) -> str:
+    """The page after a redesign by chance: its classes have other names, and boxes of one kind are wrapped
+    anew, or not."""
+    tree = html.document_fromstring(page)
+    chance = random.Random(seed)
+    names: dict[str, str] = {}
+    wraps: dict[tuple[str, str], bool] = {}
+    for element in list(tree.iterfind("body//*")):
+        kind = _DIGITS.sub("", element.get("class") or "")
+        if kind:
+            renamed = [
+                _WORDS.sub(lambda found: names.setdefault(found[0], f"k{chance.randrange(10**6)}"), word)
+                for word in element.get("class", "").split()
+            ]
+            element.set("class", " ".join(renamed))
+        if element.tag in _BOXES and wraps.setdefault((element.tag, kind), chance.random() < 0.5):
+            box = etree.Element("div", {"class": f"w{len(wraps)}"})
+            box.text, element.text = element.text, None
+            box.extend(list(element))
+            element.append(box)
+    return html.tostring(tree, encoding="unicode", doctype="<!doctype html>")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from ipaddress import ip_network
@@ -50,6 +51,7 @@ def serve(server: FeedServer, html: str) -> str:
     return server.route(HOST, "/news/", Answer(body=html.encode(), headers={"Content-Type": "text/html"}))
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_entries_and_writes_nothing_until_it_is_confirmed(
     tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
 ) -> None:
@@ -73,6 +75,7 @@ def test_the_command_shows_the_entries_and_writes_nothing_until_it_is_confirmed(
     assert [request.target for request in server.asked(HOST)].count("/robots.txt") == 1
 
 
+@pytest.mark.slow
 def test_a_list_that_is_not_certain_is_written_as_confirmed_and_a_lost_one_is_confirmed_again(
     tmp_path: Path, server: FeedServer, invoke: Callable[..., Result]
 ) -> None:
@@ -80,7 +83,8 @@ def test_a_list_that_is_not_certain_is_written_as_confirmed_and_a_lost_one_is_co
     assert "This may be something else." in invoke("add", "--allow-private", url).stdout
     assert invoke("add", "--allow-private", "--page", url).exit_code == 0
     assert "page: confirmed" in (tmp_path / "feeds.yaml").read_text("utf-8")
-    serve(server, page(entries().replace("/news/", "/items/")))
+    others = entries(titles=[f"{title} again" for title in TITLES])
+    serve(server, page(others.replace("/news/", "/items/")))
     # A feed that was visited in the same second is not visited again.
     deadline = time.monotonic() + 60
     while "list_lost" not in invoke("status", "--json").stdout:
@@ -154,6 +158,20 @@ def test_a_lost_list_is_shown_as_it_would_be_now_and_taken_by_one_of_its_readers
     assert (taken.result.outcome, taken.feed_id, taken.result.items_new) == ("subscribed", id, 6)
     assert pages_to_confirm(pipeline.database) == []
 
+    # Without dates, and with quite other addresses, the titles alone are the same: a person says so.
+    renamed = entries(titles=["Quite new", *(f"{title} again" for title in TITLES[:5])], kind="row", date="")
+    serve(server, page(re.sub(r"/news/(\d)-entry", r"/20270\1", renamed)))
+    pipeline.clock.turn(hours=25)
+    pipeline.poll(all_feeds=True)
+    assert pipeline.feed(id)["last_error_kind"] == "list_lost"
+    pipeline.clock.turn(hours=1)
+    taken = searched(pipeline, url, wishes=Wishes(takes_offer=True))
+    assert taken.result is not None
+    assert (taken.result.outcome, taken.result.items_new) == ("subscribed", 1)
+    pipeline.clock.turn(hours=25)
+    pipeline.poll(all_feeds=True)
+    assert (pipeline.feed(id)["last_error"], len(pipeline.items(id))) == (None, 13)
+
 
 def test_an_address_that_turns_out_to_be_a_page_becomes_one_by_its_reader_s_word(
     pipeline: Pipeline, server: FeedServer
@@ -205,7 +223,8 @@ def test_the_pages_of_a_reader_and_json_lead_to_what_would_be_collected_now(read
 
 def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     user = reader.user("ann")
-    id = user.client.post(FEEDS, json={"url": "new.example/", "page": False}).json()["task_id"]
+    given = {"url": "new.example/", "page": False, "full_text": True}
+    id = user.client.post(FEEDS, json=given).json()["task_id"]
     assert claimed(reader) == [id]
     offer = {
         "url": "https://new.example/",
@@ -217,10 +236,11 @@ def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     }
     result = {"outcome": "offered", "offer": offer, "milliseconds": 5}
     open_requests.answer_requests(
-        reader.database, "t", [open_requests.Answer(id=id, result=result)], now=reader.clock()
+        reader.database, "t", [open_requests.RequestResult(id=id, result=result)], now=reader.clock()
     )
     assert task(user.client, id)["result"]["page"] == offer
     shown = user.client.get(f"/tasks/{id}").text
     assert "&lt;b&gt;First&lt;/b&gt;" in shown
     assert "and 8 more" in shown
-    assert '<input type="hidden" name="page" value="yes">' in shown
+    for name in ("page", "full_text"):
+        assert f'<input type="hidden" name="{name}" value="yes">' in shown

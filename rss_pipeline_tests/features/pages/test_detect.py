@@ -60,6 +60,15 @@ def test_a_list_of_dated_articles_is_certain_and_has_all_that_a_reader_wants() -
             id="cards that are one link each",
         ),
         pytest.param(
+            "<h1>Index of /news</h1><table><tr><td><a href='/'>Parent directory</a></td><td></td></tr>"
+            + "".join(
+                f'<tr><td><a href="{link(n)}">{title}</a></td><td>2026-01-0{n + 1} 10:11</td></tr>'
+                for n, title in enumerate(TITLES)
+            )
+            + "</table>",
+            id="an index with a link to what is above the page",
+        ),
+        pytest.param(
             "<div>"
             + "".join(
                 f'<h3><a href="{link(n)}">{title}</a></h3><p>March {n + 1}, 2026</p><p>{WORDS}</p>'
@@ -88,6 +97,17 @@ def test_a_list_is_found_in_each_of_the_usual_forms(main: str) -> None:
     assert [entry.link for entry in detected.entries] == links()
     assert titles(detected) == list(TITLES)
     assert all(entry.date for entry in detected.entries)
+
+
+def test_the_files_of_entries_are_none_whatever_their_links_look_like() -> None:
+    rows = "".join(
+        f"<tr><td>{n}.03.2026</td><td>No. {n}</td><td><a href='{link(n)}.html'>The decision on case {n}</a>"
+        f"<br>{WORDS}</td><td><a href='{link(n)}.pdf'>PDF, {20 + n} KB</a></td></tr>"
+        for n in range(1, 13)
+    )
+    assert found(page(f"<table>{rows}</table>")) == [
+        f"https://example.org{link(n)}.html" for n in range(1, 13)
+    ]
 
 
 def test_a_pinned_entry_that_looks_different_belongs_to_the_list() -> None:
@@ -195,6 +215,11 @@ MENU = "".join(f'<li><a href="/topic/{n}">Topic {n}</a></li>' for n in range(80)
 
 
 OTHERS = f"<section><h2>More</h2>{entries(titles=TITLES[:3])}</section>"
+COMMENTS = "".join(
+    f'<li class="comment"><b>Ann</b> <time datetime="2026-03-0{n}">March {n}</time>'
+    f'<p>{WORDS}</p><a href="?reply={n}">Reply</a></li>'
+    for n in range(1, 9)
+)
 WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in range(7)) + "</tr>"
 
 
@@ -207,6 +232,14 @@ WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in ra
         pytest.param(page(f"<form>{entries()}<input type=password></form>"), URL, id="a login"),
         pytest.param(page(entries(date="<b>€ 19.90</b>")), "https://example.org/shop/", id="a shop"),
         pytest.param(page(entries()), "https://example.org/docs/", id="documentation"),
+        pytest.param(page(entries(date="")), "https://example.org/team/", id="people, things, answers"),
+        pytest.param(
+            page(entries(date="") + '<a href="/cart">Cart</a>'), "https://example.org/", id="a shop's home"
+        ),
+        pytest.param(page(entries()), "https://example.org/?s=bridge", id="the results of a search"),
+        pytest.param(
+            page(f"<p>{WORDS}</p><ol>{COMMENTS}</ol>"), URL + "a-bridge", id="an article's comments"
+        ),
         pytest.param(page(entries(), title="404 - Page not found"), URL, id="an error page"),
         pytest.param(page(f"<table>{WEEK * 5}</table>"), URL, id="a calendar"),
         pytest.param(page(f"<p>{WORDS}</p>"), URL, id="no links"),
@@ -258,6 +291,13 @@ def test_a_redesigned_list_is_known_by_its_links() -> None:
     assert [entry.link for entry in again.entries] == [f"https://example.org{link(n)}" for n in range(9, 15)]
 
 
+def test_a_list_that_is_longer_now_is_judged_by_as_many_entries_as_it_had() -> None:
+    known = known_of(links(4))
+    others = [f"https://example.org/other/{n}" for n in range(6)]
+    assert known.is_same_list([others[0], *links(3), *others[1:]])
+    assert not known.is_same_list([*others[:3], *links(3)])
+
+
 def test_a_list_with_none_of_the_known_links_has_to_be_confirmed() -> None:
     assert (
         detect(page(entries()), URL, known=known_of(["https://example.org/old/1", *links(2)])).verdict
@@ -265,6 +305,7 @@ def test_a_list_with_none_of_the_known_links_has_to_be_confirmed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_detection_takes_time_by_the_size_of_the_page() -> None:
     def seconds(count: int) -> float:
         html = page(

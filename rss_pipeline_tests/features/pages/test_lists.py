@@ -107,6 +107,7 @@ def answered_once(terminal: int, question: bytes, answer: bytes) -> bytes:
     return shown
 
 
+@pytest.mark.slow
 def test_the_operator_is_shown_each_page_of_a_list_and_takes_it_at_the_terminal(
     tmp_path: Path, server: FeedServer
 ) -> None:
@@ -116,7 +117,6 @@ def test_the_operator_is_shown_each_page_of_a_list_and_takes_it_at_the_terminal(
     outline = f'<outline text="Town"><outline text="The town" htmlUrl="{url}"/></outline>'
     (tmp_path / "x.opml").write_text(f"<opml><body>{outline}</body></opml>", "utf-8")
     environ = {name: value for name, value in os.environ.items() if not name.startswith("RSS_")} | {
-        "ALLOW_NETWORKS": "127.0.0.0/8",
         "ALLOW_PORTS": str(server.port),
         "RSS_HOST_DELAY_SECONDS": "0",
         "RSS_PARSE_WORKERS": "1",
@@ -129,7 +129,12 @@ def test_the_operator_is_shown_each_page_of_a_list_and_takes_it_at_the_terminal(
 
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [*command, "--pages"], cwd=tmp_path, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
+        [*command, "--pages", "--allow-private"],
+        cwd=tmp_path,
+        env=environ,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     ) as it:
         os.close(theirs)
         shown = answered_once(ours, b"Collect these entries?", b"y\n")
@@ -138,4 +143,4 @@ def test_the_operator_is_shown_each_page_of_a_list_and_takes_it_at_the_terminal(
     assert f"2026-01-11  {TITLES[0]}".encode() in shown
     [spec] = load_registry(tmp_path / "feeds.yaml", environ={}).feeds
     assert (spec.url, spec.title, spec.folder) == (url, "The town", "Town")
-    assert spec.feature_keys == {"page": "auto"}
+    assert (spec.feature_keys, spec.allow_private) == ({"page": "auto"}, True)

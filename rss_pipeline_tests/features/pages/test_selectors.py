@@ -92,6 +92,7 @@ def test_an_entry_without_a_link_has_its_title_and_javascript_is_no_link() -> No
     assert [each.link is None for each in found.entries] == [True, True, False]
 
 
+@pytest.mark.slow
 def test_an_xpath_that_takes_for_ever_is_ended_and_named() -> None:
     html = "<div>" * 300 + "<i></i>" * 3_000
     slow = "//*[count(preceding::*[count(preceding::*) > 1]) > 0]"

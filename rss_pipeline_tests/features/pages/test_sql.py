@@ -76,7 +76,8 @@ def test_an_offer_is_accepted_and_a_lost_memory_restored_once(database: Database
     object.__setattr__(offer, "memory", KNOWN.to_text())
     database.batch(accept_page("a", PAGE["page"], offer))
     row = feed_row(database, "a")
-    assert Known.of_text(row["page_known"]) == replace(KNOWN, settings=mark("auto"))
+    accepted = replace(KNOWN, settings=mark("auto"), is_confirmed=True)
+    assert Known.of_text(row["page_known"]) == accepted
     assert (row["content_hash"], row["next_fetch_at"]) == (None, "2026-01-01T00:00:00Z")
     change(database, "UPDATE feeds SET page_known = NULL")
     for known in ("first", "second"):

@@ -200,6 +200,7 @@ def test_a_feed_at_the_page_s_address_brings_no_entry_again(pipeline: Pipeline, 
     assert "remove `page`" in pipeline.feed(id)["warning"]
 
 
+@pytest.mark.slow
 def test_the_items_of_a_page_come_back_from_its_backups_alone(pipeline: Pipeline, server: FeedServer) -> None:
     bodies = [
         listed(*range(5), date=DATE),
@@ -249,7 +250,7 @@ def test_of_a_day_s_documents_without_news_the_newest_alone_is_kept(
     assert pipeline.backups(id) == [taken[0], taken[2], taken[6]]
 
 
-def test_robots_txt_is_asked_once_a_day_for_pages_alone_also_behind_a_redirect(
+def test_robots_txt_is_requested_once_a_day_for_pages_alone_also_behind_a_redirect(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     server.route(HOST, "/robots.txt", Answer(body=b"User-agent: *\nDisallow: /kept/\n"))

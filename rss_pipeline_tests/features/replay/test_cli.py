@@ -16,7 +16,7 @@ from rss_pipeline_tests.support.server import FeedServer
 __all__ = ["hostile"]
 
 
-def test_the_command_replays_and_tells(invoke: Any, pipeline: Pipeline, server: FeedServer) -> None:
+def test_the_command_replays_and_reports(invoke: Any, pipeline: Pipeline, server: FeedServer) -> None:
     serve(pipeline, server, "one", rss("a", "b", title="News [/b]"))
     serve(pipeline, server, "two", rss("c"))
     pipeline.poll()
@@ -53,6 +53,7 @@ def test_the_command_wants_feeds_or_all(
     assert said.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.replay.service import Part, parts
+from rss_pipeline.features.replay.service import ReplayPart, parts
 from rss_pipeline_tests.support.fleet import Machines, fleet
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -58,7 +58,7 @@ def test_all_feeds_are_replayed_by_all_workers_each_feed_by_one_run(
             " WHERE dagster_event_type = 'ASSET_OBSERVATION' AND asset_key = '[\"feed_items\"]'"
         )
         assert Counter(feed for feed, _ in restored) == Counter(f"feed-{n}" for n in range(FEEDS))
-        by_run = {run.id: Part.read(run.tags["dagster/partition"]) for run in runs}
+        by_run = {run.id: ReplayPart.read(run.tags["dagster/partition"]) for run in runs}
         assert all(by_run[run].has(feed) for feed, run in restored)
         assert server.requests == [], "a replay requests nothing"
 

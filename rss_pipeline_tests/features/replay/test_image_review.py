@@ -86,7 +86,7 @@ def test_an_image_that_is_found_now_gets_an_index_of_its_own(place: Pipeline, se
     ]
 
 
-def test_an_item_whose_base_is_read_otherwise_now_keeps_its_archived_images(
+def test_an_item_with_a_base_that_is_read_otherwise_now_keeps_its_archived_images(
     place: Pipeline, server: FeedServer
 ) -> None:
     polled(place, server)

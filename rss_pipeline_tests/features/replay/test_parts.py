@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.replay.service import Part, feeds_of, parts
+from rss_pipeline.features.replay.service import ReplayPart, feeds_of, parts
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline_tests.features.replay.replays import collected, poll_over_time, replayed, serve
 from rss_pipeline_tests.support.databases import migrated
@@ -41,7 +41,7 @@ def test_runs_of_two_parts_at_once_restore_all_items_and_each_feed_is_of_one_of_
     assert len(before["items"]) == 36
     first.database.query("DELETE FROM items")
 
-    halves = [Part(number=number, of=2) for number in (1, 2)]
+    halves = [ReplayPart(number=number, of=2) for number in (1, 2)]
     with ThreadPoolExecutor(2) as threads:
         done = list(
             threads.map(
@@ -69,7 +69,7 @@ def test_the_parts_of_so_many_shards_have_every_feed_once_and_much_the_same_numb
 ) -> None:
     found = parts(shards)
     assert len(found) == count
-    assert [Part.read(str(part)) for part in found] == found
+    assert [ReplayPart.read(str(part)) for part in found] == found
     ids = [f"feed-{n}" for n in range(100 * count if count < 1024 else 20_480)]
     sizes = Counter(str(part) for part in found[:16] for id in ids if part.has(id))
     assert max(sizes.values()) < 2.5 * min(sizes.values())
@@ -92,4 +92,4 @@ def test_the_feeds_of_a_part_are_found_however_many_there_are(tmp_path: Path) ->
 @pytest.mark.parametrize("text", ["", "1", "0 of 16", "17 of 16", "one of 16", "1 of 16 "])
 def test_what_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is no part; a part is `1 of 16`"):
-        Part.read(text)
+        ReplayPart.read(text)

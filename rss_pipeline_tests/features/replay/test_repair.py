@@ -24,7 +24,7 @@ def with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_a_mended_parser_brings_in_what_was_missed_as_of_when_it_was_published(
+def test_a_corrected_parser_brings_in_what_was_missed_as_of_when_it_was_published(
     with_worse_parser: Pipeline,
 ) -> None:
     place = with_worse_parser
@@ -46,7 +46,7 @@ def test_a_mended_parser_brings_in_what_was_missed_as_of_when_it_was_published(
 
 
 @pytest.mark.slow
-def test_repair_mends_what_was_read_wrongly_and_keeps_what_it_was(with_worse_parser: Pipeline) -> None:
+def test_repair_corrects_what_was_read_wrongly_and_keeps_what_it_was(with_worse_parser: Pipeline) -> None:
     place = with_worse_parser
     before = {row["guid"]: row for row in place.items("one")}
     feed = place.feed("one")

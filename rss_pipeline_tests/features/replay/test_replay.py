@@ -126,7 +126,7 @@ def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
     assert collected(pipeline) == before
 
 
-def test_a_feed_that_is_not_there_is_told_with_what_to_do(pipeline: Pipeline) -> None:
+def test_a_feed_that_is_not_there_is_reported_with_what_to_do(pipeline: Pipeline) -> None:
     with pytest.raises(RssPipelineError, match="rss-pipeline restore"):
         one_feed(pipeline.database, "unknown")
 

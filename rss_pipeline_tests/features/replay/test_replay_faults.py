@@ -54,7 +54,7 @@ class _Stricter(ParserPool):
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_document_that_gave_items_once_and_none_now_is_the_parser_s_fault_and_told(
+def test_a_document_that_gave_items_once_and_none_now_is_reported_as_the_parser_s_fault(
     dry_run: bool, pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(pipeline, server, "one", rss("a", "b"), rss("b", "c", "d"))
@@ -88,7 +88,7 @@ class _Vanishing:
         return found
 
 
-def test_a_backup_that_vanishes_meanwhile_is_told_and_stops_no_other(
+def test_a_backup_that_vanishes_meanwhile_is_reported_and_stops_no_other(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     serve(pipeline, server, "one", rss("a"), rss("b"), rss("c"))
@@ -114,7 +114,7 @@ class _Deadly(ParserPool):
             yield task, WorkerFailure("crashed", "the parser process died") if deadly else result
 
 
-def test_a_document_that_kills_its_worker_is_told_and_stops_no_other(
+def test_a_document_that_kills_its_worker_is_reported_and_stops_no_other(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(pipeline, server, "one", rss("a"), rss("DEADLY"), rss("c"))
@@ -138,7 +138,7 @@ def test_a_replay_that_fails_closes_nothing(pipeline: Pipeline, server: FeedServ
     assert pipeline.feed("one") == before
 
 
-def test_items_whose_images_a_crash_left_are_looked_at_by_the_next_replay_or_poll(
+def test_items_left_without_images_by_a_crash_are_looked_at_by_the_next_replay_or_poll(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     relative = rss("r").replace(b"<p>Text of r</p>", b"<img src='/relative.png'>")

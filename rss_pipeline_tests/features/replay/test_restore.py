@@ -97,7 +97,7 @@ def test_after_the_database_is_lost_restore_gives_back_the_same_items(
 
 
 @pytest.mark.slow
-def test_the_next_poll_asks_with_the_validators_of_the_last_stored_document(
+def test_the_next_poll_sends_the_validators_of_the_last_stored_document(
     place: Pipeline, server: FeedServer
 ) -> None:
     changing(place, server)
@@ -218,7 +218,7 @@ def test_without_a_registry_all_comes_from_the_objects_and_that_is_said(
     assert collected(pipeline) == before
 
 
-def test_two_feeds_of_one_url_are_both_kept_and_told_apart(pipeline: Pipeline, server: FeedServer) -> None:
+def test_two_feeds_of_one_url_are_both_kept_and_distinguished(pipeline: Pipeline, server: FeedServer) -> None:
     url = server.route("127.0.0.2", "/feed", Answer(body=rss("a")))
     pipeline.register(url, "old")
     pipeline.poll(all_feeds=True)
@@ -351,7 +351,7 @@ def test_images_that_are_there_are_adopted_and_orphans_counted(place: Pipeline, 
     assert all_rows(place) == rows
 
 
-def test_downloaded_images_are_not_asked_for_again(place: Pipeline, server: FeedServer) -> None:
+def test_downloaded_images_are_not_requested_again(place: Pipeline, server: FeedServer) -> None:
     place.set(image_host_delay_seconds=0.0)
     host = "127.0.0.80"
     for name in ("a", "b"):

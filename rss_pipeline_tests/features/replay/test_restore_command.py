@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from rss_pipeline_tests.features.replay.replays import collected, drop_database
 from rss_pipeline_tests.features.replay.test_restore import changing
 from rss_pipeline_tests.reader.kept_users import back_up
@@ -11,6 +13,7 @@ from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import FeedServer
 
 
+@pytest.mark.slow
 def test_the_command_restores_and_says_what_it_did(
     invoke: Any, pipeline: Pipeline, server: FeedServer
 ) -> None:

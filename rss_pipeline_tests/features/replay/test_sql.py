@@ -120,7 +120,7 @@ def test_without_its_feed_nothing_is_inserted(known: Database) -> None:
     assert items.not_stored(known, "forgotten", [(item_id("forgotten", "1"), "1")]) == set()
 
 
-def test_a_row_of_more_than_a_megabyte_goes_in_and_is_mended_too(known: Database) -> None:
+def test_a_row_of_more_than_a_megabyte_goes_in_and_is_repaired_too(known: Database) -> None:
     text = "大" * 500_000
     assert insert(known, item("3", content_html=text)) == (item_id("a", "3"),)
     assert repair(known, item("3", content_html=text + "。")) == (item_id("a", "3"),)
@@ -195,13 +195,13 @@ def test_two_repairs_leave_two_versions(known: Database) -> None:
     assert [version["title"] for version in versions(known)] == ["Title 2", "Once"]
 
 
-def test_a_backup_mends_only_what_was_stored_of_it(known: Database) -> None:
+def test_a_backup_repairs_only_what_was_stored_of_it(known: Database) -> None:
     before = rows(known)
     assert repair(known, item("1", title="Newer"), key="another backup") == ()
     assert (rows(known), versions(known)) == (before, [])
 
 
-def test_items_whose_images_nobody_looked_for_are_found_by_their_backup(known: Database) -> None:
+def test_items_that_were_not_searched_for_images_are_found_by_their_backup(known: Database) -> None:
     insert(known, item("3"), at=NOW + HOUR, key="another")
     assert replay.without_images(known, "a", fetched_at=NOW, backup_key=KEY) == ()
     assert replay.without_images(known, "a", fetched_at=NOW + HOUR, backup_key="another") == (

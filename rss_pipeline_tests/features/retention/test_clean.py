@@ -61,7 +61,7 @@ def test_what_is_past_its_time_goes_and_does_not_come_back(stocked: Pipeline, se
 
 
 @EVERYWHERE
-def test_a_dry_run_tells_what_the_real_one_then_does_and_writes_nothing(stocked: Pipeline) -> None:
+def test_a_dry_run_reports_what_the_real_one_then_does_and_writes_nothing(stocked: Pipeline) -> None:
     stocked.database.query(
         """INSERT INTO item_versions (item_id, replaced_at, pub_date, categories, enclosures, guid_source,
         pub_date_source) SELECT id, 'then', pub_date, '[]', '[]', 'guid', 'feed' FROM items""",
@@ -138,7 +138,7 @@ def test_an_item_of_exactly_its_age_stays_and_goes_a_second_later(stocked: Pipel
     assert cleaned(stocked).total.items == 3
 
 
-def test_items_whose_images_are_being_downloaded_wait(stocked: Pipeline, server: FeedServer) -> None:
+def test_items_wait_while_their_images_are_downloaded(stocked: Pipeline, server: FeedServer) -> None:
     stocked.database.query(
         "INSERT INTO leases (token, run_id, expires_at, feeds, hosts)"
         " VALUES ('live', 'r', '2999-01-01T00:00:00Z', '[]', '[]')"

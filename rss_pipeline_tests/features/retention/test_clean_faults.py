@@ -117,7 +117,7 @@ def is_clean_after_restocking(pipeline: Pipeline) -> None:
     nothing_is_left_to_do(pipeline)
 
 
-def test_an_item_one_of_whose_keys_is_refused_stays_for_the_next_time(
+def test_an_item_with_a_key_that_is_refused_stays_for_the_next_time(
     stocked: Pipeline, server: FeedServer
 ) -> None:
     (kept,) = stocked.rows(

@@ -17,6 +17,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 __all__ = ["small_disk"]
 
 
+@pytest.mark.slow
 def test_on_a_disk_without_a_free_byte_commands_that_read_read_and_those_that_make_room_do(
     pipeline: Pipeline, server: FeedServer, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,7 @@ def test_on_a_disk_without_a_free_byte_commands_that_read_read_and_those_that_ma
     assert "news" not in call("status")
 
 
+@pytest.mark.slow
 def test_a_log_that_the_file_has_no_room_for_keeps_no_clean_from_making_room(
     pipeline: Pipeline, server: FeedServer, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

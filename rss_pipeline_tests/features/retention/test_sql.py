@@ -234,7 +234,7 @@ def arrival(at: datetime) -> int:
     return int(at.timestamp()) * 1_000_000
 
 
-def test_feeds_whose_keep_is_not_known_are_left_alone(database: Database) -> None:
+def test_feeds_without_a_known_keep_are_left_alone(database: Database) -> None:
     fill(database, "a", [400])
     unknown = fill(database, "b", [400, 30_000])
     change(database, "UPDATE feeds SET keep_unknown = 1 WHERE id = 'b'")
@@ -301,7 +301,7 @@ def _key(each: ObjectInfo) -> str:
     return each.key
 
 
-def test_a_stranger_s_file_is_nobody_s_newest_backup_and_stays() -> None:
+def test_a_stranger_s_file_is_no_feed_s_newest_backup_and_stays() -> None:
     listed = [info("backups/a/2026.xml", 60), info("backups/a/notes.txt", 60), info("backups/read.me", 60)]
     assert list(due_backups(listed, {"a": None}, now=NOW, ages=ages())) == [Renew(listed[0])]
 

@@ -114,7 +114,7 @@ def test_polls_under_the_wrong_clock_do_not_help_it_in_a_small_store(
 
 
 @pytest.mark.parametrize("is_right", [False, True])
-def test_a_clock_that_steps_by_six_days_is_told_from_a_machine_that_runs_once_a_week(
+def test_a_clock_that_steps_by_six_days_is_distinguished_from_a_machine_that_runs_once_a_week(
     pipeline: Pipeline, server: FeedServer, is_right: bool
 ) -> None:
     """By the dates of three publishers; a fourth one is always wrong, and proves nothing."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.features.search.index_build import Done, bring_up_to_date
+from rss_pipeline.features.search.index_build import IndexWork, bring_up_to_date
 from rss_pipeline.features.search.index_file import IndexFile, open_to_write
 from rss_pipeline.features.search.search_query import parse
 from rss_pipeline.features.search.service import Order, Results, Search
@@ -30,7 +30,7 @@ class Library:
         fields = {"title": f"Title of {guid}", **fields}
         visit(self.database, [item(guid, content_html=content, **fields)], id=feed)
 
-    def index(self) -> Done:
+    def index(self) -> IndexWork:
         return bring_up_to_date(self.file, self.database, now=NOW)
 
     def search(self, text: str, *, user: str = "ann", **fields: Any) -> Results:

@@ -51,6 +51,7 @@ def test_items_are_found_with_their_states_and_snippets(reader: Reader) -> None:
     of_list = user.client.get("/api/items").json()["items"][0]
     assert found.pop("title_html") == "A &amp; &lt;b&gt;"
     assert found.pop("snippet_html") == "<mark>東京</mark> &amp; x"
+    assert found.pop("others") == []
     assert found == {name: value for name, value in of_list.items() if name != "html"}
     assert (answer.json()["next_cursor"], answer.json()["left_out"]) == (None, [])
 
@@ -88,7 +89,7 @@ def test_no_text_is_an_error_and_what_was_left_out_is_said(reader: Reader, text:
     assert len(text) < 100 or answer.json()["left_out"]
 
 
-def test_nobody_sees_what_only_another_subscribes(reader: Reader) -> None:
+def test_no_one_sees_what_only_another_subscribes(reader: Reader) -> None:
     user = ann(reader, a=2)
     register(reader.database, spec("a"), spec("hidden"))
     visit(reader.database, [item("s", title="Title of hidden")], id="hidden")

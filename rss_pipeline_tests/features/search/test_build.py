@@ -10,7 +10,7 @@ import pytest
 
 from rss_pipeline.features.search import index_build as build
 from rss_pipeline.features.search import index_file, sql, writing
-from rss_pipeline.features.search.index_build import Done, bring_up_to_date, is_behind
+from rss_pipeline.features.search.index_build import IndexWork, bring_up_to_date, is_behind
 from rss_pipeline.features.search.index_file import SLOTS, SearchUnavailable, open_to_read, open_to_write
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import items
@@ -35,16 +35,16 @@ def documents_of(library: Library) -> int:
 def test_what_came_in_is_found_after_the_next_look(library: Library) -> None:
     library.arrive("news", "1", "early")
     assert is_behind(library.file, library.database)
-    assert library.index() == Done(added=1, rebuilt=True)
+    assert library.index() == IndexWork(added=1, rebuilt=True)
     assert not is_behind(library.file, library.database)
     library.arrive("news", "2", "late")
     assert is_behind(library.file, library.database)
-    assert library.index() == Done(added=1)
-    assert library.index() == Done()
+    assert library.index() == IndexWork(added=1)
+    assert library.index() == IndexWork()
     assert (library.found("early"), library.found("late")) == (["1"], ["2"])
 
 
-def test_an_index_that_is_current_asks_two_rows_and_writes_nothing(library: Library) -> None:
+def test_an_index_that_is_current_reads_two_rows_and_writes_nothing(library: Library) -> None:
     library.arrive("news", "1", "word")
     library.index()
     before = library.file.path.with_name("search.sqlite-wal").stat()
@@ -76,11 +76,11 @@ def test_the_new_text_of_an_item_replaces_the_old_one(library: Library) -> None:
     library.index()
     repair(library, "news", "2", "new2 common")
     assert is_behind(library.file, library.database)
-    assert library.index() == Done(replaced=1)
+    assert library.index() == IndexWork(replaced=1)
     assert library.found("old2") == []
     assert library.found("new2") == ["2"]
     assert library.found("common") == ["3", "2", "1"]
-    assert library.index() == Done()
+    assert library.index() == IndexWork()
 
 
 def test_an_item_may_have_more_versions_than_slots(library: Library) -> None:

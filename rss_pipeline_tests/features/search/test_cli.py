@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,16 @@ from rss_pipeline_tests.storage.values import item, register, spec, visit
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.up import PROGRAM, free_port
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
+
+LOOK = """
+import os, sys
+from pathlib import Path
+from rss_pipeline.features.search import cli
+from rss_pipeline.settings import Settings
+
+cli._MANY = int(sys.argv[1])
+sys.exit(cli.index_process(Settings.from_environ(os.environ, cwd=Path.cwd())).look(True))
+"""
 
 
 @pytest.fixture
@@ -132,3 +143,20 @@ def test_the_reader_has_one_beside_it_which_is_started_again_and_ends_with_it(
         process.kill()
         process.wait(PATIENCE)
         soon(lambda: not index.is_running() or index.status() == psutil.STATUS_ZOMBIE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("many", [1, 0], ids=["a few", "many"])
+def test_a_look_of_up_adds_what_came_and_starts_a_program_for_many_items(
+    home: Path, database: SqliteDatabase, many: int
+) -> None:
+    visit(database, [item("1")], id="a")
+    look = [sys.executable, "-c", LOOK, str(many)]
+    done = subprocess.run(look, check=True, capture_output=True, timeout=PATIENCE)
+    assert (done.stdout, done.stderr) == (b"", b"")
+    assert indexed(home) == 1
+    (home / "search.sqlite").rename(home / "old")
+    (home / "search.sqlite").mkdir()
+    done = subprocess.run(look, check=False, capture_output=True, timeout=PATIENCE)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"the search index is not current: ")

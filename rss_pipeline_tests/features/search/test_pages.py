@@ -24,7 +24,7 @@ def test_what_is_found_is_shown_with_its_hits_and_may_be_marked(reader: Reader) 
     assert "Title 1" not in page.text
 
 
-def test_the_page_without_a_text_says_how_to_ask(reader: Reader) -> None:
+def test_the_page_without_a_text_says_how_to_search(reader: Reader) -> None:
     page = browser(reader, ann(reader)).get("/search")
     assert page.status_code == 200
     assert "How to search" in page.text
@@ -71,7 +71,7 @@ def test_without_an_index_the_page_says_so(reader: Reader) -> None:
     assert "does not exist yet" in page.text
 
 
-def test_nobody_comes_to_the_login(reader: Reader) -> None:
+def test_no_one_comes_to_the_login(reader: Reader) -> None:
     page = browser(reader).get("/search", params={"q": "title"})
     assert page.status_code == 303
     assert page.headers["Location"].startswith("/login?next=")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.sanitize.html import plain_text
 from rss_pipeline.features.search.index_file import open_to_write
-from rss_pipeline.features.search.search_query import MOST_TERMS, Query, Term, months, parse
+from rss_pipeline.features.search.search_query import MOST_TERMS, SearchQuery, Term, months, parse
 from rss_pipeline.features.search.service import Marker
 from rss_pipeline.features.search.sql import MOST_CHARACTERS
 from rss_pipeline.features.search.words import folded, spaced
@@ -25,36 +25,36 @@ TODAY = date(2026, 2, 18)
 @pytest.mark.parametrize(
     ("text", "query"),
     [
-        ("a b", Query(terms=(Term(text="a"), Term(text="b")))),
-        ('"a b" -c', Query(terms=(Term(text="a b"),), without=(Term(text="c"),))),
-        ("“a b” −c", Query(terms=(Term(text="a b"),), without=(Term(text="c"),))),
-        ("「東京　都」", Query(terms=(Term(text="東京 都"),))),
+        ("a b", SearchQuery(terms=(Term(text="a"), Term(text="b")))),
+        ('"a b" -c', SearchQuery(terms=(Term(text="a b"),), without=(Term(text="c"),))),
+        ("“a b” −c", SearchQuery(terms=(Term(text="a b"),), without=(Term(text="c"),))),
+        ("「東京　都」", SearchQuery(terms=(Term(text="東京 都"),))),
         (
             'author:"A B" AUTHOR:C',
-            Query(terms=(Term(text="A B", is_author=True), Term(text="C", is_author=True))),
+            SearchQuery(terms=(Term(text="A B", is_author=True), Term(text="C", is_author=True))),
         ),
-        ('feed:"A B" -feed:c', Query(feeds=("A B",), without_feeds=("c",))),
-        ("after:2026-02-18", Query(after=TODAY)),
-        ("after:2026 before:2026/03", Query(after=date(2026, 1, 1), before=date(2026, 3, 1))),
-        ("after:1d before:today", Query(after=date(2026, 2, 17), before=TODAY)),
-        ("after:yesterday", Query(after=date(2026, 2, 17))),
-        ("after:2w", Query(after=date(2026, 2, 4))),
-        ("a a A", Query(terms=(Term(text="a"), Term(text="A")))),
-        ('"open phrase', Query(terms=(Term(text="open"), Term(text="phrase")))),
-        ('a" b', Query(terms=(Term(text="a"), Term(text="b")))),
-        ("title:a", Query(terms=(Term(text="title:a"),))),
-        ("- -- \"\" ''", Query(left_out=("“''” has no letters or digits, and is left out.",))),
-        ("a OR b", Query(terms=(Term(text="a"), Term(text="OR"), Term(text="b")))),
+        ('feed:"A B" -feed:c', SearchQuery(feeds=("A B",), without_feeds=("c",))),
+        ("after:2026-02-18", SearchQuery(after=TODAY)),
+        ("after:2026 before:2026/03", SearchQuery(after=date(2026, 1, 1), before=date(2026, 3, 1))),
+        ("after:1d before:today", SearchQuery(after=date(2026, 2, 17), before=TODAY)),
+        ("after:yesterday", SearchQuery(after=date(2026, 2, 17))),
+        ("after:2w", SearchQuery(after=date(2026, 2, 4))),
+        ("a a A", SearchQuery(terms=(Term(text="a"), Term(text="A")))),
+        ('"open phrase', SearchQuery(terms=(Term(text="open"), Term(text="phrase")))),
+        ('a" b', SearchQuery(terms=(Term(text="a"), Term(text="b")))),
+        ("title:a", SearchQuery(terms=(Term(text="title:a"),))),
+        ("- -- \"\" ''", SearchQuery(left_out=("“''” has no letters or digits, and is left out.",))),
+        ("a OR b", SearchQuery(terms=(Term(text="a"), Term(text="OR"), Term(text="b")))),
         (
             "after:2026-02-30",
-            Query(
+            SearchQuery(
                 terms=(Term(text="2026-02-30"),),
                 left_out=("“after:2026-02-30” is no date, such as after:2026-02-18: it is read as words.",),
             ),
         ),
     ],
 )
-def test_what_a_text_asks_for(text: str, query: Query) -> None:
+def test_what_a_text_searches_for(text: str, query: SearchQuery) -> None:
     assert parse(text, today=TODAY) == query
 
 

@@ -89,7 +89,7 @@ def test_an_item_that_is_rewritten_when_its_document_is_made_is_found_by_its_new
     original = build._document
     rewritten: list[int] = []
 
-    def made(item: sql.Source) -> writing.Document:
+    def made(item: sql.IndexSource) -> writing.IndexedItem:
         document = original(item)
         if is_building(rebuilt) and "Title of 4" in item.title and not rewritten:
             rewritten.append(item.arrived)

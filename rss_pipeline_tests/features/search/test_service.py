@@ -92,7 +92,7 @@ def test_the_language_of_queries(library: Library, query: str, found: list[str])
     assert library.found(query) == found
 
 
-def test_nobody_finds_what_only_another_subscribes(library: Library) -> None:
+def test_no_one_finds_what_only_another_subscribes(library: Library) -> None:
     library.arrive("news", "1", "common word")
     library.arrive("secret", "2", "common word, hidden word")
     library.index()

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from rss_pipeline.features.search import sql
-from rss_pipeline.features.search.index_build import Done, bring_up_to_date
+from rss_pipeline.features.search.index_build import IndexWork, bring_up_to_date
 from rss_pipeline.features.search.index_file import IndexFile, open_to_write
 from rss_pipeline.features.search.search_query import parse
 from rss_pipeline.features.search.service import Search
@@ -29,12 +29,12 @@ def test_an_index_follows_either_store(database: Database, tmp_path: Path) -> No
         visit(database, [item(guid, content_html=f"<p>word 東京 n{guid}</p>")], id="a")
     visit(database, [item("4", content_html="word")], id="b")
     with open_to_write(tmp_path / "search.sqlite") as file:
-        assert bring_up_to_date(file, database, now=NOW) == Done(added=4, rebuilt=True)
+        assert bring_up_to_date(file, database, now=NOW) == IndexWork(added=4, rebuilt=True)
         assert found(database, file, "word") == ["Title 3", "Title 2", "Title 1"]
         assert found(database, file, "東京 -n2") == ["Title 3", "Title 1"]
         change(database, "DELETE FROM items WHERE guid = '3'")
         visit(database, [item("5", content_html="word")], id="a")
-        assert bring_up_to_date(file, database, now=NOW) == Done(added=1)
+        assert bring_up_to_date(file, database, now=NOW) == IndexWork(added=1)
         assert found(database, file, "word") == ["Title 5", "Title 2", "Title 1"]
         ends = sql.ends(database)
         assert sql.counts_by_feed(database, up_to=ends.arrived) == {"a": 3, "b": 1}

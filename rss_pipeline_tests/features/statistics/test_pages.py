@@ -94,7 +94,7 @@ def test_the_owner_alone_sees_what_the_whole_installation_takes(reader: Reader, 
     assert "Feed &lt;i&gt;" not in others
 
 
-def test_who_has_no_feed_is_told_what_to_do(reader: Reader) -> None:
+def test_who_has_no_feed_is_shown_what_to_do(reader: Reader) -> None:
     html = browser(reader, reader.user("new")).get("/statistics").text
     assert '<a href="/feeds/add">' in html
 

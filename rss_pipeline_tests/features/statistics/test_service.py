@@ -13,10 +13,10 @@ from rss_pipeline.features.statistics.service import (
     weeks_until_today,
     zone_named,
 )
-from rss_pipeline.features.statistics.sql import Came, Published, VisitDay, Window
+from rss_pipeline.features.statistics.sql import Came, DayWindow, PublishedHours, VisitDay
 
 FIRST = date(2026, 11, 2)
-WINDOW = Window(first=FIRST, step=1, begins=[datetime(2026, 11, 2, tzinfo=UTC)], shifts=[])
+WINDOW = DayWindow(first=FIRST, step=1, begins=[datetime(2026, 11, 2, tzinfo=UTC)], shifts=[])
 
 
 def came(feed: str, **counts: int) -> Came:
@@ -31,7 +31,7 @@ def test_every_day_until_today_is_there_and_today_is_not_over() -> None:
 
 
 def test_a_week_is_not_over_until_its_sunday_has_passed() -> None:
-    weeks = Window(first=FIRST, step=7, begins=WINDOW.begins, shifts=[])
+    weeks = DayWindow(first=FIRST, step=7, begins=WINDOW.begins, shifts=[])
     for days, over in [(13, False), (14, True)]:
         found = service.steps(weeks, [], today=FIRST + timedelta(days=days))
         assert (found[1].first, found[1].last) == (date(2026, 11, 9), date(2026, 11, 15))
@@ -75,10 +75,10 @@ def test_days_without_a_visit_are_there() -> None:
 
 def test_the_busiest_hour_is_the_first_of_those_with_most_items() -> None:
     counts = {(4, 9): 7, (1, 9): 7, (0, 20): 3}
-    found = Published(counts=counts, undated=0, at_midnight=0)
+    found = PublishedHours(counts=counts, undated=0, at_midnight=0)
     assert service.busiest_hour(found) == (1, 9, 7)
     assert service.share_by_day(found) == 14 / 17
-    nothing = Published(counts={}, undated=3, at_midnight=0)
+    nothing = PublishedHours(counts={}, undated=3, at_midnight=0)
     assert service.busiest_hour(nothing) is None
     assert service.share_by_day(nothing) == 0
 

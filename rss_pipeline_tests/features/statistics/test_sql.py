@@ -87,7 +87,7 @@ def counted_at(item: Stored) -> datetime:
     return item.fetched
 
 
-def came(database: Database, window: sql.Window, scope: Scope = ALL) -> list[sql.Came]:
+def came(database: Database, window: sql.DayWindow, scope: Scope = ALL) -> list[sql.Came]:
     return sql.came(*database.batch(sql.came_in("ann", window, scope=scope)))
 
 

@@ -1,5 +1,6 @@
 """The choices of a user hold for them alone, for what comes later, and for a lost database."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
@@ -68,6 +69,21 @@ def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_ba
     assert acts.undo(ada) == second
     assert acts.undo(ada) is None
     assert story(ada, first) == {first, second, later, copy}
+
+
+def test_two_tabs_that_say_something_at_one_moment_are_both_heard(
+    three: tuple[str, str, str], ada: Caller
+) -> None:
+    first, second, third = three
+    with ThreadPoolExecutor(2) as tabs:
+        heard = [tabs.submit(acts.apart, ada, second), tabs.submit(acts.together, ada, first, third)]
+        assert [each.result() for each in heard] == [True, True]
+    # What each of them saw of the other is a matter of chance; undo takes both back.
+    assert second not in story(ada, first) or story(ada, first) == {first, second, third}
+    assert acts.undo(ada) is not None
+    assert acts.undo(ada) is not None
+    assert acts.undo(ada) is None
+    assert story(ada, first) == {first, second}
 
 
 def test_choices_are_in_the_backup_of_a_user_and_come_back(

@@ -1,5 +1,6 @@
 """Stories in apps: one entry of every stream, that names the others and is read with them."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +9,14 @@ from typing import Any
 import pytest
 
 from rss_pipeline.web.authority import Authority
-from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
+from rss_pipeline_tests.api.google_reader.phone import API, Phone, arrive
+from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.features.stories.stored import one_story
 from rss_pipeline_tests.storage.values import change, register, spec
 from rss_pipeline_tests.support.clients import liferea, newsboat
 from rss_pipeline_tests.support.clients.liferea import Liferea
 from rss_pipeline_tests.support.clients.newsboat import Newsboat
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader, reader_settings, served
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import soon
@@ -139,6 +142,44 @@ def test_who_does_not_want_it_has_each_item_and_marks_it_alone(reader: Reader) -
     assert desk.phone.unread() == every - {desk.lead}
 
 
+def test_a_list_asks_the_store_once_and_again_where_the_wish_is_another_one(reader: Reader) -> None:
+    desk = wanting(reader)
+    remote, counted = as_on_d1(reader)
+    client = remote.client(authorization=f"GoogleLogin auth={desk.phone.auth}")
+    sizes = iter(range(10, 100))
+
+    def asked() -> int:
+        before = counted.requests
+        for call in ("stream/items/ids", "stream/contents"):
+            assert client.get(f"{API}{call}", params={"s": ALL, "n": next(sizes)}).status_code == 200
+        assert client.get(f"{API}unread-count").status_code == 200
+        return counted.requests - before
+
+    asked()
+    with_stories = asked()
+    change(reader.database, "UPDATE users SET preferences = '{}', state_version = state_version + 1")
+    changed, without = asked(), asked()
+    # What entries name is one request more. After a change the first list is asked again, and
+    # one text is another one.
+    assert (with_stories, changed) == (without + 1, without + 2)
+
+
+def test_an_entry_of_500_items_names_and_reads_them_all(reader: Reader) -> None:
+    register(reader.database, *map(spec, "abcde"))
+    phone = Phone.of_new_user(reader, "ann")
+    phone.subscribe(*"abcde")
+    change(reader.database, "UPDATE users SET preferences = ?", '{"stories":true,"stories_in_apps":true}')
+    guids = [*map(str, range(100))]
+    numbers = [number for feed in "abcde" for number in arrive(reader.database, feed, *guids)]
+    one_story(reader.database, *(f"{feed}{guid}" for feed in "abcde" for guid in guids))
+    assert phone.ids() == [numbers[0]]
+    desk = Desk(phone, *numbers[:4])
+    assert desk.entries()[numbers[0]].count("<li>") == 499
+    assert desk.counts()[ALL] == 1
+    phone.mark([numbers[0]], a="read")
+    assert phone.unread() == set()
+
+
 @pytest.fixture
 def on_wire(tmp_path: Path) -> Iterator[tuple[Desk, str]]:
     """The same, served to programs at this address."""
@@ -184,3 +225,57 @@ def test_liferea_has_one_entry_and_reads_the_story(tmp_path: Path, on_wire: tupl
         soon(lambda: len(desk.phone.unread()) == 1)
         running.activate("next-unread-item")
         soon(lambda: desk.phone.unread() == set())
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(
+    bool(newsboat.MISSING or liferea.MISSING),
+    reason=f"not installed: {', '.join((*newsboat.MISSING, *liferea.MISSING))}",
+)
+def test_newsboat_and_liferea_and_the_page_are_of_one_account(
+    tmp_path: Path, on_wire: tuple[Desk, str]
+) -> None:
+    desk, url = on_wire
+    reader, password = desk.phone.reader, desk.phone.password
+    boat = Newsboat(tmp_path / "newsboat", url=url, name="ann", password=password)
+    table = Liferea(tmp_path / "liferea", url=url, name="ann", password=password)
+    page = browser(reader, reader.signed_in(desk.phone.user_id))
+
+    def of_table() -> list[str]:
+        return [each.title for each in running.headlines()]
+
+    with table.running() as running:
+        assert boat.reload() == "2 unread articles"
+        soon(lambda: of_table() == ["Fire at a harbour", "Title other"])
+        for each in (boat.articles()[0].content, running.headlines()[0].text):
+            assert "Title 2" in each
+            assert "Harbour" in each
+        # Read in newsboat.
+        with boat.at_terminal() as terminal:
+            terminal.shows("3 total")
+            terminal.keys("R")
+            terminal.shows("(1/1)")
+            terminal.keys("Enter")
+            terminal.shows("Fire at a harbour")
+            terminal.keys("Enter")
+            terminal.shows("Link: https://a.example/fire")
+            terminal.keys("q")
+            soon(lambda: desk.phone.unread() == {desk.other})
+        assert "Fire at a harbour" not in page.get("/unread").text
+        # Read in Liferea, which shows as unread what was read elsewhere, with any server.
+        running.activate("next-unread-item")
+        running.activate("next-unread-item")
+        soon(lambda: desk.phone.unread() == set())
+        assert '<li class="entry' not in page.get("/unread").text
+        assert boat.reload() == "0 unread articles"
+        # Another story, read on the page.
+        arrive(reader.database, "a", "4", title="A flood")
+        arrive(reader.database, "b", "5", title="The river rises")
+        one_story(reader.database, "a4", "b5")
+        assert boat.reload() == "1 unread articles"
+        running.activate("update-all")
+        soon(lambda: "A flood" in of_table())
+        [listed] = re.findall(r'data-with="([^"]*)"', page.get("/unread").text)
+        page.post(f"/items/{listed.split(',')[0]}/read", data={"with": listed, "back": "/unread"})
+        assert boat.reload() == "0 unread articles"
+        assert of_table() == ["A flood", "Fire at a harbour", "Title other"]

@@ -54,7 +54,7 @@ def test_a_name_at_the_start_of_a_sentence_is_the_name_of_the_other_text() -> No
     assert found.names_share > 0
 
 
-def test_names_that_stand_apart_are_worth_more_than_one_with_its_title() -> None:
+def test_names_apart_are_worth_more_than_one_with_its_title() -> None:
     apart = likeness(
         "en",
         ("Almenar in the dark", "The substation of Torrealta failed, Lumisur said."),

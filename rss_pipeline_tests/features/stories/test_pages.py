@@ -1,9 +1,11 @@
 """Stories on the reader's page and in its API: one entry, read as a whole, with reasons, and no."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from rss_pipeline.storage.feeds import forget
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann, subscribed
 from rss_pipeline_tests.features.stories.stored import ids, one_story
@@ -80,7 +82,7 @@ def test_a_folder_shows_a_story_by_its_own_feeds(reader: Reader) -> None:
     assert state["hidden"] == {"all": 2, "folders": {"News": 1}}
 
 
-def test_nobody_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> None:
+def test_no_one_sees_a_title_of_a_feed_that_they_do_not_read(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
     members = one_story(reader.database, "a1", "b1", "c1")
     other = subscribed(reader, reader.user("bob"))
@@ -214,3 +216,60 @@ def test_a_feed_that_a_user_prefers_leads_its_stories_for_them_alone(reader: Rea
     assert user.client.post("/api/stories/lead", json={"feed_id": "b", "leads": False}).status_code == 204
     assert lines(client.get("/unread").text) == [members[0]]
     assert client.post("/stories/lead", data={"follows": "c"}).status_code == 404
+
+
+def test_a_story_of_500_items_is_one_entry_and_is_read_at_once(reader: Reader) -> None:
+    user = ann(reader, **dict.fromkeys("abcde", 100))
+    members = one_story(reader.database, *(f"{feed}{guid}" for feed in "abcde" for guid in range(1, 101)))
+    client = browser(reader, user)
+    page = client.get("/unread").text
+    assert lines(page) == [members[0]]
+    assert "and 499 more" in page
+    assert client.get(f"/stories/{members[499]}").text.count("Not the same") == 500
+    [listed] = re.findall(r'data-with="([^"]*)"', page)
+    done = client.post(f"/items/{members[0]}/read", data={"with": listed, "back": "/unread"})
+    assert done.status_code == 303
+    assert unread(reader.database, user.id) == dict.fromkeys("abcde", 0)
+
+
+def test_a_page_of_a_story_still_works_after_its_feed_was_forgotten(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1, c=1)
+    members = one_story(reader.database, "a1", "b1", "c1")
+    client = browser(reader, user)
+    [listed] = re.findall(r'data-with="([^"]*)"', client.get("/unread").text)
+    assert user.client.delete("/api/feeds/b").status_code == 204
+    forget.begin_forget(reader.database, "b")
+    forget.end_forget(reader.database, "b")
+    # The page that is still open names the item that went.
+    client.post(f"/items/{members[0]}/read", data={"with": listed, "back": "/unread"})
+    assert unread(reader.database, user.id) == {"a": 0, "c": 0}
+    for address in (f"/stories/{members[1]}", f"/items/{members[1]}"):
+        assert client.get(address).status_code == 404
+    for act in ("apart", "together"):
+        said = client.post(f"/stories/{act}", data={"item": members[1], "other": members[0]})
+        assert said.status_code == 404
+    assert client.post("/stories/lead", data={"leads": "b"}).status_code == 404
+    page = client.get(f"/stories/{members[0]}").text
+    assert page.count("Not the same") == 2
+    assert members[1] not in page
+
+
+def test_two_tabs_that_mark_and_split_at_once_lose_nothing(reader: Reader) -> None:
+    user = ann(reader, a=8, b=8, c=8)
+    tabs = [browser(reader, user) for _ in range(3)]
+    for number in range(1, 9):
+        members = one_story(reader.database, f"a{number}", f"b{number}", f"c{number}")
+        listed = ",".join(members)
+        forms = [
+            (f"/items/{members[0]}/read", {"with": listed, "back": "/unread"}),
+            ("/stories/apart", {"item": members[1]}),
+            ("/stories/apart", {"item": members[2]}),
+        ]
+        with ThreadPoolExecutor(len(tabs)) as threads:
+            done = threads.map(lambda tab, form: tab.post(form[0], data=form[1]), tabs, forms)
+            assert [each.status_code for each in done] == [303, 303, 303]
+        assert len(user.client.get(f"/api/stories/{members[0]}").json()["items"]) == 1
+    assert unread(reader.database, user.id) == {"a": 0, "b": 0, "c": 0}
+    # Each is undone by itself.
+    assert [tabs[0].post("/stories/undo").status_code for _ in range(17)] == [*[303] * 16, 404]
+    assert len(user.client.get("/api/stories").json()["stories"]) == 8

@@ -53,7 +53,7 @@ def test_a_slow_selector_fails_alone_with_those_after_it() -> None:
 
 
 @pytest.mark.slow
-def test_selectors_that_are_slow_together_are_told_so() -> None:
+def test_selectors_that_are_slow_together_get_a_warning() -> None:
     slow = {f"s{n}": "//item[count(preceding-sibling::item) mod 2 = 0]" for n in range(500)}
     found = selected_items(tree(1_000), slow, feed_id="idol", limit=0.5)
     assert 0 < len(found.items) < 500

@@ -103,7 +103,7 @@ def test_names_come_in_the_order_of_the_file_and_xpath_streams_are_left_out() ->
 
 
 @given(st.text("ab*", max_size=8), st.text("ab", max_size=8))
-def test_a_star_stands_for_any_text(pattern: str, value: str) -> None:
+def test_a_star_means_any_text(pattern: str, value: str) -> None:
     """fnmatch is the independent reading: of these letters only `*` is special to it."""
     fits = bool(PatternSet([(pattern, 0)]).matching(value))
     assert fits == (value != "" and fnmatchcase(value, pattern))

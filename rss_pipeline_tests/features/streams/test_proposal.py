@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.collector.registry.load import parse_registry
 from rss_pipeline.features.streams.model import FieldMatcher, StreamSpec, streams_of
-from rss_pipeline.features.streams.survey import MOST, Counted, Tally, as_yaml, proposed_streams
+from rss_pipeline.features.streams.survey import MOST, CountedValue, Tally, as_yaml, proposed_streams
 
 FEED = "feeds:\n  - url: https://a.example/feed\n    id: a\n"
 
 
-def counted(*values: str) -> list[Counted]:
-    return [Counted(value, 3) for value in values]
+def counted(*values: str) -> list[CountedValue]:
+    return [CountedValue(value, 3) for value in values]
 
 
 def names(*authors: str, taken: tuple[str, ...] = ()) -> list[str]:
@@ -43,7 +43,7 @@ def test_names_of_the_feeds_other_streams_are_left() -> None:
 
 
 def test_values_of_one_item_are_proposed_only_if_all_are_such() -> None:
-    some = [Counted("A", 5), Counted("B", 2), Counted("C", 1)]
+    some = [CountedValue("A", 5), CountedValue("B", 2), CountedValue("C", 1)]
     assert [stream.written() for stream in proposed_streams("category", some)] == [
         {"name": "a", "category": ["A"]},
         {"name": "b", "category": ["B"]},
@@ -105,7 +105,7 @@ def test_spellings_that_no_selector_distinguishes_are_counted_together() -> None
         ["Bo", " "],
     ):
         tally.add(values)
-    assert tally.counted() == (Counted("JANE DOE", 4), Counted("Bo", 1))
+    assert tally.counted() == (CountedValue("JANE DOE", 4), CountedValue("Bo", 1))
 
 
 def test_the_block_is_plain_yaml() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.features.topics.publish import Stores, publish
+from rss_pipeline.features.topics.publish import PublicationStores, publish
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement, Value
@@ -61,7 +61,7 @@ def run(home: Path, writes: int) -> None:
     death = Death(writes)
     database = DyingDatabase(pipeline.settings.database_path, death)
     objects = DyingStore(pipeline.settings.objects_path, death)
-    publish(Stores.of(pipeline.settings, database, objects), clock=pipeline.clock)
+    publish(PublicationStores.of(pipeline.settings, database, objects), clock=pipeline.clock)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.features.topics.candidates import read_chosen, with_texts
-from rss_pipeline.features.topics.choice import Chosen, choose
+from rss_pipeline.features.topics.choice import TopicItem, choose
 from rss_pipeline.features.topics.model import Candidate, SourceFeed, TopicSpec
 from rss_pipeline.storage.database import Database, Result, Row, Statement, Value
 from rss_pipeline_tests.features.topics.stored import topic
@@ -47,7 +47,7 @@ class Counting:
         return sum(each == name for each, _ in self.rows)
 
 
-def read(database: Database, spec: TopicSpec) -> list[Chosen]:
+def read(database: Database, spec: TopicSpec) -> list[TopicItem]:
     """The items of a topic, with their texts."""
     return list(with_texts(database, spec, read_chosen(database, spec)))
 
@@ -87,7 +87,7 @@ def shown(spec: TopicSpec, candidates: Sequence[Candidate]) -> list[tuple[str, i
     return outline(choose(spec, candidates))
 
 
-def outline(chosen: Sequence[Chosen]) -> list[tuple[str, int, list[int]]]:
+def outline(chosen: Sequence[TopicItem]) -> list[tuple[str, int, list[int]]]:
     return [
         (each.candidate.item_id, each.candidate.member, [copy.member for copy in each.also_in])
         for each in chosen
@@ -162,9 +162,9 @@ def test_of_many_items_few_are_read(pipeline: Pipeline) -> None:
 
 
 def test_an_index_leads_to_the_newest_items(pipeline: Pipeline) -> None:
-    from rss_pipeline.features.topics.candidates import Wanted, places
+    from rss_pipeline.features.topics.candidates import WantedMember, places
 
-    wanted = [Wanted(index=n, member=Member.of(of)) for n, of in enumerate(("a", "a/s"))]
+    wanted = [WantedMember(index=n, member=Member.of(of)) for n, of in enumerate(("a", "a/s"))]
     for statement, index in zip(places(wanted, 10), ("items_age", "PRIMARY KEY"), strict=True):
         plan = pipeline.database.query(f"EXPLAIN QUERY PLAN {statement.sql}", statement.params).rows
         steps = [row["detail"] for row in plan]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rss_pipeline.features.streams.states import StreamState, stream_states
-from rss_pipeline.features.topics.publish import Stores, publish
+from rss_pipeline.features.topics.publish import PublicationStores, publish
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -15,7 +15,9 @@ SLOW = "//*[count(//*[count(//*)>1])>1]"
 def titles(pipeline: Pipeline, topic: str) -> list[str]:
     """The titles that a topic shows after the publication of all that is due."""
     pipeline.clock.turn(minutes=20)
-    publish(Stores.of(pipeline.settings, pipeline.database, pipeline.objects), clock=pipeline.clock)
+    publish(
+        PublicationStores.of(pipeline.settings, pipeline.database, pipeline.objects), clock=pipeline.clock
+    )
     found = pipeline.objects.get(f"topics/{topic}.json")
     assert found is not None
     return sorted(item["title"] for item in json.loads(found[0])["items"])

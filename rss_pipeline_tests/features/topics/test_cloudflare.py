@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from rss_pipeline.features.topics.publish import Stores, publish
+from rss_pipeline.features.topics.publish import PublicationStores, publish
 from rss_pipeline.features.topics.sql import set_installation
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.backends.d1.backend import D1Backend
@@ -64,8 +64,8 @@ def test_d1_and_r2_get_the_same_bytes_at_two_puts_a_topic_and_few_rows(
 ) -> None:
     for place in (pipeline, away):
         fill(place)
-    usual = Stores.of(pipeline.settings, pipeline.database)
-    served = Stores.of(away.settings, away.database)
+    usual = PublicationStores.of(pipeline.settings, pipeline.database)
+    served = PublicationStores.of(away.settings, away.database)
     target = replace(usual.target, store=_Addressed(usual.target.store, served.target.store))
     publish(replace(usual, target=target), clock=pipeline.clock)
     publish(served, clock=away.clock)

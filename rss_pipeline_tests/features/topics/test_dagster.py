@@ -114,7 +114,7 @@ def full(pipeline: DagsterPipeline) -> dict[str, dg.ResourceDefinition]:
     return {"objects": dg.ResourceDefinition.hardcoded_resource(store)}
 
 
-def test_a_poll_publishes_and_yields_an_event_for_each_topic_whose_bytes_changed(
+def test_a_poll_publishes_and_yields_an_event_for_each_topic_with_changed_bytes(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     assert launch(pipeline).success

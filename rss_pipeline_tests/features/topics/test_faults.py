@@ -16,7 +16,7 @@ from rss_pipeline.errors import (
     StorageRejected,
 )
 from rss_pipeline.features.topics import sql
-from rss_pipeline.features.topics.publish import Publication, Stores, Target, publish
+from rss_pipeline.features.topics.publish import Publication, PublicationStores, Target, publish
 from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.features.topics.stored import set_topics, topic
@@ -24,8 +24,8 @@ from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.stored import add_feeds, add_items, item
 
 
-def stores(pipeline: Pipeline, objects: FolderStore | None = None) -> Stores:
-    return Stores.of(pipeline.settings, pipeline.database, objects or pipeline.objects)
+def stores(pipeline: Pipeline, objects: FolderStore | None = None) -> PublicationStores:
+    return PublicationStores.of(pipeline.settings, pipeline.database, objects or pipeline.objects)
 
 
 def documents(pipeline: Pipeline) -> dict[str, bytes]:
@@ -234,7 +234,7 @@ def test_an_unknown_topic_is_an_error_with_the_known_ones(pipeline: Pipeline) ->
 def test_another_bucket_gets_all_documents(pipeline: Pipeline, tmp_path: Path) -> None:
     stored(pipeline)
     publish(stores(pipeline), clock=pipeline.clock)
-    moved = Stores(
+    moved = PublicationStores(
         database=pipeline.database,
         archive=pipeline.objects,
         target=Target(FolderStore(tmp_path / "other"), "another place"),

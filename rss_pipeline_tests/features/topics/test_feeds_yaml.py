@@ -173,7 +173,7 @@ def test_a_topic_of_ours_is_no_feed_of_ours(url: str, name: str | None) -> None:
     assert read(f"- {url}\n").feeds[0].url == url
 
 
-def test_all_mistakes_are_told_at_once_and_none_that_follows_from_another() -> None:
+def test_all_mistakes_are_reported_at_once_and_none_that_follows_from_another() -> None:
     text = """feeds:
   - url: ftp://a.example/
     id: a
@@ -201,7 +201,7 @@ topics:
     ]
 
 
-def test_a_feed_whose_id_is_unknown_because_of_a_mistake_makes_no_second_mistake() -> None:
+def test_a_feed_with_an_id_that_is_unknown_because_of_a_mistake_makes_no_second_mistake() -> None:
     [found] = mistakes("feeds:\n- {url: 'ftp://a.example/'}\ntopics: {t: {of: a-example}}\n")
     assert found.startswith("line 2: feeds[0].url")
 

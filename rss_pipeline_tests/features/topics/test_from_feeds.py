@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.features.topics.publish import Publication, Stores, publish
+from rss_pipeline.features.topics.publish import Publication, PublicationStores, publish
 from rss_pipeline_tests.features.topics.candidates import assert_valid_bytes
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.places import EVERYWHERE
@@ -53,7 +53,7 @@ def polled(pipeline: Pipeline) -> list[Publication]:
     """All feeds visited, and the topics published that are due then."""
     pipeline.clock.turn(hours=3)
     pipeline.poll(all_feeds=True)
-    stores = Stores.of(pipeline.settings, pipeline.database, pipeline.objects)
+    stores = PublicationStores.of(pipeline.settings, pipeline.database, pipeline.objects)
     done = publish(stores, clock=pipeline.clock)
     for each in done:
         assert each.error is None

@@ -185,7 +185,7 @@ def test_images(topic: Topic) -> None:
         assert pipeline.download(objects=Public(pipeline.objects)).archived == 1
     [task] = pipeline.rows("SELECT id, item_id, r2_key FROM image_tasks WHERE original_url LIKE '%/4.png'")
     retention = pytest.importorskip("rss_pipeline.features.retention.sql")
-    known = retention.Task(
+    known = retention.DueImage(
         id=task["id"],
         item_id=task["item_id"],
         position=1,

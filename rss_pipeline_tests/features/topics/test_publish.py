@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rss_pipeline.features.topics import sql
 from rss_pipeline.features.topics.document_entry import HtmlCache
-from rss_pipeline.features.topics.publish import Publication, Stores, Target, publish
+from rss_pipeline.features.topics.publish import Publication, PublicationStores, Target, publish
 from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Row
@@ -36,11 +36,11 @@ class Served(FolderStore):
         return f"https://topics.example/{key}"
 
 
-def stores(pipeline: Pipeline, served: FolderStore | None = None) -> Stores:
-    usual = Stores.of(pipeline.settings, pipeline.database, pipeline.objects)
+def stores(pipeline: Pipeline, served: FolderStore | None = None) -> PublicationStores:
+    usual = PublicationStores.of(pipeline.settings, pipeline.database, pipeline.objects)
     if served is None:
         return usual
-    return Stores(
+    return PublicationStores(
         database=pipeline.database,
         archive=served,
         target=Target(served, usual.target.name),
@@ -92,7 +92,7 @@ def test_nothing_is_put_and_nothing_written_while_nothing_is_new(pipeline: Pipel
     assert pipeline.rows("SELECT total_changes() AS n") == changes
 
 
-def test_a_topic_whose_bytes_are_the_same_is_not_put(pipeline: Pipeline) -> None:
+def test_a_topic_with_the_same_bytes_is_not_put(pipeline: Pipeline) -> None:
     stored(pipeline)
     set_topics(pipeline.database, topic("t", "a"))
     served = Served(pipeline.settings.objects_path)
@@ -284,14 +284,14 @@ def test_an_item_of_several_topics_is_cleaned_once() -> None:
     assert [cleans(small, number, some) for number in (1, 2)] == [False, True], "the oldest makes room"
 
 
-def test_topics_of_a_folder_name_their_own_addresses_once_it_is_told_its_own(pipeline: Pipeline) -> None:
+def test_topics_of_a_folder_name_their_own_addresses_once_its_own_is_set(pipeline: Pipeline) -> None:
     stored(pipeline)
     set_topics(pipeline.database, topic("t", "a"))
     published(pipeline)
     assert "feed_url" not in body(pipeline, "t.json")
     address = "https://rss.example/archive/"
     settings = replace(pipeline.settings, objects_public_url=address)
-    told = Stores.of(settings, pipeline.database)
+    told = PublicationStores.of(settings, pipeline.database)
     publish(told, clock=pipeline.clock, only=("t",))
     assert body(pipeline, "t.json")["feed_url"] == "https://rss.example/archive/topics/t.json"
     own = rb'<link [^>]*href="https://rss\.example/archive/topics/t\.atom"'

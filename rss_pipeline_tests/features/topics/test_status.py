@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
-from rss_pipeline.features.topics.publish import Stores, publish
+from rss_pipeline.features.topics.publish import PublicationStores, publish
 from rss_pipeline_tests.features.streams.test_cli import AUTHORS, document, invoke, with_streams
 from rss_pipeline_tests.support.checked import checked
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -36,7 +36,9 @@ def home(pipeline: Pipeline, server: FeedServer) -> Pipeline:
     for _ in documents:
         pipeline.poll(all_feeds=True)
     publish(
-        Stores.of(pipeline.settings, pipeline.database, pipeline.objects), clock=pipeline.clock, only=["done"]
+        PublicationStores.of(pipeline.settings, pipeline.database, pipeline.objects),
+        clock=pipeline.clock,
+        only=["done"],
     )
     at = instant(utc_now() - timedelta(hours=7))
     pipeline.database.query("UPDATE topics SET stale_at = ? WHERE id = 'waiting'", [at])

@@ -9,7 +9,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.features.topics.publish import Stores, publish
+from rss_pipeline.features.topics.publish import PublicationStores, publish
 from rss_pipeline.features.topics.sql import LATE, TopicState, topic_states
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -43,7 +43,7 @@ def states(pipeline: Pipeline) -> dict[str, TopicState]:
 
 def published(pipeline: Pipeline, store: FolderStore) -> None:
     pipeline.clock.turn(hours=1)
-    publish(Stores.of(pipeline.settings, pipeline.database, store), clock=pipeline.clock)
+    publish(PublicationStores.of(pipeline.settings, pipeline.database, store), clock=pipeline.clock)
 
 
 def test_a_publication_leaves_what_a_person_wants_to_know(two: Pipeline) -> None:

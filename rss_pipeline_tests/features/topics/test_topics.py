@@ -84,7 +84,7 @@ def test_news_of_a_feed_count_in_its_topics_alone(database: Database) -> None:
     assert stale(database) == {"t": 2, "u": 1, "v": 0}
 
 
-def test_a_feed_whose_entry_changed_is_shown_anew(database: Database) -> None:
+def test_a_feed_with_a_changed_entry_is_shown_anew(database: Database) -> None:
     """Its title, its address and its streams are part of a topic."""
     one = StreamSpec(name="one", selector=FieldSelector(author=("Jane",)))
     register(database, spec("a"), spec("b", feature_keys=keys(one)))

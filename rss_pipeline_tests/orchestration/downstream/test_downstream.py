@@ -251,7 +251,7 @@ class under_way:  # noqa: N801
     def __exit__(self, *_: object) -> None: ...
 
 
-def test_only_news_ask_for_runs(following: Following, server: FeedServer) -> None:
+def test_only_news_request_runs(following: Following, server: FeedServer) -> None:
     """One pipeline for all of it, for setting one up takes seconds."""
     materializing_by_hand_asks_for_nothing(following)
     a_feed_that_answers_again_asks_for_nothing(following, server)
@@ -318,7 +318,7 @@ def test_a_cursor_stays_where_a_run_failed_and_what_a_replay_brings_back_is_behi
     assert following.run("feed-00") == {"feed-00": []}
 
 
-def test_a_run_over_several_partitions_names_the_one_it_asks_for(following: Following) -> None:
+def test_a_run_over_several_partitions_names_the_one_it_requests(following: Following) -> None:
     said: list[object] = []
 
     @dg.asset(name="follower", partitions_def=feeds_partitions, deps=[FEED_ITEMS])

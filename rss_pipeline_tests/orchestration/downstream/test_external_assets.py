@@ -48,7 +48,7 @@ def three(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
     return pipeline
 
 
-def test_a_poll_is_told_as_a_whole_with_links_to_what_failed(
+def test_a_poll_is_reported_as_a_whole_with_links_to_what_failed(
     three: DagsterPipeline, server: FeedServer
 ) -> None:
     three.poll()
@@ -79,9 +79,7 @@ def test_a_poll_is_told_as_a_whole_with_links_to_what_failed(
     assert second["lag_seconds"] > 3 * 3600, f"due since {due}"
 
 
-def test_a_pause_that_a_host_asked_for_is_no_lag_of_ours(
-    pipeline: DagsterPipeline, server: FeedServer
-) -> None:
+def test_a_hold_of_a_host_is_no_lag_of_ours(pipeline: DagsterPipeline, server: FeedServer) -> None:
     busy = Answer(status=429, headers={"Retry-After": "3600"})
     for id, answers in (("quiet", [Answer(body=rss("a"))]), ("busy", [Answer(body=rss("b")), busy])):
         pipeline.register(server.route("127.0.0.2", f"/{id}", *answers), id, interval="30m")
@@ -95,7 +93,7 @@ def test_a_pause_that_a_host_asked_for_is_no_lag_of_ours(
     assert 180 <= last["lag_seconds"] < 240, "the quiet one was due for more than 90 minutes"
 
 
-def test_a_poll_that_found_nothing_due_is_not_told(three: DagsterPipeline) -> None:
+def test_a_poll_that_found_nothing_due_is_not_reported(three: DagsterPipeline) -> None:
     three.poll()
     three.poll()
     assert len(told(three, POLLS)) == 1
@@ -110,7 +108,7 @@ def test_a_publisher_s_words_are_no_markup_of_ours(three: DagsterPipeline, serve
     assert line.replace("\\|", "").count("|") == 6
 
 
-def test_a_change_of_the_registry_is_told_and_nothing_else(three: DagsterPipeline) -> None:
+def test_a_change_of_the_registry_is_reported_and_nothing_else(three: DagsterPipeline) -> None:
     three.sync()
     three.sync()
     del three.feeds[0]
@@ -148,7 +146,7 @@ def where(pipeline: DagsterPipeline, *keys: str) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def test_the_graph_says_where_everything_lies(pipeline: DagsterPipeline) -> None:
+def test_the_graph_says_where_everything_is(pipeline: DagsterPipeline) -> None:
     objects, registry = pipeline.settings.objects_path, pipeline.settings.feeds_file.as_uri()
     core = ("registry", "feed_items", "item_images", "polls")
     assert where(pipeline, *core) == {
@@ -188,7 +186,9 @@ def undescribed_fields(name: str, field: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)
-def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: DagsterPipeline, deployment: str) -> None:
+def test_whatever_the_ui_shows_says_what_it_is_and_has_an_owner(
+    pipeline: DagsterPipeline, deployment: str
+) -> None:
     pipeline.set(**DEPLOYMENTS[deployment])
     definitions = pipeline.definitions()
     repository = definitions.get_repository_def()

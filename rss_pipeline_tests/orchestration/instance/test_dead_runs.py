@@ -47,7 +47,7 @@ def gone() -> int:
         (NOON - 5 * MINUTE, NOON - 4 * MINUTE, True),  # Its number is another's since.
     ],
 )
-def test_dead_is_whose_process_is_gone_and_who_is_silent(
+def test_a_worker_without_its_process_is_dead_and_so_is_a_silent_one(
     started: datetime | None, newest: datetime, dead: bool
 ) -> None:
     sign = RunSign(pid=7, process_seen_at=NOON - 10 * MINUTE, newest_at=newest)

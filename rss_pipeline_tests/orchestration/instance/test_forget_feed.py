@@ -7,7 +7,7 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from rss_pipeline.orchestration.instance.forget_feed import forget_feed
-from rss_pipeline.pipeline.triggers.poll import has_pending_work
+from rss_pipeline.pipeline.triggers.starts import has_pending_work
 from rss_pipeline.storage.feeds import forget
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss

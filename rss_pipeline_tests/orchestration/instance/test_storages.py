@@ -104,7 +104,7 @@ def test_a_history_of_another_version_of_dagster_has_files_by_dagster(
     assert made != "567bc23fd1ac"
 
 
-def test_a_file_whose_making_was_cut_short_is_completed(dagster_pipeline: DagsterPipeline) -> None:
+def test_a_file_that_was_cut_short_while_it_was_made_is_completed(dagster_pipeline: DagsterPipeline) -> None:
     storage = dagster_pipeline.instance.event_log_storage
     assert isinstance(storage, OpenEventLogStorage)
     (runs_folder(dagster_pipeline) / "cut.db").touch()
@@ -114,7 +114,7 @@ def test_a_file_whose_making_was_cut_short_is_completed(dagster_pipeline: Dagste
         assert storage.get_records_for_run(name).records == []
 
 
-def test_no_event_of_a_poll_ends_a_log_nor_asks_alembic(
+def test_no_event_of_a_poll_ends_a_log_nor_loads_alembic(
     dagster_pipeline: DagsterPipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dagster_pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "feed")
@@ -199,7 +199,9 @@ def test_a_child_touches_no_file_of_its_parent(dagster_pipeline: DagsterPipeline
     ]
 
 
-def test_the_ui_sees_each_event_of_a_run_whose_file_is_held_open(dagster_pipeline: DagsterPipeline) -> None:
+def test_the_ui_sees_each_event_of_a_run_with_a_file_that_is_held_open(
+    dagster_pipeline: DagsterPipeline,
+) -> None:
     instance = dagster_pipeline.instance
     run = instance.create_run_for_job(dg.GraphDefinition("one").to_job())
     instance.report_engine_event("begun", run)

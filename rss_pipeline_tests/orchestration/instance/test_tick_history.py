@@ -119,7 +119,7 @@ def test_what_a_tick_logged_goes_with_it(
     assert all(there(kept)), "each one's newest tick stays, and what it said"
 
 
-def test_a_tick_whose_row_is_gone_already_leaves_its_file_to_the_purge(
+def test_a_tick_without_its_row_leaves_its_file_to_the_purge(
     pipeline: DagsterPipeline, sensor: Instigator
 ) -> None:
     """Dagster's own retention removes rows only, and a sensor that is tried in the UI has none."""

@@ -18,7 +18,7 @@ def lines(table: Any) -> list[str]:
     return (table.md_str or "").splitlines()
 
 
-def test_the_feed_leads_to_its_page_and_the_address_to_what_was_asked() -> None:
+def test_the_feed_leads_to_its_page_and_the_address_to_what_was_requested() -> None:
     assert lines(failure_table([failed()])) == [
         "| feed | address | kind | what happened |",
         "| --- | --- | --- | --- |",
@@ -42,7 +42,7 @@ def test_strangers_words_and_addresses_are_no_markup() -> None:
     assert line.replace("\\|", "").count("|") == 5
 
 
-def test_a_feed_that_nobody_knows_has_no_address() -> None:
+def test_a_feed_that_no_one_knows_has_no_address() -> None:
     assert " |  | " in lines(failure_table([failed(url="")]))[2]
 
 

@@ -49,7 +49,7 @@ def trapped(
 
 
 @pytest.mark.parametrize("place", ["close", "mark"])
-def test_a_run_whose_database_fails_says_so_and_each_item_is_reported_once(
+def test_a_run_with_a_database_that_fails_says_so_and_each_item_is_reported_once(
     place: str, feeds: DagsterPipeline
 ) -> None:
     with Fault(feeds.settings.database_path) as faults:

@@ -16,7 +16,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
 
-def test_materializing_a_feed_whose_host_is_on_hold_says_on_its_key_until_when(
+def test_materializing_a_feed_of_a_host_on_hold_says_on_its_key_until_when(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     pipeline.register(server.route(B, "/1", busy()), "first")

@@ -113,7 +113,7 @@ def test_a_feed_that_a_person_materializes(pipeline: DagsterPipeline, server: Fe
 
 
 @pytest.mark.skipif("health" not in INSTALLED, reason="without health checks")
-def test_a_health_check_that_cannot_ask(pipeline: DagsterPipeline) -> None:
+def test_a_health_check_that_cannot_read(pipeline: DagsterPipeline) -> None:
     pipeline.database.query("DROP TABLE hosts")
     assert "no such table: hosts" in first_words(pipeline, launched(pipeline, "check_health"))[0]
 

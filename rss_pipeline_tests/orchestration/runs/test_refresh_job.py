@@ -16,8 +16,8 @@ from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING
 from rss_pipeline.orchestration.serving.refresher import LONGEST_WAIT, QUIET_SECONDS, Moment
-from rss_pipeline.pipeline.triggers.refresh import PATIENCE, decide_refresh
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait
+from rss_pipeline.pipeline.triggers.starts import REFRESH_PATIENCE, decide_refresh
 from rss_pipeline.reader.refresh import Queued, RefreshAnswer, Task, VisitRunning
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Named
@@ -92,7 +92,7 @@ def test_the_sensor_leaves_new_requests_to_up_and_starts_a_run_for_those_that_wa
     assert isinstance(tick(pipeline), dg.SkipReason)
     assert isinstance(request(pipeline, feed), Queued)
     assert "starts a run for them at once" in str(tick(pipeline).skip_message)
-    pipeline.clock.now += PATIENCE
+    pipeline.clock.now += REFRESH_PATIENCE
     started = tick(pipeline)
     assert isinstance(started, dg.RunRequest)
     assert started.tags == {

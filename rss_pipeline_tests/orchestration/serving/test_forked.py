@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from rss_pipeline.orchestration.serving.forked import DONE, Forked
+from rss_pipeline.orchestration.serving.parsers import IS_POSSIBLE
 from rss_pipeline.orchestration.serving.services import prepare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
@@ -141,6 +142,16 @@ def test_an_interrupt_in_the_middle_of_a_fork_is_not_lost() -> None:
 def test_where_this_user_may_have_no_more_processes_the_error_says_so() -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED], check=True, capture_output=True, timeout=PATIENCE)
     assert b"no process could be started: this user may have no more processes (`ulimit -u`" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not IS_POSSIBLE, reason="elsewhere multiprocessing starts a program of its own")
+def test_a_parser_process_is_forked_from_the_run_with_all_that_is_loaded() -> None:
+    module = "rss_pipeline_tests.orchestration.serving.a_parsing_run"
+    done = subprocess.run(
+        [sys.executable, "-m", module], check=True, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (done.stdout, done.stderr) == (f"{(module, True)}\n", "")
 
 
 @pytest.mark.slow

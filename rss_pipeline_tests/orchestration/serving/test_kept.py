@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from rss_pipeline.errors import InfrastructureError, not_started
-from rss_pipeline.orchestration.serving.kept import Kept
+from rss_pipeline.orchestration.serving.kept import Follower, Kept
 from rss_pipeline.orchestration.serving.restarted import next_wait
 from rss_pipeline_tests.support.waiting import soon
 
@@ -24,6 +24,8 @@ import os, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1])
 (folder / f"{os.getpid()}.new").touch()
 (folder / f"{os.getpid()}.new").rename(folder / str(os.getpid()))
+if "fails" in sys.argv:
+    sys.exit(1)
 if "ends" not in sys.argv:
     time.sleep(600)
 """
@@ -90,7 +92,7 @@ def test_one_that_was_killed_is_started_again_when_its_wait_is_over(
     soon(lambda: len(started(tmp_path)) == 2)
 
 
-def test_one_that_nobody_needs_is_started_for_who_connects(
+def test_one_that_no_one_needs_is_started_for_who_connects(
     tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     clock = Seconds()
@@ -122,3 +124,36 @@ def test_one_for_which_there_can_be_no_process_is_tried_again() -> None:
         kept.look()
         clock.now += 1
     assert tried == [100, 101, 103, 107]
+
+
+def test_one_that_follows_is_started_for_each_change_and_after_a_failure_while_the_other_runs(
+    tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    clock, changes, said = Seconds(), [True], []
+    other = Kept("The other", process, clock=clock)
+
+    def start(is_said: bool) -> "subprocess.Popen[bytes]":
+        said.append(is_said)
+        return process("fails" if len(said) == 2 else "ends")
+
+    def looked(seconds: float) -> int:
+        """The number of starts after a look so many seconds later, once what it started has ended."""
+        clock.now += seconds
+        follower.look()
+        if follower.process is not None:
+            follower.process.wait()
+            follower.look()
+        return len(said)
+
+    follower = Follower("It", start, lambda: bool(changes and changes.pop()), beside=other, clock=clock)
+    assert looked(600) == 0, "nobody reads"
+    other.look()
+    assert looked(0) == 0, "the first answer goes first"
+    assert looked(1) == 1
+    changes.append(True)
+    assert looked(4) == 1
+    assert looked(1) == 2
+    assert looked(9) == 2, "a failure waits for longer"
+    assert looked(1) == 3
+    assert looked(600) == 3, "nothing has changed"
+    assert said == [True, True, False]

@@ -56,7 +56,7 @@ def instance_of(folder: Path, launcher: str) -> Iterator[dg.DagsterInstance]:
     ("launcher", "forks", "inside"),
     [(LAUNCHER, True, 1), (LAUNCHER, False, 0), (ANOTHER, True, 0), ("", True, 0)],
 )
-def test_our_code_needs_no_code_server_where_runs_are_forked_and_nobody_set_another_launcher(
+def test_our_code_needs_no_code_server_where_runs_are_forked_and_no_one_set_another_launcher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, forks: bool, inside: int
 ) -> None:
     monkeypatch.setattr(locations, "FORKS_RUNS", forks)

@@ -160,7 +160,7 @@ def test_every_feed_stays_green_and_hears_a_heartbeat_without_news(polled: Dagst
     assert len(polled.events("feed-0")) == 1, "the heartbeat counts: nothing new is told"
 
 
-def test_a_feed_that_was_told_of_since_needs_no_heartbeat(polled: DagsterPipeline) -> None:
+def test_a_feed_that_was_reported_since_needs_no_heartbeat(polled: DagsterPipeline) -> None:
     age(polled)
     polled.materialize("feed-1")
     told = purge(polled)
@@ -229,7 +229,7 @@ def red(pipeline: DagsterPipeline) -> set[str]:
     return set(log.get_latest_asset_partition_materialization_attempts_without_materializations(FEED_ITEMS))
 
 
-def test_a_dry_run_tells_the_same_and_touches_nothing(polled: DagsterPipeline) -> None:
+def test_a_dry_run_reports_the_same_and_touches_nothing(polled: DagsterPipeline) -> None:
     age(polled)
     before = run_ids(polled)
     foretold = purge(polled, dry_run=True)
@@ -281,7 +281,7 @@ def there_and_back(file: Path) -> Iterator[None]:
     file.write_bytes(before)
 
 
-def test_a_younger_age_may_be_asked_for(polled: DagsterPipeline) -> None:
+def test_a_younger_age_may_be_chosen(polled: DagsterPipeline) -> None:
     age(polled, timedelta(days=2))
     assert purge(polled)["runs_removed"] == 0
     assert purge(polled, days=1.0)["runs_removed"] == 1
@@ -418,7 +418,7 @@ def test_a_lost_home_is_green_again_after_a_purge_though_nothing_is_due(
     assert [len(events) for events in told.values()] == [1, 1, 1]
 
 
-def test_a_home_lost_between_two_machines_is_told_of_once(polled: DagsterPipeline, tmp_path: Path) -> None:
+def test_a_home_lost_between_two_machines_is_reported_once(polled: DagsterPipeline, tmp_path: Path) -> None:
     first = polled.instance
     lose_home(lambda pipeline: pipeline.sync(), polled, tmp_path)
     polled.instance = first

@@ -2,15 +2,18 @@
 
 import shutil
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.hold import HostGap
 from rss_pipeline.errors import ObjectStoreUnavailable, RegistryError
 from rss_pipeline.pipeline.adding.add_feed import Added, AlreadyListed, NotAdded, add, prepare
 from rss_pipeline.pipeline.adding.find_feed import usual_places
 from rss_pipeline.pipeline.registry.write_entries import registered
+from rss_pipeline.storage.feeds.stored_holds import keep_holds
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -226,3 +229,19 @@ def test_without_a_store_nothing_is_requested_and_nothing_written(mine: Pipeline
     with pytest.raises(ObjectStoreUnavailable):
         added(mine, url)
     assert (text(mine), server.requests) == (COMMENTED, [])
+
+
+def test_a_host_that_limits_the_rate_of_requests_is_not_searched_faster(
+    mine: Pipeline, server: FeedServer
+) -> None:
+    url = server.route(HOST, "/feed", Answer(body=rss("a")))
+    now = mine.clock()
+    gap = HostGap(host=HOST, gap=timedelta(minutes=10), since=now, asked_at=now)
+    mine.sync()
+    keep_holds(mine.database, "hosts", gaps=[gap], now=now)
+    [result] = added(mine, url)
+    assert isinstance(result, NotAdded)
+    assert (result.kind, server.requests) == ("host_on_hold", [])
+    mine.clock.turn(minutes=10)
+    [result] = added(mine, url)
+    assert isinstance(result, Added)

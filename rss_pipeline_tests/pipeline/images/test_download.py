@@ -172,7 +172,7 @@ def test_our_own_outage_costs_no_attempt_and_dead_hosts_do_once_a_feed_has_answe
     assert {row["attempts"] for row in image_rows(home).values()} == {1}
 
 
-def test_two_items_whose_guids_share_a_hash_keep_their_images_apart(
+def test_two_items_with_guids_that_share_a_hash_keep_their_images_apart(
     home: Pipeline, server: FeedServer
 ) -> None:
     collect(home, server, server.route("127.0.1.1", "/1", Answer(body=png(2))))
@@ -195,7 +195,7 @@ def _hash(guid: str) -> str:
     return hashlib.md5(guid.encode(), usedforsecurity=False).hexdigest()
 
 
-def test_images_of_a_feed_that_is_forgotten_while_they_come_are_left_to_nobody(
+def test_images_of_a_feed_that_is_forgotten_while_they_come_are_left_to_no_one(
     home: Pipeline, server: FeedServer
 ) -> None:
     def forget(request: Request) -> Answer:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rss_pipeline.pipeline.triggers.images import decide_fresh, decide_retries, most_at_once
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start
+from rss_pipeline.pipeline.triggers.starts import decide_fresh, decide_retries, most_at_once
 from rss_pipeline.storage.images.image_claims import ImagesDue
 from rss_pipeline_tests.support.pipeline import NOON
 

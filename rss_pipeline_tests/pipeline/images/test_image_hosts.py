@@ -22,7 +22,7 @@ def picky(wanted: Callable[[str | None], bool]) -> Callable[[Request], Answer]:
     return answer
 
 
-def test_a_host_that_refuses_hotlinks_is_told_the_site_of_the_item_and_nothing_untrue(
+def test_a_host_that_refuses_hotlinks_gets_the_site_of_the_item_and_nothing_untrue(
     home: Pipeline, server: FeedServer
 ) -> None:
     own = server.route("127.0.1.1", "/own", picky(lambda referer: "127.0.1.1" in (referer or "")))
@@ -43,7 +43,7 @@ def test_a_host_that_refuses_hotlinks_is_told_the_site_of_the_item_and_nothing_u
 
 
 @pytest.mark.parametrize("address", ["/feed?token=1", "/feed", "moved"])
-def test_a_feed_whose_address_may_hold_a_token_sends_no_referer_at_all(
+def test_a_feed_with_an_address_that_may_hold_a_token_sends_no_referer_at_all(
     address: str, home: Pipeline, server: FeedServer
 ) -> None:
     never = server.route("127.0.1.3", "/never", picky(lambda _: False))
@@ -92,7 +92,9 @@ def test_an_item_reaches_no_server_of_ours_and_no_private_host_that_its_feed_doe
     assert server.most_open == {}
 
 
-def test_what_a_feed_of_the_world_names_at_home_is_never_asked(home: Pipeline, server: FeedServer) -> None:
+def test_what_a_feed_of_the_world_names_at_home_is_never_requested(
+    home: Pipeline, server: FeedServer
+) -> None:
     shown = server.route("127.0.1.1", "/shown", Answer(body=png()))
     home.register(server.route(FEED_HOST, "/feed", Answer(body=document(shown))), "feed")
     home.poll()
@@ -112,7 +114,7 @@ def test_what_a_feed_of_the_world_names_at_home_is_never_asked(home: Pipeline, s
     assert "write `allow_private: true` for this feed in feeds.yaml" in found["last_error"]
 
 
-def test_a_private_feeds_pages_are_named_to_nobody(home: Pipeline, server: FeedServer) -> None:
+def test_a_private_feeds_pages_are_named_to_no_one(home: Pipeline, server: FeedServer) -> None:
     collect(home, server, server.route("127.0.1.1", "/never", picky(lambda _: False)))
     home.download()
     asked = [r.headers.get("referer") for r in server.requests if r.target == "/never"]
@@ -143,7 +145,7 @@ def test_a_host_that_says_too_many_gets_its_pause_and_the_others_do_not_wait(
     assert len([r for r in server.requests if r.host == "127.0.1.1"]) == 2, "every path says it once"
 
 
-def test_an_image_whose_host_always_wants_fewer_requests_is_given_up_after_a_month_and_not_before(
+def test_an_image_of_a_host_that_always_wants_fewer_requests_is_given_up_after_a_month_and_not_before(
     home: Pipeline, server: FeedServer
 ) -> None:
     collect(home, server, server.route("127.0.1.1", "/never", Answer(status=429)))
@@ -177,7 +179,7 @@ def test_images_of_a_host_with_a_longer_gap_than_a_round_are_due_one_after_the_o
 
 
 @pytest.mark.parametrize("retry_after", ["1800", "0"])
-def test_a_host_that_is_busy_and_says_until_when_is_asked_once_a_run(
+def test_a_host_that_is_busy_and_says_until_when_gets_one_request_a_run(
     home: Pipeline, server: FeedServer, retry_after: str
 ) -> None:
     home.set(images_per_host=1)
@@ -191,7 +193,7 @@ def test_a_host_that_is_busy_and_says_until_when_is_asked_once_a_run(
     assert len([r for r in server.requests if r.host == "127.0.1.1"]) == 1
 
 
-def test_a_host_whose_images_lead_to_one_that_says_too_many_is_left_alone_with_it(
+def test_a_host_with_images_that_lead_to_one_that_says_too_many_is_left_alone_with_it(
     home: Pipeline, server: FeedServer
 ) -> None:
     home.set(images_per_host=1)
@@ -207,7 +209,7 @@ def test_a_host_whose_images_lead_to_one_that_says_too_many_is_left_alone_with_i
     assert len(server.requests) == before
 
 
-def test_a_feed_that_opts_out_has_no_images_asked_for(home: Pipeline, server: FeedServer) -> None:
+def test_of_a_feed_that_opts_out_no_images_are_requested(home: Pipeline, server: FeedServer) -> None:
     collect(home, server, server.route("127.0.1.1", "/1", Answer(body=png())))
     home.feeds[0]["images"] = False
     home.write_registry()

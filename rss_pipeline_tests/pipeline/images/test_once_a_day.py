@@ -5,7 +5,9 @@ from ipaddress import ip_network
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.hold import HostGap
 from rss_pipeline.storage.backends.connect import open_objects
+from rss_pipeline.storage.feeds.stored_holds import keep_holds
 from rss_pipeline_tests.pipeline.images.images_of_feeds import FEED_HOST
 from rss_pipeline_tests.support.pictures import JPEG, png
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -61,7 +63,7 @@ def test_items_that_show_one_image_have_an_object_each_of_one_request_a_day(
     logo = server.route(IMAGES, "/logo", Answer(body=png(3)), Answer(body=JPEG))
     own = [server.route(IMAGES, f"/{n}", Answer(body=png(9))) for n in range(3)]
     show(home, server, "a", {"1": img(logo, own[0]), "2": img(own[1], logo + "#top"), "3": img(logo)})
-    show(home, server, "b", {"1": img(logo, own[2])}, host="127.0.0.3")
+    show(home, server, "b", {"1": img(logo.replace("http", "HTTP"), own[2])}, host="127.0.0.3")
     done = home.download()
     assert sorted(requested(server)) == ["/0", "/1", "/2", "/logo"]
     assert done.archived == 7
@@ -288,3 +290,20 @@ def test_images_that_lead_to_each_other_fail_and_a_private_feed_s_neighbours_wai
     }
     assert {row["attempts"] for row in home.rows(f"{TASKS} WHERE t.original_url LIKE '%ou%'")} == {1}
     assert tasks(home, "/world")["a/2"]["status"] == tasks(home, "/inside")["in/1"]["status"] == "success"
+
+
+def test_an_image_waits_after_the_feed_of_its_host_as_after_another_image(
+    home: Pipeline, server: FeedServer
+) -> None:
+    """A limit by rate counts all requests."""
+    picture = server.route(FEED_HOST, "/picture", Answer(body=png()))
+    show(home, server, "a", {"1": img(picture)})
+    now = home.clock()
+    gap = HostGap(host=FEED_HOST, gap=timedelta(minutes=20), since=now, asked_at=now - timedelta(days=1))
+    keep_holds(home.database, "image_holds", gaps=[gap], now=now)
+    home.clock.turn(minutes=15)
+    home.download()
+    assert requested(server, FEED_HOST) == ["/a"]
+    home.clock.turn(minutes=6)
+    home.download()
+    assert requested(server, FEED_HOST) == ["/a", "/picture"]

@@ -162,7 +162,7 @@ def test_a_folder_is_refused(collected: Pipeline, tmp_path: Path) -> None:
         export(reader(collected), tmp_path, format="jsonl")
 
 
-def test_a_folder_that_is_not_there_is_told(collected: Pipeline, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(collected: Pipeline, tmp_path: Path) -> None:
     with pytest.raises(ExportRefused, match="No such file or directory; check the folder"):
         export(reader(collected), tmp_path / "no" / "items.jsonl", format="jsonl")
 

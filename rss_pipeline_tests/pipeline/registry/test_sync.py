@@ -21,7 +21,7 @@ from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.readers import subscribe
-from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 HOST = "127.0.0.2"
 
@@ -252,7 +252,7 @@ def test_a_publishers_hold_is_kept_for_a_feed_that_is_taken_out_and_added_again(
     assert [pipeline.guids(id) for id in answers] == [["feed"], ["host"]]
 
 
-def test_a_feed_whose_address_changes_with_its_id_loses_nothing(
+def test_a_feed_with_an_address_that_changes_with_its_id_loses_nothing(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     pipeline.register(server.route(HOST, "/old", Answer(body=rss("a"))), "feed")
@@ -307,16 +307,38 @@ def test_a_feed_that_was_blocked_is_due_once_its_address_is_opened(
         ("blocked_address", {"allow_ports": frozenset({8080})}),
         ("too_large", {"max_feed_mb": 30}),
         ("tls", {"ca_file": Path("own.pem")}),
+        ("connect", {"proxy": "http://user:password@proxy.example:3128"}),
     )
     for kind, values in others:
         opened_settings = replace(opened_settings, **values)
         pipeline.database.query(
             "UPDATE feeds SET next_fetch_at = '2100-01-01T00:00:00Z',"
-            " last_error_kind = iif(id = 'flag', ?, 'dns')",
+            " last_error_kind = iif(id = 'flag', ?, 'gone')",
             [kind],
         )
         sync_registry(pipeline.database, opened_settings, now=pipeline.clock())
-        assert state() == {"flag": (kind, True), "list": ("dns", False), "setting": ("dns", False)}
+        assert state() == {"flag": (kind, True), "list": ("gone", False), "setting": ("gone", False)}
+
+
+@pytest.mark.parametrize("in_url", [True, False])
+def test_a_feed_that_was_refused_is_due_once_its_password_is_another(
+    pipeline: Pipeline, server: FeedServer, in_url: bool
+) -> None:
+    def answer(request: Request) -> Answer:
+        said = request.headers.get("authorization") or request.headers.get("x-key")
+        return Answer(body=rss("a")) if said in ("Basic dTpyaWdodA==", "right") else Answer(status=401)
+
+    url = server.route(HOST, "/feed", answer)
+    pipeline.register(url, "feed")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=404)), "other")
+    for value in ("wrong", "right"):
+        with_password = {"url": url.replace("//", f"//u:{value}@")}
+        pipeline.feeds[0] |= with_password if in_url else {"headers": {"X-Key": value}}
+        pipeline.write_registry()
+        pipeline.poll()
+    assert pipeline.guids("feed") == ["a"]
+    assert len(server.asked("127.0.0.3")) == 1, "the others wait"
+    assert "right" not in str(pipeline.rows("SELECT * FROM installation"))
 
 
 def test_a_feed_that_is_switched_off_keeps_its_place_and_says_so(pipeline: Pipeline) -> None:

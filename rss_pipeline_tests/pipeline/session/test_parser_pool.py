@@ -27,7 +27,7 @@ from rss_pipeline.pipeline.session.parser_tasks import (
     read_chunks,
     search_early,
 )
-from rss_pipeline.pipeline.visits.image_search import spooled_items
+from rss_pipeline.pipeline.visits.extract_images import spooled_items
 from rss_pipeline.pipeline.visits.parse import parse_documents
 from rss_pipeline.progress import NoProgress
 from rss_pipeline_tests.pipeline.session.worker_tasks import Reading, die, ends_by, take
@@ -194,7 +194,7 @@ def test_threads_that_begin_tasks_at_once_start_one_pool(monkeypatch: pytest.Mon
         with suppress(threading.BrokenBarrierError):
             both.wait(timeout=0.5)
 
-    monkeypatch.setattr(parser_pool, "_put_sockets", meet)
+    monkeypatch.setattr(parser_pool, "put_sockets", meet)
     pool = ParserPool(processes=1, timeout=20)
     try:
         with ThreadPoolExecutor(2) as threads:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from rss_pipeline.pipeline.triggers.poll import decide, decide_sweep
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, backoff
+from rss_pipeline.pipeline.triggers.starts import decide, decide_sweep
 from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

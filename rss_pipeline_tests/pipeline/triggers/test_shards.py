@@ -8,7 +8,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import shards
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait
-from rss_pipeline.pipeline.triggers.shards import (
+from rss_pipeline.pipeline.triggers.starts import (
     SHARD_TAG,
     decide_by_shard,
     decide_sweep_by_shard,

@@ -102,7 +102,7 @@ def test_a_publisher_who_always_cuts_costs_one_backup_and_keeps_the_warning(
     assert pipeline.guids(id) == ["a", "b", "c", "d"]
 
 
-def test_a_document_that_always_comes_cut_is_asked_for_less_and_less_from_the_third_time_on(
+def test_a_document_that_always_comes_cut_is_requested_less_and_less_from_the_third_time_on(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     id = pipeline.register(serve(server, cut(rss("a", "b"), items=1), '"1"'), "feed", interval="15m")

@@ -86,7 +86,7 @@ def test_a_rate_limit_that_ends_later_than_the_backoff_is_waited_for(
     assert len(server.asked(B)) == 2
 
 
-def test_two_feeds_that_are_told_503_hold_their_host_in_one_round_or_in_two(
+def test_two_feeds_with_a_503_hold_their_host_in_one_round_or_in_two(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     for n in range(4):
@@ -140,7 +140,7 @@ def test_a_second_machine_and_a_run_after_a_crash_keep_to_the_pause(
     second.close()
 
 
-def test_of_two_runs_at_once_the_later_one_keeps_to_what_the_first_was_told(
+def test_of_two_runs_at_once_the_later_one_keeps_to_the_hold_of_the_first(
     pipeline: Pipeline, server: FeedServer, tmp_path: Path
 ) -> None:
     """The second run begins and ends while the first one is at its round."""
@@ -164,7 +164,7 @@ def test_of_two_runs_at_once_the_later_one_keeps_to_what_the_first_was_told(
     second.close()
 
 
-def test_an_address_that_says_429_is_asked_by_no_feed_that_leads_there_until_it_says(
+def test_an_address_that_answers_429_is_requested_for_no_feed_that_leads_there_until_it_says(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     """For five hours; the other feeds of its host are left alone for one."""
@@ -185,7 +185,7 @@ def test_an_address_that_says_429_is_asked_by_no_feed_that_leads_there_until_it_
     assert [pipeline.guids(id) for id in ("first", "second", "third")] == [["a"]] * 3
 
 
-def test_what_a_redirect_or_an_error_asks_for_is_waited_for_wherever_it_led(
+def test_the_hold_of_a_redirect_or_an_error_is_waited_for_wherever_it_led(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     def leading(path: str, **headers: str) -> Answer:
@@ -213,7 +213,7 @@ def test_what_a_redirect_or_an_error_asks_for_is_waited_for_wherever_it_led(
     assert server.asked(C, "/x") == []
 
 
-def test_a_host_that_refuses_for_another_feeds_sake_is_asked_in_its_pace_and_that_feed_comes_first(
+def test_a_host_that_refuses_for_another_feeds_sake_is_requested_in_its_pace_and_that_feed_comes_first(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     answers = [Answer(body=rss("a")), busy(None), busy(None)]
@@ -234,7 +234,7 @@ def test_a_host_that_refuses_for_another_feeds_sake_is_asked_in_its_pace_and_tha
     assert pipeline.rows("SELECT asked_at FROM host_gaps") == [{"asked_at": instant(pipeline.clock())}]
 
 
-def test_a_host_that_is_asked_once_an_hour_keeps_no_poll_going_nor_whoever_leads_there(
+def test_a_host_that_is_requested_once_an_hour_keeps_no_poll_going_nor_whoever_leads_there(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     there = server.route(B, "/there", Answer(body=rss("a")))
@@ -259,7 +259,7 @@ def test_a_host_that_is_asked_once_an_hour_keeps_no_poll_going_nor_whoever_leads
     assert len(server.asked(B)) == 1
 
 
-def test_a_new_url_is_asked_although_the_old_one_was_to_be_left_alone(
+def test_a_new_url_is_requested_although_the_old_one_was_to_be_left_alone(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     pipeline.register(server.route(B, "/old", busy(7200, 503)), "one")

@@ -250,7 +250,7 @@ class Named(Database):
         self.real.close()
 
 
-def test_only_a_new_document_with_items_without_guid_asks_what_is_stored(
+def test_only_a_new_document_with_items_without_guid_reads_what_is_stored(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     def looks() -> int:

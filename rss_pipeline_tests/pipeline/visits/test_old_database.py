@@ -155,7 +155,7 @@ def test_the_old_validators_are_sent_and_only_the_new_items_are_inserted(old: In
     assert all(row["arrived"] > newest for row in after.values() if row not in before)
 
 
-def test_a_pause_that_a_host_asked_the_old_code_for_is_kept(old: Installation) -> None:
+def test_a_hold_that_a_host_requested_from_the_old_code_is_kept(old: Installation) -> None:
     old.database.query("UPDATE feeds SET next_fetch_at = '2026-11-22T03:40:00Z' WHERE id = 'later'")
     old.answer()
     assert "later" not in old.poll()

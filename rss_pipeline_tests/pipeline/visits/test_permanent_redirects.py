@@ -133,7 +133,7 @@ def test_an_adopted_address_at_which_the_feed_is_no_more_is_given_up_for_the_reg
     assert pipeline.guids("moved") == ["a", "b"]
 
 
-def test_the_same_host_s_https_is_asked_from_the_next_visit_on(
+def test_the_same_host_s_https_is_requested_from_the_next_visit_on(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -79,7 +79,7 @@ def test_what_comes_in_place_of_a_feed_is_left_alone_for_as_long_as_it_says(
     assert asked == {f"127.0.0.{last}": 3 for last in range(2, 7)}
 
 
-def test_a_poll_that_is_late_asks_no_feed_in_an_hour_that_it_asks_to_skip(
+def test_a_poll_that_is_late_requests_no_feed_in_an_hour_that_it_wants_skipped(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     """It was due at 12:30 and at 12:58; the poll comes at one o'clock, with another feed due."""
@@ -97,7 +97,7 @@ def test_a_poll_that_is_late_asks_no_feed_in_an_hour_that_it_asks_to_skip(
     assert asked_at(pipeline, server, 189) == [189, 189]
 
 
-def test_by_hand_it_is_asked_in_such_an_hour_all_the_same(pipeline: Pipeline, server: FeedServer) -> None:
+def test_by_hand_it_is_requested_in_such_an_hour_all_the_same(pipeline: Pipeline, server: FeedServer) -> None:
     skip = rss("a").replace(b"<channel>", b"<channel><skipHours><hour>12</hour></skipHours>")
     pipeline.register(server.route(HOST, "/feed", Answer(body=skip)), "feed", interval="30m")
     pipeline.poll()

@@ -57,7 +57,7 @@ def test_a_round_visits_what_is_due_and_ends_its_leases(pipeline: Pipeline, sess
     assert poll_round(session, Due(now=pipeline.clock()), {}) == [], "nothing is due now"
 
 
-def test_a_round_of_all_feeds_and_one_of_named_feeds_ask_whether_due_or_not(
+def test_a_round_of_all_feeds_and_one_of_named_feeds_request_them_due_or_not(
     pipeline: Pipeline, session: Session
 ) -> None:
     poll_round(session, Due(now=pipeline.clock()), {})

@@ -40,7 +40,7 @@ def pipelines(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[P
 
 
 @pytest.mark.slow
-def test_no_host_is_asked_by_two_polls_at_once_nor_faster_than_its_pace(
+def test_no_host_is_requested_by_two_polls_at_once_nor_faster_than_its_pace(
     pipelines: list[Pipeline], server: FeedServer
 ) -> None:
     register(pipelines[0], server, hosts=HOSTS, feeds=4, gone=True)

@@ -58,7 +58,7 @@ def test_a_first_poll_backs_up_stores_and_finds_images(pipeline: Pipeline, serve
     assert news["charset"].startswith("utf-8")
 
 
-def test_an_unchanged_feed_is_asked_conditionally_and_neither_parsed_nor_backed_up(
+def test_an_unchanged_feed_is_requested_conditionally_and_neither_parsed_nor_backed_up(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     modified = "Mon, 02 Mar 2026 08:00:00 GMT"
@@ -141,7 +141,7 @@ def test_a_document_that_fails_stays_a_failure_with_one_backup_until_it_is_corre
     assert all("if-none-match" not in request.headers for request in server.requests)
 
 
-def test_a_stored_feed_whose_document_breaks_keeps_its_validators_through_a_304(
+def test_a_stored_feed_with_a_document_that_breaks_keeps_its_validators_through_a_304(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     """A 304 to the good document's ETag says that it is there again. The bad one is backed up once."""
@@ -284,7 +284,7 @@ class _KillWorkersOnce:
     def advance(self, step: str, by: int = 1) -> None: ...
 
 
-def test_a_host_that_asked_for_a_pause_gets_it_also_from_a_refresh_by_hand(
+def test_a_host_that_requested_a_hold_gets_it_also_from_a_refresh_by_hand(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     busy = Answer(status=429, headers={"Retry-After": "600"})

@@ -114,7 +114,7 @@ def test_a_user_has_fifty_at_most(ada: Caller) -> None:
         app_passwords.create(ada, "one more")
 
 
-def test_a_wrong_app_password_comes_less_often_and_locks_nobody_out(ada: Caller) -> None:
+def test_a_wrong_app_password_comes_less_often_and_locks_no_one_out(ada: Caller) -> None:
     secret = app_passwords.create(ada, "phone").secret
     answers = [app(ada, "a revoked one") for _ in range(30)]
     assert answers.count(LoginRefused()) == 20

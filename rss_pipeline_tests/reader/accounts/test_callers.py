@@ -58,7 +58,7 @@ def test_a_read_brings_the_results_of_its_own_statements(database: Database, tim
     assert caller.read() == []
 
 
-def test_a_write_raises_its_user_s_version_by_one_and_nobody_else_s(database: Database, time: Time) -> None:
+def test_a_write_raises_its_user_s_version_by_one_and_no_one_else_s(database: Database, time: Time) -> None:
     ada, ben = (signed_in(database, name, clock=time) for name in ("ada", "ben"))
     [result] = ada.write(write_note("a"))
     assert result.changes == 1

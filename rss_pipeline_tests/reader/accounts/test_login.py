@@ -305,7 +305,7 @@ def test_a_right_password_forgets_the_wrong_ones_before_it(home: Door) -> None:
 
 
 @pytest.mark.slow
-def test_a_right_login_locks_nobody_else_at_its_address(home: Door) -> None:
+def test_a_right_login_locks_no_one_else_at_its_address(home: Door) -> None:
     for n in range(19):
         assert home.log_in(f"user{n}", "wrong horse") == LoginRefused()
     home.enter()

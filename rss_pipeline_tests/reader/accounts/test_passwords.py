@@ -59,7 +59,9 @@ def test_what_is_too_short_or_too_long_is_no_password(password: str) -> None:
     assert not is_right(password, passwords._DECOY)
 
 
-@pytest.mark.parametrize("password", ["eight-88", "x" * 1024, "пароль на русском", "\0" * 24, "\ud800" * 24])
+@pytest.mark.parametrize(
+    "password", ["eight-88", "31-love-1999", "x" * 1024, "пароль на русском", "\0" * 24, "\ud800" * 24]
+)
 def test_any_characters_make_a_password_and_none_is_cut(password: str) -> None:
     hashed = hash_password(password)
     assert is_right(password, hashed)
@@ -70,7 +72,16 @@ def test_any_characters_make_a_password_and_none_is_cut(password: str) -> None:
     "password",
     [
         *("password", "12345678", "PassWord", "football2024!", "1qaz2wsx", "qwertyuiop", "sunshine1"),
-        *("2026password", "!Sunshine", "aaaaaaaa", "abcabcabc", "testtest", "passwordpassword"),
+        *(
+            "love1234",
+            "!pass2024",
+            "2026password",
+            "!Sunshine",
+            "aaaaaaaa",
+            "abcabcabc",
+            "testtest",
+            "passwordpassword",
+        ),
         *(
             "abcdefgh",
             "zyxwvuts",

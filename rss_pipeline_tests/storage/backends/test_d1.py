@@ -132,7 +132,7 @@ def test_a_200_that_is_no_result_is_never_an_empty_result(body: bytes) -> None:
     assert "check D1_PROXY_URL" in text
 
 
-def test_a_batch_with_too_few_results_is_trouble() -> None:
+def test_a_batch_with_too_few_results_is_our_error() -> None:
     with (
         answering(answer(200, json.dumps([NOTHING]).encode())) as (database, _),
         pytest.raises(DatabaseUnavailable, match="1 more"),
@@ -145,7 +145,7 @@ def test_a_batch_with_too_few_results_is_trouble() -> None:
     [b"", b"HTTP/1.1 200 OK\r\nConte", b"SSH-2.0-OpenSSH_9\r\n", answer(200, b"x" * 100)[:-50]],
     ids=["no answer", "half a head", "another protocol", "half a body"],
 )
-def test_half_an_answer_is_trouble_and_is_not_asked_for_again(given: bytes) -> None:
+def test_half_an_answer_is_our_error_and_is_not_requested_again(given: bytes) -> None:
     def close(asked: Asked) -> bytes:
         return given.replace(b"Content-Type", b"Connection: close\r\nContent-Type")
 
@@ -174,7 +174,7 @@ def test_an_answer_that_comes_by_the_byte_ends_at_the_time_out() -> None:
         dripping.result()
 
 
-def test_no_answer_in_time_is_trouble() -> None:
+def test_no_answer_in_time_is_our_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         database = D1Database(f"http://127.0.0.1:{listening.getsockname()[1]}", TOKEN, answer_seconds=0.05)
         with pytest.raises(DatabaseUnavailable, match=r"check D1_PROXY_URL and the network.*ReadTimeout"):
@@ -182,7 +182,7 @@ def test_no_answer_in_time_is_trouble() -> None:
         database.close()
 
 
-def test_a_refused_connection_is_trouble() -> None:
+def test_a_refused_connection_is_our_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     database = D1Database(url, TOKEN)

@@ -234,7 +234,7 @@ def test_a_statement_beyond_a_limit_is_refused(
 
 
 @pytest.mark.parametrize("sql", ["SELEKT 1", "SELECT json('{')", "SELECT ?", "CREATE TABLE notes (id TEXT)"])
-def test_a_statement_that_cannot_be_is_our_trouble(notes: Database, sql: str) -> None:
+def test_a_statement_that_cannot_be_is_our_error(notes: Database, sql: str) -> None:
     with pytest.raises(DatabaseUnavailable):
         notes.query(sql)
 
@@ -260,7 +260,7 @@ def test_an_empty_result_has_no_rows_and_no_changes(notes: Database) -> None:
     assert (result.rows, result.changes) == ([], 0)
 
 
-def test_results_stand_in_the_order_of_their_statements(notes: Database) -> None:
+def test_results_come_in_the_order_of_their_statements(notes: Database) -> None:
     results = notes.batch(
         [
             Statement("INSERT INTO notes (id) VALUES (?), (?)", ["1", "2"]),
@@ -360,7 +360,7 @@ def test_a_row_that_others_refer_to_cannot_go(notes: Database) -> None:
         notes.query("DELETE FROM authors")
 
 
-def test_a_statement_that_does_not_fit_the_schema_is_our_trouble_and_not_the_data_s(
+def test_a_statement_that_does_not_fit_the_schema_is_our_error_and_not_the_data_s(
     empty_database: Database,
 ) -> None:
     with pytest.raises(DatabaseUnavailable):

@@ -144,7 +144,7 @@ def test_a_full_disk_leaves_what_was_there_before(store: FolderStore, root: Path
     assert (body, info.metadata) == (b"before", {"n": "1"})
 
 
-def test_a_body_whose_file_is_gone_is_an_outage_and_leaves_nothing(
+def test_a_body_with_a_file_that_is_gone_is_an_outage_and_leaves_nothing(
     store: FolderStore, root: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ObjectStoreUnavailable, match="spooled"):

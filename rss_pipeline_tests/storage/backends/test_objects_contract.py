@@ -175,7 +175,7 @@ def test_a_body_comes_from_bytes_or_from_a_file(objects: ObjectStore, tmp_path: 
     assert file.read_bytes() == body
 
 
-def test_a_file_that_is_not_there_is_trouble_of_ours_and_stores_nothing(
+def test_a_file_that_is_not_there_is_our_error_and_stores_nothing(
     objects: ObjectStore, tmp_path: Path
 ) -> None:
     with pytest.raises(ObjectStoreUnavailable, match="gone"):
@@ -322,7 +322,7 @@ def test_to_delete_what_is_absent_is_no_error(objects: ObjectStore) -> None:
     assert objects.head("a") is None
 
 
-def test_a_key_that_cannot_be_deleted_is_told_and_the_others_go(objects: ObjectStore) -> None:
+def test_a_key_that_cannot_be_deleted_is_reported_and_the_others_go(objects: ObjectStore) -> None:
     put(objects, "a")
     put(objects, "b")
     refused = objects.delete_many(["a", "../b", "b"])

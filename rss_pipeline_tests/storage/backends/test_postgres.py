@@ -258,7 +258,7 @@ def test_batches_that_write_come_one_after_the_other_also_from_several_machines(
     assert sorted(taken) == list(range(1, 151))
 
 
-def test_who_only_reads_waits_for_nobody(
+def test_who_only_reads_waits_for_no_one(
     running_postgres: Postgres, empty_postgres: PostgresDatabase
 ) -> None:
     empty_postgres.query("CREATE TABLE a (id TEXT)")

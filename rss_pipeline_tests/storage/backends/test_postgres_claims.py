@@ -204,7 +204,7 @@ def _rows_of_feeds(plan: dict[str, Any]) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("wanted", [Due(now=NOW), Due(now=NOW, ids=["a"]), Named(ids=["a"], now=NOW)])
-def test_where_nothing_can_be_claimed_it_is_asked_once_and_no_lease_is_left(
+def test_where_nothing_can_be_claimed_one_statement_runs_and_no_lease_is_left(
     running_postgres: Postgres, migrated_postgres: PostgresDatabase, wanted: Due | Named
 ) -> None:
     class Counting(PostgresDatabase):

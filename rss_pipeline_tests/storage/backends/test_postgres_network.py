@@ -47,7 +47,7 @@ def batch() -> list[Statement]:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_silent", [False, True], ids=["closed", "silent"])
 @pytest.mark.parametrize("after_commit", [False, True], ids=["before the commit", "its answer"])
-def test_a_batch_whose_connection_is_cut_is_whole_or_not_at_all_and_the_next_one_works(
+def test_a_batch_with_a_connection_that_is_cut_is_whole_or_not_at_all_and_the_next_one_works(
     far: PostgresDatabase, near: PostgresDatabase, network: CutNetwork, *, after_commit: bool, is_silent: bool
 ) -> None:
     far.query("SELECT a FROM t")

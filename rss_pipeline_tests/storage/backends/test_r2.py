@@ -122,7 +122,7 @@ def test_keys_are_deleted_a_batch_at_a_time_each_once() -> None:
     assert [asked.body.count(b"<Key>") for asked in server.requests] == [250, 250, 100]
 
 
-def test_each_key_that_could_not_be_deleted_is_told() -> None:
+def test_each_key_that_could_not_be_deleted_is_reported() -> None:
     errors = (
         "<DeleteResult><Error><Key>a</Key><Code>InternalError</Code><Message>Try again.</Message></Error>"
         "<Error><Key>c</Key><Code>AccessDenied</Code><Message>No.</Message></Error></DeleteResult>"
@@ -142,7 +142,7 @@ def test_each_key_that_could_not_be_deleted_is_told() -> None:
         (429, "TooManyRequests", "the poll is tried again later"),
     ],
 )
-def test_a_refusal_is_told_and_no_operation_is_tried_twice(status: int, code: str, advice: str) -> None:
+def test_a_refusal_is_reported_and_no_operation_is_tried_twice(status: int, code: str, advice: str) -> None:
     def refuse(asked: Asked) -> bytes:
         if asked.line.startswith("HEAD"):
             return f"HTTP/1.1 {status} -\r\nContent-Length: 0\r\n\r\n".encode()
@@ -168,7 +168,7 @@ def test_what_concerns_one_object_is_a_refusal_of_it(status: int, code: str) -> 
 
 
 @pytest.mark.parametrize("given", [b"", b"HTTP/1.1 200 OK\r\nConte"], ids=["no answer", "half a head"])
-def test_half_an_answer_is_trouble_and_is_not_asked_for_again(given: bytes) -> None:
+def test_half_an_answer_is_our_error_and_is_not_requested_again(given: bytes) -> None:
     with answering(given) as (objects, server):
         for text in troubles(objects, server):
             assert "check R2_ENDPOINT_URL and the network" in text
@@ -192,21 +192,21 @@ def test_an_answer_without_a_result_is_neither_success_nor_an_empty_list() -> No
             assert "check R2_ENDPOINT_URL" in text
 
 
-def test_half_a_body_is_trouble() -> None:
+def test_half_a_body_is_our_error() -> None:
     whole = answer(200, b"x" * 100, TEXT, ETag='"0"', Last_Modified="Wed, 18 Feb 2026 08:30:00 GMT")
     half = whole[:-50].replace(b"ETag", b"Connection: close\r\nETag")
     with answering(half) as (objects, _), pytest.raises(ObjectStoreUnavailable, match="GET a/b"):
         objects.get("a/b")
 
 
-def test_a_refused_connection_is_trouble() -> None:
+def test_a_refused_connection_is_our_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     with pytest.raises(ObjectStoreUnavailable, match="check R2_ENDPOINT_URL and the network"):
         put(store(url))
 
 
-def test_no_answer_in_time_is_trouble() -> None:
+def test_no_answer_in_time_is_our_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         objects = store(f"http://127.0.0.1:{listening.getsockname()[1]}", read_seconds=0.05)
         with pytest.raises(
@@ -266,7 +266,7 @@ def test_what_is_set_wrongly_is_named(
     ("changed", "variable"),
     [({"endpoint_url": "nothing"}, "R2_ENDPOINT_URL"), ({"access_key_id": "a\r\nX: y"}, "R2_ACCESS_KEY_ID")],
 )
-def test_what_is_of_no_use_to_anybody_is_told_at_once(changed: dict[str, str], variable: str) -> None:
+def test_what_is_of_no_use_to_anybody_is_reported_at_once(changed: dict[str, str], variable: str) -> None:
     with pytest.raises(ObjectStoreUnavailable, match=variable):
         store("http://127.0.0.1:1", **changed)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -177,7 +178,7 @@ def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_damaged_file_asks_for_its_copy(notes: SqliteDatabase, path: Path) -> None:
+def test_a_damaged_file_leads_to_its_copy(notes: SqliteDatabase, path: Path) -> None:
     for n in range(200):
         notes.query("INSERT INTO notes (id, text) VALUES (?, ?)", [str(n), "x" * 500])
     notes.close()
@@ -279,6 +280,18 @@ def test_requests_read_an_index_of_some_megabytes_once(path: Path) -> None:
             read.append(bytes_read() - before)
     assert read[0] > 4_000_000
     assert read[1] < 1_000_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files, as Linux does")
+def test_as_many_reads_go_on_at_once_as_help_and_the_others_wait(path: Path) -> None:
+    counted = "WITH RECURSIVE n AS (SELECT 1 AS v UNION ALL SELECT v + 1 FROM n WHERE v < 30000)"
+    with closing(SqliteDatabase(path, for_requests=True)) as notes:
+        read = partial(notes.query, f"{counted} SELECT max(v) AS n FROM n")
+        with ThreadPoolExecutor(40) as threads:
+            answers = [each.result(PATIENCE).rows for each in [threads.submit(read) for _ in range(80)]]
+        assert answers == [[{"n": 30_000}]] * 80
+        files = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
+        assert files.count(str(path.resolve())) <= 1 + max(4, os.cpu_count() or 1)
 
 
 def bytes_read() -> int:

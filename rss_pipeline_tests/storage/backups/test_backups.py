@@ -83,7 +83,7 @@ def test_where_a_second_is_taken_the_next_one_serves(objects: ObjectStore, spool
 LONG = ("etag", "last_modified", "url", "content_type")
 
 
-def test_a_standing_clock_is_told_after_sixty_backups(objects: ObjectStore, spooled: Path) -> None:
+def test_a_standing_clock_is_reported_after_sixty_backups(objects: ObjectStore, spooled: Path) -> None:
     for n in range(60):
         objects.put(backups.backup_key("a", NOW + timedelta(seconds=n)), b"", content_type="text/xml")
     with pytest.raises(StorageRejected, match="has the clock stopped"):

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import HostGap
-from rss_pipeline.pipeline.triggers.poll import decide
 from rss_pipeline.pipeline.triggers.runs import Wait
+from rss_pipeline.pipeline.triggers.starts import decide
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases
@@ -189,7 +189,7 @@ def test_a_held_host_is_left_alone_until_its_pause_is_over(database: Database) -
     assert ids(claim(database, now=NOW + HOUR)) == ["a"]
 
 
-def test_feeds_whose_host_lets_no_visit_begin_within_a_round_start_no_run(database: Database) -> None:
+def test_feeds_of_a_host_that_lets_no_visit_begin_within_a_round_start_no_run(database: Database) -> None:
     """Each run would claim them, begin nothing, and leave them due for the next one."""
     register(database, *(spec(id, host=host) for id, host in (("a", "slow"), ("b", "x.slow.org"))))
     one, domain = (
@@ -217,7 +217,7 @@ def test_feeds_whose_host_lets_no_visit_begin_within_a_round_start_no_run(databa
     assert due.due_summary(database, NOW + 2 * MINUTE).due == 1
 
 
-def test_feeds_whose_claim_was_never_closed_are_claimed_apart(database: Database) -> None:
+def test_feeds_with_a_claim_that_was_never_closed_are_claimed_apart(database: Database) -> None:
     register(database, *(spec(id) for id in "abc"))
     lost = claim(database, Named(ids=["a"], now=NOW), lease_now=NOW)
     leases.end(database, lost.token, forgive=False)
@@ -247,7 +247,7 @@ def free_suspects(database: Database) -> list[str]:
     return sorted(row["id"] for row in registry_rows(database) if row["free_suspect"])
 
 
-def test_a_feed_whose_document_crashed_us_stays_apart_until_it_ends_well(database: Database) -> None:
+def test_a_feed_with_a_document_that_crashed_us_stays_apart_until_it_ends_well(database: Database) -> None:
     register(database, spec("a"))
     assert failed(database, *claim_one(database), kind="crashed", message="2 runs died")
     assert ids(claim(database, now=NOW + HOUR)) == []
@@ -305,7 +305,7 @@ def test_of_named_feeds_those_not_visited_since_are_claimed(database: Database) 
     assert ids(claim(database, NotVisitedSince(since=NOW, now=NOW, ids=[]))) == []
 
 
-def test_why_a_feed_cannot_be_had_is_told(database: Database) -> None:
+def test_why_a_feed_cannot_be_had_is_reported(database: Database) -> None:
     register(database, spec("gone"))
     register(
         database, spec("a", host="x"), spec("b", host="x"), spec("off", enabled=False), spec("c", host="y")
@@ -320,7 +320,7 @@ def test_why_a_feed_cannot_be_had_is_told(database: Database) -> None:
     assert (rows["off"]["enabled"], rows["gone"]["registered"]) == (0, 0)
 
 
-def test_the_sensor_hears_what_is_due_how_long_and_who_is_at_it(database: Database) -> None:
+def test_the_sensor_gets_what_is_due_how_long_and_which_runs_are_alive(database: Database) -> None:
     register(database, *(spec(f"f{n:03}") for n in range(150)))
     assert failed(database, *claim_one(database, "f001"), now=NOW - 2 * HOUR)
     due_at(database, "f000", NOW - 10 * MINUTE)

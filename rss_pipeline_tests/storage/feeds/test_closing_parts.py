@@ -123,7 +123,7 @@ def test_the_registry_s_own_url_holds_again_once_it_is_changed(moved: Database) 
     assert where(moved) == FeedAddress(fetch_url=None, host="b.example")
 
 
-def test_a_feed_that_gets_a_password_is_asked_at_its_own_server_again(moved: Database) -> None:
+def test_a_feed_that_gets_a_password_is_requested_at_its_own_server_again(moved: Database) -> None:
     register(moved, spec("a", access=Access(headers={"X-Key": "x"})))
     assert where(moved) == FeedAddress(fetch_url=None, host="a.example")
 
@@ -178,7 +178,7 @@ def test_a_document_without_any_item_of_before_is_a_gap(known: Database) -> None
     assert (news.gaps, news.facts.gap, news.facts.items_new) == (1, SENTENCE, 2)
 
 
-def test_a_304_after_it_tells_of_it_no_more(known: Database) -> None:
+def test_a_304_after_it_reports_it_no_more(known: Database) -> None:
     store(known, [item("4"), item("5")])
     feed_changes.mark_reported(known, [("a", 2)], now=NOW)
     assert end_unchanged(known, *claim_one(known), MOVED)

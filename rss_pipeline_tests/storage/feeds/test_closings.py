@@ -42,7 +42,7 @@ def validators(database: Database) -> tuple[str | None, str | None, str | None]:
 
 
 @pytest.mark.parametrize("end", ENDINGS)
-def test_a_visit_whose_lease_was_taken_over_changes_nothing(known: Database, end: str) -> None:
+def test_a_visit_with_a_lease_that_was_taken_over_changes_nothing(known: Database, end: str) -> None:
     change(known, "UPDATE feeds SET next_fetch_at = ?", instant(NOW))
     [feed], token = (found := claim(known, lease_now=NOW)).feeds, found.token
     [_], other = (found := claim(known, suspects=True, lease_now=NOW + HOUR)).feeds, found.token
@@ -181,7 +181,7 @@ def test_a_title_that_looks_like_a_number_stays_text(known: Database) -> None:
     assert (row["title"], row["link"], row["charset"]) == ("1984", "007", "1e3")
 
 
-def test_the_registry_s_title_stands_before_the_document_s(database: Database) -> None:
+def test_the_registry_s_title_wins_over_the_document_s(database: Database) -> None:
     register(database, spec("a", title="Mine"))
     visit(database, title="Theirs")
     assert feed_row(database)["title"] == "Mine"

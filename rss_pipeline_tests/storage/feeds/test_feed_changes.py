@@ -127,7 +127,7 @@ def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: D
     assert feed_changes.unreported(known) == []
 
 
-def test_the_last_change_can_be_asked_for_reported_or_not(known: Database) -> None:
+def test_the_last_change_can_be_read_reported_or_not(known: Database) -> None:
     found = feed_changes.last_changes(known, ["a", "unknown"])
     assert list(found) == ["a"]
     assert (found["a"].is_reported, found["a"].facts.items_new) == (True, 1)

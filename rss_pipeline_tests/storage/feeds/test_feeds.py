@@ -117,7 +117,7 @@ def test_what_the_registry_changes_is_updated(
     assert feed_row(database)[column] == value
 
 
-def test_what_is_gone_keeps_its_history_and_is_not_asked(database: Database) -> None:
+def test_what_is_gone_keeps_its_history_and_is_not_requested(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     visit(database, [item("1")])
     changes = register(database, spec("b"), now=LATER)
@@ -189,7 +189,7 @@ def test_a_password_that_was_missing_makes_it_due(database: Database) -> None:
     assert feed_row(database)["next_fetch_at"] == instant(LATER)
 
 
-def test_a_url_that_changes_under_its_id_is_asked_at_once_and_keeps_the_history(
+def test_a_url_that_changes_under_its_id_is_requested_at_once_and_keeps_the_history(
     database: Database,
 ) -> None:
     register(database, spec("a"))
@@ -380,7 +380,7 @@ def test_an_overview_counts_each_kind(database: Database) -> None:
     assert [overview(database, now=NOW + n * HOUR).due for n in (1, 2)] == [0, 1]
 
 
-def test_the_health_of_feeds_begins_with_trouble(database: Database) -> None:
+def test_the_health_of_feeds_begins_with_failures(database: Database) -> None:
     register(database, spec("gone"))
     register(database, spec("a"), spec("b"), spec("c"))
     visit(database, [item("1"), item("2")], id="c")

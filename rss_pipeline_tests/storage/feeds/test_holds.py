@@ -46,7 +46,7 @@ def test_a_pause_is_prolonged_and_never_shortened(database: Database, kept: Kept
     assert known(database).feeds == [replace(told, until=NOW + 4 * HOUR)]
 
 
-def test_a_host_that_has_recovered_has_had_one_pause_unless_it_asked_again_meanwhile(
+def test_a_host_that_has_recovered_has_had_one_hold_unless_it_had_another_meanwhile(
     database: Database,
 ) -> None:
     asked = [on_host("x", NOW, times=3), on_host("y", NOW + SECOND, times=4)]
@@ -80,13 +80,13 @@ def test_a_pause_that_is_over_is_remembered_for_a_week(database: Database) -> No
     assert [row["feed_id"] for row in database.query("SELECT * FROM feed_holds").rows] == ["b"]
 
 
-def test_nothing_asked_for_writes_nothing(database: Database) -> None:
+def test_without_holds_nothing_is_written(database: Database) -> None:
     keep_holds(database, "hosts", now=NOW)
     leases.release(database, [])
     assert known(database) == KnownHolds(hosts=[], feeds=[], images=[], gaps=[], image_gaps=[])
 
 
-def test_a_feed_that_is_to_be_left_alone_is_claimed_by_nobody_until_then(database: Database) -> None:
+def test_a_feed_that_is_to_be_left_alone_is_claimed_by_no_one_until_then(database: Database) -> None:
     register(database, spec("a", host="x"), spec("b", host="x"))
     keep_holds(database, "hosts", feeds=[on_feed("a", NOW + HOUR)], now=NOW)
     everything = NotVisitedSince(since=NOW, now=NOW)
@@ -106,7 +106,9 @@ def test_a_feed_that_is_to_be_left_alone_is_claimed_by_nobody_until_then(databas
     assert ids(claim(database, Named(ids=["a", "b"], now=NOW + 2 * HOUR))) == ["a", "b"]
 
 
-def test_what_was_not_asked_because_of_a_pause_comes_after_it_and_is_not_blamed(database: Database) -> None:
+def test_what_was_not_requested_because_of_a_hold_comes_after_it_and_is_not_blamed(
+    database: Database,
+) -> None:
     register(database, spec("a"), spec("b"), spec("c"))
     found = claim(database)
     later = NextVisit(at=NOW + HOUR, reason="left alone")

@@ -53,7 +53,7 @@ def test_two_runs_never_share_a_feed_nor_a_host(database: Database) -> None:
     assert not due.is_claimable(database, Due(now=NOW))
 
 
-def test_a_run_that_has_asked_gives_its_hosts_free_and_keeps_its_feeds(database: Database) -> None:
+def test_a_run_after_its_requests_releases_its_hosts_and_keeps_its_feeds(database: Database) -> None:
     register(database, spec("a1", host="a"), spec("a2", host="a"))
     first = claim(database, limit=1)
     database.batch([leases.free_hosts([first.token])])

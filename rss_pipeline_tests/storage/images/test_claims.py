@@ -166,7 +166,7 @@ def test_the_hosts_of_feeds_and_of_images_are_held_apart(known: Database) -> Non
 
 
 @pytest.mark.parametrize("table", ["hosts", "image_holds"])
-def test_a_host_that_asked_for_a_pause_is_left_alone(known: Database, table: str) -> None:
+def test_a_host_that_requested_a_hold_is_left_alone(known: Database, table: str) -> None:
     known.query(f"INSERT INTO {table} VALUES ('x.example', ?, 'asked', 1)", [instant(NOW + HOUR)])
     wait_for(known, "1", "https://x.example/1", "https://y.example/1")
     assert urls(claim(known)) == ["https://y.example/1"]
@@ -305,7 +305,7 @@ def test_a_wrong_clock_heals(known: Database) -> None:
     assert urls(claim(known)) == ["https://x.example/1"]
 
 
-def test_the_sensor_hears_what_waits_and_who_is_at_it(known: Database) -> None:
+def test_the_sensor_gets_what_waits_and_which_runs_are_alive(known: Database) -> None:
     assert claims.images_due(known, NOW) == ImagesDue(
         fresh=0, retries=0, requested=0, oldest_fresh_at=None, live_run_ids=()
     )
@@ -423,7 +423,7 @@ def test_a_host_on_hold_and_a_feed_that_had_its_bytes_of_the_day_are_left_alone(
     assert request_now(reading) == 0
 
 
-def test_nobody_requests_images_of_a_feed_that_is_not_theirs_or_that_archives_none(reading: Database) -> None:
+def test_no_one_requests_images_of_a_feed_that_is_not_theirs_or_that_archives_none(reading: Database) -> None:
     assert request_now(reading, user="eve") == 0
     assert missing(reading, user="eve").number == 0
     reading.query("UPDATE feeds SET images = 0")

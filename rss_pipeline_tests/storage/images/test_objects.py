@@ -49,7 +49,7 @@ def test_an_image_put_twice_is_stored_once(objects: ObjectStore) -> None:
     assert [info.key for info in objects.list("images/")] == [first.key]
 
 
-def test_an_item_whose_hash_is_anothers_takes_more_digits(objects: ObjectStore) -> None:
+def test_an_item_with_the_hash_of_another_takes_more_digits(objects: ObjectStore) -> None:
     keys = [put(objects, place(task), task.encode()).key for task in "tuv"]
     assert keys == [f"images/feed/{HASH[:n]}/0.png" for n in (8, 16, 32)]
     for task, key in zip("tuv", keys, strict=True):

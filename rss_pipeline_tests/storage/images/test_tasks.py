@@ -212,7 +212,7 @@ def test_an_unknown_feed_has_nothing_pending(known: Database) -> None:
     assert pending(known, "unknown") == []
 
 
-def test_the_flag_stands_where_another_run_stored_a_newer_document_since(known: Database) -> None:
+def test_the_flag_stays_where_another_run_stored_a_newer_document_since(known: Database) -> None:
     known.query("UPDATE feeds SET images_pending = 1, content_hash = 'newer' WHERE id = 'a'")
     for statement in image_tasks.record_statements([], feeds=[("a", "older")], rules="now", now=NOW)[0]:
         known.query(statement.sql, statement.params)

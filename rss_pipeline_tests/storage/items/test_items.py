@@ -263,7 +263,7 @@ def test_too_many_names_of_authors_go_and_the_first_author_stays(known: Database
     assert (row["author"], row["authors"], items.stored_authors(row)) == ("Ada", None, ("Ada",))
 
 
-def test_an_item_whose_guid_alone_is_too_large_is_refused_and_not_its_neighbours(
+def test_an_item_with_a_guid_that_alone_is_too_large_is_refused_and_not_its_neighbours(
     known: Database,
 ) -> None:
     register(known, spec("a"), spec("b"))

@@ -102,7 +102,7 @@ def test_an_item_that_comes_after_the_newest_was_retired_is_not_taken_for_read(k
     assert guids(known, since=cursor) == ["3"]
 
 
-def test_a_cursor_whose_item_is_gone_still_names_its_place(known: Database) -> None:
+def test_a_cursor_of_an_item_that_is_gone_still_names_its_place(known: Database) -> None:
     visit(known, [item("1"), item("2"), item("3")])
     cursor = Position.of(read(known)[1].cursor)
     retire(known, "1", "2")
@@ -234,7 +234,7 @@ def test_a_row_from_before_there_was_a_list_of_authors_has_its_one_author(known:
     assert [each.authors for each in read(known)] == [("Zoë",), ()]
 
 
-def test_feeds_are_told_with_what_their_documents_say(known: Database) -> None:
+def test_feeds_are_listed_with_what_their_documents_say(known: Database) -> None:
     visit(known, [item("1")])
     a, b = reading.feeds(known)
     assert (a.id, a.is_registered, a.last_success_at) == ("a", True, NOW)

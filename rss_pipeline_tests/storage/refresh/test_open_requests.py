@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.refresh import open_requests
-from rss_pipeline.storage.refresh.open_requests import Answer
+from rss_pipeline.storage.refresh.open_requests import RequestResult
 from rss_pipeline.storage.refresh.refresh_requests import (
     RefreshRequest,
     SearchRequest,
@@ -74,7 +74,7 @@ class Installation:
 
     def answer(self, token: int, feed: str) -> None:
         rows = self.database.query("SELECT id FROM refresh_requests WHERE feed_id = ?", [feed]).rows
-        answers = [Answer(id=row["id"], result={"outcome": "unchanged"}) for row in rows]
+        answers = [RequestResult(id=row["id"], result={"outcome": "unchanged"}) for row in rows]
         open_requests.answer_requests(self.database, self._token(token), answers, now=self.now)
 
     def put_back(self, token: int) -> None:

@@ -10,7 +10,7 @@ from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.refresh import open_requests
-from rss_pipeline.storage.refresh.open_requests import Answer, OpenRequest
+from rss_pipeline.storage.refresh.open_requests import OpenRequest, RequestResult
 from rss_pipeline.storage.refresh.refresh_requests import (
     MOST_OF_FEED,
     RefreshRequest,
@@ -86,7 +86,7 @@ def test_a_second_request_for_a_feed_joins_the_open_one_whoever_makes_it(feeds: 
     assert (row["task_id"], row["state"]) == ("1", "running")
 
 
-def test_a_task_is_read_by_those_who_requested_it_and_by_nobody_else(feeds: Database) -> None:
+def test_a_task_is_read_by_those_who_requested_it_and_by_no_one_else(feeds: Database) -> None:
     ask(feeds, "1", "ann", "b")
     ask(feeds, "2", "ann", "a")
     ask(feeds, "3", "ben", "a")
@@ -272,8 +272,8 @@ def test_a_task_is_kept_for_a_day_after_its_end(feeds: Database) -> None:
     assert feeds.query("SELECT id FROM refresh_requests").rows == [{"id": "2"}]
 
 
-def _unchanged(id: str) -> Answer:
-    return Answer(id=id, result={"outcome": "unchanged", "items_new": 0, "milliseconds": 1})
+def _unchanged(id: str) -> RequestResult:
+    return RequestResult(id=id, result={"outcome": "unchanged", "items_new": 0, "milliseconds": 1})
 
 
 def _result(database: Database, id: str) -> str:

@@ -44,7 +44,7 @@ def names(database: Database, user: str, *, ago: timedelta = timedelta()) -> lis
     return [str(task.row["feed_id"]) for task in named_tasks(found)]
 
 
-def test_all_feeds_of_a_user_or_of_a_folder_are_requested_and_nobody_else_s(database: Database) -> None:
+def test_all_feeds_of_a_user_or_of_a_folder_are_requested_and_no_one_else_s(database: Database) -> None:
     assert ask(database, scope=Scope(folder="News")) == Requested(feeds=2, requested=2, held=0, off=0)
     assert asked(database) == {"a": "ann", "b": "ann"}
     assert ask(database).requested == 3
@@ -54,7 +54,7 @@ def test_all_feeds_of_a_user_or_of_a_folder_are_requested_and_nobody_else_s(data
     assert {len(row["id"]) for row in rows} == {32}
 
 
-def test_who_asks_second_joins_the_request_and_sees_its_task(database: Database) -> None:
+def test_the_second_who_requests_joins_the_request_and_sees_its_task(database: Database) -> None:
     ask(database)
     assert ask(database, "ben") == Requested(feeds=2, requested=2, held=0, off=0)
     assert asked(database) == {"a": "ann", "b": "ann", "c": "ann", "d": "ben"}

@@ -106,7 +106,7 @@ def test_a_listed_feed_stays_when_its_last_subscriber_leaves(two: Database) -> N
     assert (feed_row(two)["registered"], feed_row(two)["unused_since"]) == (1, None)
 
 
-def test_a_feed_that_nobody_could_subscribe_does_not_become_unused(two: Database) -> None:
+def test_a_feed_that_no_one_could_subscribe_does_not_become_unused(two: Database) -> None:
     change(two, "UPDATE feeds SET listed = 0, registered = 0, needs_access = 1 WHERE id = 'a'")
     subscribed(two, "ann", "a")
     assert feed_row(two)["unused_since"] is None

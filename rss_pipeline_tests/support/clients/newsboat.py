@@ -4,6 +4,7 @@ commands, and by keys in tmux.
 No test is in here.
 """
 
+import fcntl
 import os
 import re
 import shutil
@@ -77,6 +78,19 @@ class Newsboat:
             yield terminal
         finally:
             terminal.end()
+            soon(self._is_over)
+
+    def _is_over(self) -> bool:
+        """True if no newsboat has the lock of the cache any more: another one would not start."""
+        lock = self._cache.with_name(f"{self._cache.name}.lock")
+        if not lock.exists():
+            return True
+        with lock.open("r+") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+        return True
 
     def _environ(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}

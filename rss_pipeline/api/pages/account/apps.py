@@ -37,17 +37,14 @@ async def add(request: Request, caller: SignedIn) -> Response:
     name, password = fields.get("name", ""), fields.get("password", "")
     wrong = await confirm_password(request, caller, password)
     if wrong is not None:
-        if wrong.retry_after is None:
-            error = "The password of your account is wrong."
-            return await _page(request, caller, error=error, name=name[:_NAME_CHARACTERS])
-        error = f"Too many wrong passwords. Try again in {wrong.retry_after} seconds."
-        answer = await _page(request, caller, error=error, name=name[:_NAME_CHARACTERS], status=429)
-        answer.headers["Retry-After"] = str(wrong.retry_after)
-        return answer
+        error = "The password of your account is wrong."
+        if wrong.retry_after is not None:
+            error = f"Too many wrong passwords. Try again in {wrong.retry_after} seconds."
+        return await _page(request, caller, error=error, name=name, retry_after=wrong.retry_after)
     try:
         new = await caller.change(lambda own: create(own, name))
     except AppPasswordRefused as refused:
-        return await _page(request, caller, error=sentence(refused), name=name[:_NAME_CHARACTERS])
+        return await _page(request, caller, error=sentence(refused), name=name)
     answer = await _page(request, caller, new=new)
     answer.headers["Cache-Control"] = "no-store"
     return answer
@@ -69,7 +66,7 @@ async def _page(
     is_revoked: bool = False,
     error: str | None = None,
     name: str = "",
-    status: int | None = None,
+    retry_after: int | None = None,
 ) -> Response:
     frame, (own, name_of_user) = await read_frame(
         caller, together(listed(caller.user_id), user_name(caller.user_id))
@@ -80,12 +77,13 @@ async def _page(
         "apps.html",
         frame=frame,
         title="Apps",
-        status=status or (422 if error else 200),
+        status=422 if error else 200,
+        retry_after=retry_after,
         app_passwords=own,
         new=new,
         is_revoked=is_revoked,
         error=error,
-        app_name=name,
+        app_name=name[:_NAME_CHARACTERS],
         user_name=name_of_user,
         addresses=addresses,
         is_loopback=_is_loopback(request),
@@ -114,7 +112,7 @@ def _is_loopback(request: Request) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ReaderApp:
     """An app: the kind of account to choose in it. `is_tried`: it was used with the reader, or its source
     code was read."""
 
@@ -124,18 +122,18 @@ class Client:
     is_tried: bool = True
 
 
-CLIENTS: Sequence[Client] = (
-    Client("newsboat 2.21 (Debian 12) to 2.23", '`urls-source "feedhq"`'),
-    Client("newsboat from 2.24", '`urls-source "freshrss"`'),
-    Client("Liferea 1.14", "New Source, Google Reader API"),
-    Client("NetNewsWire", "FreshRSS"),
-    Client("Read You", "FreshRSS, or Google Reader"),
-    Client("Capy Reader", "FreshRSS"),
-    Client("Readrops", "FreshRSS", "with `/greader`; if that fails without it"),
-    Client("RSS Guard 4.0", "FreshRSS, in the group of Google Reader"),
-    Client("Fluent Reader", "Google Reader API"),
-    Client("FeedMe", "FreshRSS", is_tried=False),
-    Client("Reeder", "FreshRSS", is_tried=False),
+CLIENTS: Sequence[ReaderApp] = (
+    ReaderApp("newsboat 2.21 (Debian 12) to 2.23", '`urls-source "feedhq"`'),
+    ReaderApp("newsboat from 2.24", '`urls-source "freshrss"`'),
+    ReaderApp("Liferea 1.14", "New Source, Google Reader API"),
+    ReaderApp("NetNewsWire", "FreshRSS"),
+    ReaderApp("Read You", "FreshRSS, or Google Reader"),
+    ReaderApp("Capy Reader", "FreshRSS"),
+    ReaderApp("Readrops", "FreshRSS", "with `/greader`; if that fails without it"),
+    ReaderApp("RSS Guard 4.0", "FreshRSS, in the group of Google Reader"),
+    ReaderApp("Fluent Reader", "Google Reader API"),
+    ReaderApp("FeedMe", "FreshRSS", is_tried=False),
+    ReaderApp("Reeder", "FreshRSS", is_tried=False),
 )
 
 

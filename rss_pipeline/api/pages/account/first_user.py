@@ -112,8 +112,8 @@ async def _form(
 ) -> Response:
     status = 200 if name_error is None and password_error is None and contact_error is None else 422
     if code_refused is not None:
-        status = 403 if code_refused.retry_after is None else 429
-    answer = page(
+        status = 403
+    return page(
         request,
         "first_user.html",
         title="Make the first user",
@@ -132,7 +132,5 @@ async def _form(
         code_error=None if code_refused is None else sentence(code_refused),
         least=LEAST_CHARACTERS,
         most=MOST_CHARACTERS,
+        retry_after=None if code_refused is None else code_refused.retry_after,
     )
-    if code_refused is not None and code_refused.retry_after is not None:
-        answer.headers["Retry-After"] = str(code_refused.retry_after)
-    return answer

@@ -44,9 +44,7 @@ async def login(request: Request) -> Response:
         error = "The name or the password is wrong."
         return _form(request, next=next, name=name, error=error, status=401)
     error = f"Too many logins have failed. Try again in {refused.retry_after} seconds."
-    answer = _form(request, next=next, name=name, error=error, status=429)
-    answer.headers["Retry-After"] = str(refused.retry_after)
-    return answer
+    return _form(request, next=next, name=name, error=error, retry_after=refused.retry_after)
 
 
 @router.post("/logout")
@@ -70,7 +68,13 @@ async def begin_session(
 
 
 def _form(
-    request: Request, *, next: str, name: str = "", error: str | None = None, status: int = 200
+    request: Request,
+    *,
+    next: str,
+    name: str = "",
+    error: str | None = None,
+    status: int = 200,
+    retry_after: int | None = None,
 ) -> Response:
     shown = name[:_MOST_NAME_CHARACTERS]
     return page(
@@ -81,4 +85,5 @@ def _form(
         next=local(next),
         user_name=shown,
         error=error,
+        retry_after=retry_after,
     )

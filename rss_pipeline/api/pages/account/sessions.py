@@ -73,16 +73,10 @@ async def change_password(request: Request, caller: SignedIn) -> Response:
     if refused is None:
         return see_other(f"{PATH}?done=password")
     note_refusal(request.scope)
-    if refused.retry_after is None:
-        return await _page(request, caller, error="The current password is wrong.")
-    answer = await _page(
-        request,
-        caller,
-        error=f"Too many wrong passwords. Try again in {refused.retry_after} seconds.",
-        status=429,
-    )
-    answer.headers["Retry-After"] = str(refused.retry_after)
-    return answer
+    error = "The current password is wrong."
+    if refused.retry_after is not None:
+        error = f"Too many wrong passwords. Try again in {refused.retry_after} seconds."
+    return await _page(request, caller, error=error, retry_after=refused.retry_after)
 
 
 async def _page(
@@ -91,7 +85,7 @@ async def _page(
     *,
     done: str | None = None,
     error: str | None = None,
-    status: int | None = None,
+    retry_after: int | None = None,
 ) -> Response:
     frame, (listed, name) = await read_frame(
         caller, together(open_sessions(caller.user_id, now=caller.clock()), user_name(caller.user_id))
@@ -111,7 +105,8 @@ async def _page(
         "sessions.html",
         frame=frame,
         title="Sessions and password",
-        status=status or (422 if error else 200),
+        status=422 if error else 200,
+        retry_after=retry_after,
         sessions=found,
         user_name=name,
         done=done,

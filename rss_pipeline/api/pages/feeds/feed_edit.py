@@ -70,7 +70,7 @@ async def edit(request: Request, caller: SignedIn, id: str) -> Response:
         return await _form(request, caller, id, error=wishes.message)
     url, settings = fields.get("url", "").strip(), caller.stores.settings
     title, folder, interval = wishes.title, wishes.folder, wishes.wished_interval
-    changes = editing.Changes(title=title, folder=folder, wished_interval=interval)
+    changes = editing.SubscriptionChanges(title=title, folder=folder, wished_interval=interval)
     if "has_full_text" in fields:
         changes["full_text"] = fields.get("full_text") == "yes"
     answer = await caller.change(lambda one: editing.edit_feed(one, settings, id, url=url or None, **changes))
@@ -216,8 +216,13 @@ def read_wishes(fields: Mapping[str, str]) -> Wishes | FormMistake:
     interval = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
     if text and (interval is None or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL):
         return FormMistake("The interval is between 15 minutes and a day.")
-    takes_offer = fields.get("page") == "yes"
-    return Wishes(title=title, folder=folder, wished_interval=interval, takes_offer=takes_offer)
+    return Wishes(
+        title=title,
+        folder=folder,
+        wished_interval=interval,
+        takes_offer=fields.get("page") == "yes",
+        full_text=fields.get("full_text") == "yes",
+    )
 
 
 def offered_intervals(chosen: int | None) -> Mapping[int, str]:

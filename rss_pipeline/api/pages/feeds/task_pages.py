@@ -30,7 +30,7 @@ from rss_pipeline.reader.refresh import (
     task,
     tasks,
 )
-from rss_pipeline.reader.subscribe import AddressRefused, Known, TooManyFeeds, subscribe_address
+from rss_pipeline.reader.subscribe import AddressRefused, KnownFeed, TooManyFeeds, subscribe_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -63,6 +63,7 @@ async def show_task(request: Request, caller: SignedIn, id: str) -> Response:
             ("title", found.wishes.title),
             ("folder", found.wishes.folder),
             ("interval", found.wishes.wished_interval),
+            ("full_text", "yes" if found.wishes.full_text else None),
         )
         if value is not None
     }
@@ -165,9 +166,11 @@ async def form(
     folder: str = "",
     title: str = "",
     interval: str = "",
+    full_text: str = "",
 ) -> Response:
     """The form; what is given is filled in, for bookmarks and for another attempt."""
-    return await _form(request, caller, {"url": url, "folder": folder, "title": title, "interval": interval})
+    given = {"url": url, "folder": folder, "title": title, "interval": interval, "full_text": full_text}
+    return await _form(request, caller, given)
 
 
 @router.post("/feeds/add")
@@ -183,16 +186,16 @@ async def add(request: Request, caller: SignedIn) -> Response:
     settings, chosen = caller.stores.settings, wishes
     answer = await caller.change(lambda one: subscribe_address(one, settings, address, wishes=chosen))
     match answer:
-        case Known(feed_id=feed_id, first=None):
+        case KnownFeed(feed_id=feed_id, first=None):
             return see_other(f"{edit_url(feed_id)}?subscribed=yes")
-        case Known(feed_id=feed_id, first=Held(until=until, reason=reason)):
+        case KnownFeed(feed_id=feed_id, first=Held(until=until, reason=reason)):
             frame, _ = await read_frame(caller)
             title = "The feed is subscribed; its first visit waits"
             return page(
                 request, "held.html", frame=frame, title=title, feed_id=feed_id, until=until, reason=reason
             )
         case (
-            Known(first=Queued(task_id=id) | VisitRunning(task_id=id))
+            KnownFeed(first=Queued(task_id=id) | VisitRunning(task_id=id))
             | Queued(task_id=id)
             | VisitRunning(task_id=id)
         ):
@@ -202,9 +205,7 @@ async def add(request: Request, caller: SignedIn) -> Response:
             return await _form(request, caller, fields, error=f"{message} {advice}", status=422)
         case TooMany(retry_after=seconds):
             error = f"You have added many new addresses. Add the next one in {-(-seconds // 60)} minutes."
-            refused = await _form(request, caller, fields, error=error, status=429)
-            refused.headers["Retry-After"] = str(seconds)
-            return refused
+            return await _form(request, caller, fields, error=error, retry_after=seconds)
         case TooManyFeeds(most=most):
             error = (
                 f"You subscribe to {most:,} feeds, and more are not possible."
@@ -221,11 +222,11 @@ async def _form(
     *,
     error: str | None = None,
     status: int = 200,
+    retry_after: int | None = None,
 ) -> Response:
     frame, _ = await read_frame(caller)
-    shown = {
-        name: given.get(name, "")[:MAX_URL_CHARACTERS] for name in ("url", "folder", "title", "interval")
-    }
+    names = ("url", "folder", "title", "interval", "full_text")
+    shown = {name: given.get(name, "")[:MAX_URL_CHARACTERS] for name in names}
     return page(
         request,
         "add.html",
@@ -235,4 +236,5 @@ async def _form(
         given=shown,
         intervals=INTERVALS,
         error=error,
+        retry_after=retry_after,
     )

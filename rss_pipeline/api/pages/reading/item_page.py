@@ -27,13 +27,14 @@ from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.features import FEATURES
+from rss_pipeline.features.feature import ItemNote
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
 from rss_pipeline.reader.images import missing_images, request_images
 from rss_pipeline.reader.item_queries import ItemRow, Key, item_keys, neighbours
 from rss_pipeline.reader.item_queries import item as stored_item
-from rss_pipeline.reader.mark import Marks, mark_items, undoable
+from rss_pipeline.reader.mark import ItemMarks, mark_items, undoable
 from rss_pipeline.reader.query import Query, together
 from rss_pipeline.web.authority import headers_named
 
@@ -94,7 +95,7 @@ async def item(
     # An item that a mark of many made read stays read, once it was opened, when that mark is undone.
     if is_marked or (opens and marks):
         await caller.change_beside(
-            lambda one: mark_items(one, [id, *(each.id for each in beside)], Marks(is_read=True)),
+            lambda one: mark_items(one, [id, *(each.id for each in beside)], ItemMarks(is_read=True)),
             what="an opened item was not marked read",
         )
     if is_marked and beside:
@@ -177,8 +178,8 @@ async def versions(request: Request, caller: SignedIn, id: str) -> Response:
     )
 
 
-def _notes(user_id: str, item_id: str) -> Query[list[str]]:
-    """The sentences of features on an item."""
+def _notes(user_id: str, item_id: str) -> Query[list[ItemNote]]:
+    """The notes of features on an item."""
     asked = [feature.item_note.load()(user_id, item_id) for feature in FEATURES if feature.item_note]
     return together(*asked).then(lambda found: [note for note in found if note is not None])
 

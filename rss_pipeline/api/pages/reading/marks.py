@@ -17,17 +17,17 @@ from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.reader import mark as marking
 from rss_pipeline.reader.item_queries import Scope, Shown
-from rss_pipeline.reader.mark import Marks
+from rss_pipeline.reader.mark import ItemMarks
 
 router = APIRouter(include_in_schema=False)
 
 Mark = Literal["read", "unread", "star", "unstar"]
 
-_MARKS: Mapping[Mark, Marks] = {
-    "read": Marks(is_read=True),
-    "unread": Marks(is_read=False),
-    "star": Marks(is_starred=True),
-    "unstar": Marks(is_starred=False),
+_MARKS: Mapping[Mark, ItemMarks] = {
+    "read": ItemMarks(is_read=True),
+    "unread": ItemMarks(is_read=False),
+    "star": ItemMarks(is_starred=True),
+    "unstar": ItemMarks(is_starred=False),
 }
 _HIGHEST = 2**53
 _ID = re.compile(r"[0-9a-f]{32}")

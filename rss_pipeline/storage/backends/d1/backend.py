@@ -9,9 +9,9 @@ from typing import Self
 from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage.backends.backend import (
-    Answer,
     DatabaseBackend,
     Server,
+    ServerAnswer,
     SizeVerdict,
     http_date,
     shown,
@@ -72,7 +72,7 @@ class D1Backend(DatabaseBackend):
 
         return D1Database(self.url, self.token, ca_file=self.ca_file)
 
-    def probe(self) -> Answer:
+    def probe(self) -> ServerAnswer:
         """One small query, without the Database, for its answer's head and meta. The clock is the Worker's or
         the database's."""
         from rss_pipeline.httpx_without_cli import httpx
@@ -99,7 +99,7 @@ class D1Backend(DatabaseBackend):
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             said = " ".join(answer.text[:300].split())
             raise DatabaseUnavailable(f"POST {url} -> {answer.status_code}: {said}") from error
-        return Answer(
+        return ServerAnswer(
             said=f"{self.url}: the proxy answers and accepts the token",
             clock=clock,
             size_bytes=None if size is None else int(size),

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.storage.backends.backend import Answer, DatabaseBackend, Server, shown
+from rss_pipeline.storage.backends.backend import DatabaseBackend, Server, ServerAnswer, shown
 from rss_pipeline.storage.database import Database
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class PostgresBackend(DatabaseBackend):
             ) from error
         return PostgresDatabase(self.url, where=self.place)
 
-    def probe(self) -> Answer:
+    def probe(self) -> ServerAnswer:
         database = self.connect()
         try:
             [row] = database.query(
@@ -72,7 +72,7 @@ class PostgresBackend(DatabaseBackend):
             ).rows
         finally:
             database.close()
-        return Answer(
+        return ServerAnswer(
             said=f"{self.place}: PostgreSQL {row['version'].split()[0]} answers",
             clock=datetime.fromisoformat(row["now"]),
             size_bytes=row["bytes"],

@@ -94,7 +94,7 @@ def test_what_cannot_be_a_user_is_said_and_nothing_is_made(
     assert users(reader) == []
 
 
-def test_the_contact_that_the_page_asks_for_goes_to_publishers_from_the_next_run_on(reader: Reader) -> None:
+def test_the_contact_from_the_page_goes_to_publishers_from_the_next_run_on(reader: Reader) -> None:
     def next_run() -> Session:
         return Session(
             RunContext(
@@ -120,7 +120,7 @@ def test_the_contact_that_the_page_asks_for_goes_to_publishers_from_the_next_run
     assert with_contact(named, reader.database) is named, "the setting wins"
 
 
-def test_where_the_settings_name_a_contact_the_page_asks_for_none(tmp_path: Path) -> None:
+def test_where_the_settings_name_a_contact_the_page_has_no_field_for_one(tmp_path: Path) -> None:
     with Reader.on(reader_settings(tmp_path / "home", user_agent=user_agent("ops@example.org"))) as reader:
         assert 'name="contact"' not in browser(reader).get("/first-user").text
 
@@ -189,14 +189,21 @@ import socket, sys, threading
 def pipe(one, other):
     while data := one.recv(65_536):
         other.sendall(data)
-with socket.create_server(("127.0.0.1", 0)) as door:
-    print(door.getsockname()[1], flush=True)
+if len(sys.argv) > 2:
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(sys.argv[2])
+    door.listen()
+else:
+    door = socket.create_server(("127.0.0.1", 0))
+with door:
+    print(0 if len(sys.argv) > 2 else door.getsockname()[1], flush=True)
     while True:
         client, server = door.accept()[0], socket.create_connection(("127.0.0.1", int(sys.argv[1])))
         for ends in ((client, server), (server, client)):
             threading.Thread(target=pipe, args=ends, daemon=True).start()
 """
-"""A proxy that adds nothing: our own address as Host, HTTP/1.1, no header more."""
+"""A proxy that adds nothing: our own address as Host, HTTP/1.1, no header more. With a file, it listens there
+alone, behind another one."""
 
 TUNNEL = """
 import socket, sys, threading
@@ -215,7 +222,7 @@ brings."""
 
 
 @pytest.mark.slow
-def test_a_tunnel_that_listens_nowhere_makes_nobody(reader: Reader) -> None:
+def test_a_tunnel_that_listens_nowhere_makes_no_user(reader: Reader) -> None:
     with served(create_app(reader.stores)) as found, socket.create_server(("127.0.0.1", 0)) as out_there:
         ports = [str(out_there.getsockname()[1]), str(found.port)]
         with subprocess.Popen([sys.executable, "-c", TUNNEL, *ports]) as tunnel:
@@ -231,16 +238,23 @@ def test_a_tunnel_that_listens_nowhere_makes_nobody(reader: Reader) -> None:
 
 
 @pytest.mark.slow
-def test_a_proxy_that_adds_nothing_makes_nobody_and_who_sits_here_needs_no_code(reader: Reader) -> None:
+@pytest.mark.parametrize("file", [[], ["door"]])
+def test_a_proxy_that_adds_nothing_makes_no_user_and_who_sits_here_needs_no_code(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with (
         served(create_app(reader.stores)) as found,
-        subprocess.Popen([sys.executable, "-c", RELAY, str(found.port)], stdout=subprocess.PIPE) as relay,
+        subprocess.Popen(
+            [sys.executable, "-c", RELAY, str(found.port), *file], stdout=subprocess.PIPE
+        ) as relay,
     ):
         assert relay.stdout is not None
         headers = {"Host": HOST, "Origin": URL}
         try:
-            door = f"http://127.0.0.1:{int(relay.stdout.readline())}/first-user"
-            with httpx.Client(headers=headers) as stranger:
+            door = f"http://127.0.0.1:{int(relay.stdout.readline()) or 80}/first-user"
+            way = httpx.HTTPTransport(uds=file[0]) if file else None
+            with httpx.Client(headers=headers, transport=way) as stranger:
                 assert 'name="code"' in stranger.get(door).text
                 assert stranger.post(door, data=GIVEN).status_code == 403
         finally:
@@ -253,7 +267,7 @@ def test_a_proxy_that_adds_nothing_makes_nobody_and_who_sits_here_needs_no_code(
     assert users(reader) == ["ada"]
 
 
-def test_another_site_s_page_makes_nobody(reader: Reader) -> None:
+def test_another_site_s_page_makes_no_user(reader: Reader) -> None:
     for headers in ({"origin": "https://evil.example", "sec_fetch_site": "cross-site"}, {}):
         assert reader.client(**headers).post("/first-user", data=GIVEN).status_code == 403
     assert users(reader) == []
@@ -267,7 +281,7 @@ def test_another_name_of_this_machine_is_refused(reader: Reader) -> None:
 
 
 @pytest.mark.slow
-def test_nginx_as_it_comes_speaks_http_1_0_and_makes_nobody(reader: Reader) -> None:
+def test_nginx_as_it_comes_speaks_http_1_0_and_makes_no_user(reader: Reader) -> None:
     """Its defaults send no header that shows a proxy, and our own address as Host."""
     assert raw(reader, posted("HTTP/1.0")).split(b"\r\n")[0].endswith(b"403 Forbidden")
     assert users(reader) == []

@@ -60,7 +60,7 @@ def test_a_wrong_password_gives_the_form_again_without_the_password(reader: Read
     assert "wrong-horse" not in refused.text
 
 
-def test_a_page_of_another_site_logs_nobody_in(reader: Reader) -> None:
+def test_a_page_of_another_site_logs_no_one_in(reader: Reader) -> None:
     reader.user("ada", password=PASSWORD)
     client = reader.client(origin="https://evil.example", sec_fetch_site="cross-site")
     refused = client.post("/login", data={"name": "ada", "password": PASSWORD})

@@ -35,7 +35,7 @@ def claimed(reader: Reader) -> list[str]:
 def answer(reader: Reader, id: str, **result: Any) -> None:
     """End a task as a run does."""
     given = {"items_new": 0, "milliseconds": 2_840, **result}
-    answers = [open_requests.Answer(id=id, result=given)]
+    answers = [open_requests.RequestResult(id=id, result=given)]
     open_requests.answer_requests(reader.database, "t", answers, now=reader.clock())
 
 
@@ -104,7 +104,7 @@ def test_a_found_feed_is_shown_with_its_items_and_a_link_to_it(reader: Reader) -
     assert 'href="/feeds/blog"' in done.text
 
 
-def test_a_visit_that_nobody_makes_is_said_to_wait(reader: Reader) -> None:
+def test_a_visit_that_no_one_makes_is_said_to_wait(reader: Reader) -> None:
     client = browser(reader, ann(reader))
     place = add(client, "new.example/blog").headers["location"]
     assert "may not be running" not in words(client.get(place))

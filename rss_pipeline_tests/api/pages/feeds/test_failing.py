@@ -60,7 +60,7 @@ def test_a_feed_that_is_switched_off_is_listed_as_not_visited(reader: Reader) ->
     assert "Not visited at all" in words(client.get("/failing"))
 
 
-def test_a_page_that_is_not_watched_is_a_feed_of_lists_and_no_trouble(reader: Reader) -> None:
+def test_a_page_that_is_not_watched_is_a_feed_of_lists_and_no_failure(reader: Reader) -> None:
     user = reader.user("ann")
     register(reader.database, spec("a", title="A blog", watched=False, enabled=False))
     subscribe(reader.database, user.id, "a")
@@ -76,7 +76,7 @@ def test_a_page_that_is_not_watched_is_a_feed_of_lists_and_no_trouble(reader: Re
     assert "Next visit None" in words(client.get("/feeds/a/edit"))
 
 
-def test_of_a_private_network_nobody_learns_what_is_there(reader: Reader) -> None:
+def test_of_a_private_network_no_one_learns_what_is_there(reader: Reader) -> None:
     client = browser(reader, ann(reader, a=1))
     failed(reader.database, *claim_one(reader.database, "a"), now=NOW)
     error = "intranet.example resolves to 10.1.2.3, a private address."

@@ -54,7 +54,7 @@ def test_a_value_that_cannot_be_is_refused_and_changes_nothing(reader: Reader) -
     assert of(user)[0]["title"] == "A feed"
 
 
-def test_unsubscribing_asks_first_and_says_what_goes(reader: Reader) -> None:
+def test_unsubscribing_prompts_first_and_says_what_goes(reader: Reader) -> None:
     user = ann(reader, a=2, b=1)
     ids = [each["id"] for each in user.client.get("/api/feeds/a/items").json()["items"]]
     user.client.post("/api/items/mark", json={"ids": ids, "is_starred": True})

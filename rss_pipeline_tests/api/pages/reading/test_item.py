@@ -115,7 +115,7 @@ def test_marks_by_forms_lead_back_to_the_item_in_its_list(reader: Reader) -> Non
     assert post("read", back="//evil.example/") == f"/unread#i-{id}"
 
 
-def test_a_form_of_another_site_marks_nothing_and_neither_does_nobody(reader: Reader) -> None:
+def test_a_form_of_another_site_marks_nothing_and_neither_does_a_stranger(reader: Reader) -> None:
     user, client, id = reading(reader)
     foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
     for path in (f"/items/{id}/read", "/mark-read"):
@@ -138,7 +138,7 @@ def test_another_s_item_is_not_found_by_any_address(reader: Reader) -> None:
     assert client.get(f"/items/{id}").status_code == 200
 
 
-def test_audio_plays_on_the_page_and_is_not_asked_for_before(reader: Reader) -> None:
+def test_audio_plays_on_the_page_and_is_not_requested_before(reader: Reader) -> None:
     sound = Enclosure(url="https://a.example/show/ep%201.mp3", type="audio/mpeg", length=24_500_000)
     paper = Enclosure(url="https://a.example/paper.pdf", type="application/pdf")
     _, client, id = reading(reader, enclosures=(sound, paper))

@@ -6,11 +6,11 @@ from urllib.parse import unquote
 
 import httpx
 
-from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, mark, subscribe
 from rss_pipeline_tests.storage.values import DAY, HOUR, item, register, spec, visit
+from rss_pipeline_tests.support.counted import as_on_d1
 from rss_pipeline_tests.support.reader import Reader
 
 
@@ -246,7 +246,7 @@ def test_all_items_are_counted_again_only_where_something_came_in(reader: Reader
     assert counted.requests - before - again == again
 
 
-def test_what_a_page_shows_is_asked_for_again_by_its_ids(reader: Reader) -> None:
+def test_what_a_page_shows_is_requested_again_by_its_ids(reader: Reader) -> None:
     user = ann(reader, a=3)
     client = browser(reader, user)
     shown = {each["title"]: each["id"] for each in user.client.get("/api/items").json()["items"]}

@@ -60,7 +60,7 @@ LABELLED = [
 ]
 
 
-def test_every_label_of_the_web_means_a_codec_except_those_that_stand_for_none() -> None:
+def test_every_label_of_the_web_means_a_codec_except_those_that_mean_none() -> None:
     none = {label for label in LABELS if not codecs_for_label(label) and label not in UNICODE_LABELS}
     assert {LABELS[label] for label in none} == {"replacement", "x-user-defined", "utf-16be", "utf-16le"}
 

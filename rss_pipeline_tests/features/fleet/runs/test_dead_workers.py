@@ -20,7 +20,7 @@ from rss_pipeline.features.fleet.settings import FleetSettings
 from rss_pipeline.features.health.dagster import build_watches
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
-from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
+from rss_pipeline.pipeline.triggers.starts import SHARD_TAG
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.features.fleet.machines import machine, main, put_back

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rss_pipeline.features.fleet.dagster import Places, places_of, queue_of
+from rss_pipeline.features.fleet.dagster import WorkerPlaces, places_of, queue_of
 from rss_pipeline.features.fleet.execute_run import ToDo, to_do
 from rss_pipeline.features.fleet.model import DEFAULT, UNSEEN
 from rss_pipeline.features.fleet.sql import fleet, join
@@ -53,21 +53,21 @@ def test_as_many_runs_leave_the_queue_as_the_living_workers_have_places(tmp_path
         for member in (main(), both, one):
             assert join(database, member, clock_offset=0)
         found = fleet(database)
-    assert places_of(found) == Places(default=7, high=1)
-    assert places_of(replace(found, now=found.now + UNSEEN)) == Places(default=0, high=0)
-    assert Places(default=7, high=1).limits() == [
+    assert places_of(found) == WorkerPlaces(default=7, high=1)
+    assert places_of(replace(found, now=found.now + UNSEEN)) == WorkerPlaces(default=0, high=0)
+    assert WorkerPlaces(default=7, high=1).limits() == [
         {"key": "dagster-celery/queue", "value": "default", "limit": 7},
         {"key": "dagster-celery/queue", "value": "high", "limit": 1},
     ]
 
 
 def test_backfills_and_replays_have_a_third_of_the_places_where_that_is_more() -> None:
-    places = Places(default=48, high=24)
+    places = WorkerPlaces(default=48, high=24)
     assert places.raised({"key": "rss_pipeline/replay", "limit": 2}) == {
         "key": "rss_pipeline/replay",
         "limit": 16,
     }
     assert places.raised({"key": "dagster/backfill", "limit": 20})["limit"] == 20
-    assert Places().raised({"key": "dagster/backfill", "limit": 2})["limit"] == 2
+    assert WorkerPlaces().raised({"key": "dagster/backfill", "limit": 2})["limit"] == 2
     for other in ({"key": "theirs", "limit": 1}, {"key": "dagster/backfill", "value": "abc", "limit": 1}):
         assert places.raised(other) == other

@@ -32,7 +32,7 @@ def test_a_run_goes_through_a_broker_with_tls(redis_with_tls: RedisServer, tmp_p
         assert message.payload[0] == ["a-run"]
 
 
-def test_no_run_goes_to_a_broker_whose_certificate_nobody_vouches_for(
+def test_no_run_goes_to_a_broker_with_a_certificate_of_an_unknown_authority(
     redis_with_tls: RedisServer, tmp_path: Path
 ) -> None:
     with (

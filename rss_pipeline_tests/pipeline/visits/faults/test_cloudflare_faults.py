@@ -209,7 +209,7 @@ def test_slow_answers_only_take_their_time(
 
 
 @pytest.mark.parametrize("store", ["d1", "r2"])
-def test_a_store_that_is_away_for_long_has_no_publisher_asked_and_no_feed_counted(
+def test_while_a_store_is_away_for_long_no_publisher_is_requested_and_no_feed_counted(
     store: str, feeds: Pipeline, proxy: FaultProxy, cloudflare: Cloudflare, server: FeedServer
 ) -> None:
     feeds.poll()
@@ -228,7 +228,7 @@ def test_a_store_that_is_away_for_long_has_no_publisher_asked_and_no_feed_counte
     assert_complete(feeds)
 
 
-def test_a_claim_whose_answer_is_lost_three_times_condemns_no_feed(
+def test_a_claim_with_an_answer_that_is_lost_three_times_condemns_no_feed(
     feeds: Pipeline, proxy: FaultProxy, cloudflare: Cloudflare, server: FeedServer
 ) -> None:
     """It was applied each time, and a claim that no one closes counts against its feed."""

@@ -6,12 +6,15 @@ compares with a poll that no one disturbed.
 
 import os
 import signal
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from rss_pipeline.collector.models.hold import HostGap
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.claims import company_of_suspects
+from rss_pipeline.storage.feeds.stored_holds import keep_holds
 from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.prepared import Prepared
@@ -202,3 +205,25 @@ def test_what_a_killed_run_had_not_begun_is_visited_as_usual_and_the_rest_in_gro
     assert (hostile["last_error_kind"], hostile["consecutive_failures"]) == ("crashed", 1)
     assert "4 runs died" in hostile["last_error"]
     assert pipeline.rows("SELECT id FROM feeds WHERE unclosed_claims > 0") == []
+
+
+def test_feeds_of_a_killed_run_at_a_host_that_limits_the_rate_do_not_hold_up_the_others(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    limited, other = "127.0.0.2", "127.0.0.3"
+    ids = [
+        pipeline.register(server.route(host, f"/{n}", Answer(body=rss(f"{n}"))), f"{host[-1]}-{n}")
+        for host in (limited, other)
+        for n in range(2)
+    ]
+    pipeline.sync()
+    now = pipeline.clock()
+    gap = HostGap(host=limited, gap=timedelta(minutes=10), since=now, asked_at=now)
+    keep_holds(pipeline.database, "hosts", gaps=[gap], now=now)
+    pipeline.hold(*ids)
+    pipeline.lapse_leases()
+    for asked in (0, 1, 2):
+        pipeline.poll()
+        assert (len(server.asked(limited)), len(server.asked(other))) == (asked, 2)
+        pipeline.clock.turn(minutes=11)
+    assert [len(pipeline.items(id)) for id in ids] == [1] * 4

@@ -271,7 +271,7 @@ def not_a_folder(path: Path) -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", [".", ".incoming"])
-def test_nobody_is_asked_where_the_object_folder_cannot_be_written(
+def test_no_publisher_is_requested_where_the_object_folder_cannot_be_written(
     folder: str, feeds: Pipeline, server: FeedServer
 ) -> None:
     with not_a_folder(feeds.settings.objects_path / folder):
@@ -286,7 +286,7 @@ def test_nobody_is_asked_where_the_object_folder_cannot_be_written(
     assert_complete(feeds)
 
 
-def test_nobody_is_asked_where_the_object_folder_goes_just_before_the_claim(
+def test_no_publisher_is_requested_where_the_object_folder_goes_just_before_the_claim(
     feeds: Pipeline, server: FeedServer
 ) -> None:
     """At the run's begin it was there: only a probe can show it."""
@@ -301,7 +301,9 @@ def test_nobody_is_asked_where_the_object_folder_goes_just_before_the_claim(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_nobody_is_asked_where_the_object_folder_is_read_only(feeds: Pipeline, server: FeedServer) -> None:
+def test_no_publisher_is_requested_where_the_object_folder_is_read_only(
+    feeds: Pipeline, server: FeedServer
+) -> None:
     feeds.settings.objects_path.chmod(0o555)
     try:
         (round_,) = feeds.try_poll()
@@ -336,7 +338,7 @@ def test_an_object_folder_that_goes_while_publishers_answer_costs_no_document(
 
 
 @pytest.mark.slow
-def test_leaving_a_run_whose_database_is_gone_still_ends_its_workers_and_its_spool(
+def test_leaving_a_run_with_a_database_that_is_gone_still_ends_its_workers_and_its_spool(
     feeds: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert feeds.parser_pool is not None
@@ -412,7 +414,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("at", REFUSED.values(), ids=REFUSED)
 @pytest.mark.slow
-def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_not_tried_again(
+def test_a_feed_with_values_that_the_database_refuses_fails_alone_and_its_bytes_are_not_tried_again(
     at: Callable[[Statement], bool], feeds: Pipeline, server: FeedServer
 ) -> None:
     database = refusing(feeds, at)
@@ -435,7 +437,7 @@ def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_
 
 
 @pytest.mark.slow
-def test_a_304_whose_values_the_database_refuses_fails_alone(feeds: Pipeline) -> None:
+def test_a_304_with_values_that_the_database_refuses_fails_alone(feeds: Pipeline) -> None:
     feeds.poll()
     at = statement("close unchanged visits", of='"id":"one","token"')
     rounds = feeds.poll(all_feeds=True, database=refusing(feeds, at))

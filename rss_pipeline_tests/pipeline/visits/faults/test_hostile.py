@@ -138,7 +138,7 @@ def test_a_parser_process_holds_no_library_that_the_usual_document_does_not_need
 
 
 @pytest.mark.slow
-def test_a_base_that_stands_in_every_link_fills_no_store(tmp_path: Path) -> None:
+def test_a_base_that_is_in_every_link_fills_no_store(tmp_path: Path) -> None:
     """A document of 200 KB with rows that would have 80 MB."""
     links = "".join(f"<enclosure url='{n}'/>" for n in range(10))
     items = "".join(f"<item><guid>{n}</guid>{links}</item>" for n in range(1000))
@@ -161,7 +161,7 @@ def test_images_of_one_document_are_looked_for_up_to_ten_megabytes_of_urls(tmp_p
     assert [len(each.urls) for each in found] == [500, 500, 262, 0, 0, 0, 0, 0, 0]
 
 
-def test_what_a_run_is_told_of_a_document_is_short(tmp_path: Path) -> None:
+def test_what_a_run_gets_of_a_document_is_short(tmp_path: Path) -> None:
     long = "t" * 3000
     items = f"<item><guid>{long}</guid><title>{long}</title><pubDate>{long}</pubDate></item>"
     parsed = parsed_from(
@@ -171,7 +171,7 @@ def test_what_a_run_is_told_of_a_document_is_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_needs_more_memory_than_a_worker_has_is_its_own_trouble_and_the_pool_lives_on() -> None:
+def test_what_needs_more_memory_than_a_worker_has_fails_alone_and_the_pool_lives_on() -> None:
     workers = ParserPool(processes=1, timeout=20)
     try:
         outcomes = dict(workers.map(bytearray, [10, 2 << 30, 20]))

@@ -75,7 +75,7 @@ def test_a_network_that_is_down_after_a_power_cut_counts_against_no_feed_either(
     assert pipeline.rows("SELECT token FROM leases") == []
 
 
-def test_a_feed_of_a_dead_run_whose_own_host_is_dead_is_a_failure_of_its_own(
+def test_a_feed_of_a_dead_run_with_a_dead_host_is_a_failure_of_its_own(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     (id,) = _network(pipeline, hosts=1)

@@ -163,3 +163,26 @@ def test_an_outage_of_one_provider_is_no_outage_of_ours(pipeline: Pipeline, serv
     pipeline.clock.turn(hours=5)
     pipeline.poll()
     assert blamed(pipeline, *ids) == {4}, "names of eight domains, but all of one network"
+
+
+def test_a_host_of_our_own_network_that_answers_does_not_show_that_others_can_be_reached(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """A bridge at home answers all through an outage of the line: it goes on for hours, and blames none."""
+    ids = feeds_that_answered(pipeline, 1, 2, 3, 4)
+    bridge = server.route("127.0.0.9", "/feed", Answer(body=rss("a")))
+    at_home = pipeline.register(bridge, "home", allow_private=True, interval="15m")
+    for feed in pipeline.feeds[:-1]:
+        del feed["allow_private"]
+    pipeline.write_registry()
+    for minutes in (5, 10, 20):
+        (round_,) = pipeline.try_poll(*ids, at_home)
+        assert round_.error is not None
+        assert (blamed(pipeline, *ids), pipeline.guids(at_home)) == ({0}, ["a"])
+        pipeline.clock.turn(minutes=minutes)
+    # Where all are at home, it does.
+    for feed in pipeline.feeds:
+        feed["allow_private"] = True
+    pipeline.write_registry()
+    pipeline.poll(*ids, at_home)
+    assert blamed(pipeline, *ids) == {1}

@@ -1,10 +1,13 @@
-"""A database that counts its statements, or fails when a test wants it, around a real one."""
+"""A database that counts its statements, or fails when a test wants it, around a real one; costs of a D1."""
 
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage.backends.d1.backend import D1Backend
+from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.support.reader import Reader
 
@@ -61,3 +64,18 @@ def as_on_d1(reader: Reader) -> tuple[Reader, Counted]:
     settings = replace(reader.settings, database_server=d1)
     stores = replace(reader.stores, database=database, settings=settings)
     return Reader(stores, reader.loop), database
+
+
+def counting(counts: Counter[str]) -> Callable[[D1Database, str, bytes], tuple[int, bytes]]:
+    """`D1Database._exchange` that adds up what D1 says of its costs."""
+    exchange = D1Database._exchange
+
+    def counted(self: D1Database, path: str, body: bytes) -> tuple[int, bytes]:
+        status, answer = exchange(self, path, body)
+        told = json.loads(answer)
+        counts["requests"] += 1
+        for each in told if isinstance(told, list) else [told]:
+            counts["rows"] += int(each["meta"].get("rows_read") or 0)
+        return status, answer
+
+    return counted

@@ -1,0 +1,117 @@
+"""Stories of items that came back from backups, of any age: decided again in the order of then."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from rss_pipeline.features.stories import acts, service, sql
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.storage.accounts.user_rows import change_preferences
+from rss_pipeline_tests.reader.accounts.signed_in import begin, signed_in
+from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+replays = pytest.importorskip("rss_pipeline_tests.features.replay.replays")
+kept_users = pytest.importorskip("rss_pipeline_tests.reader.kept_users")
+
+TOWNS = ("Ravensdale", "Ostermark", "Villenoire")
+FIRST = (
+    "Landslide blocks road into {0}",
+    "A landslide has blocked the only road into {0} on Tuesday. Mayor Orla Brandt said that forty residents"
+    " of {0} are cut off, and that engineers from Tarnwick will begin to clear the debris tomorrow morning.",
+)
+SECOND = (
+    "{0} cut off as landslide closes road",
+    "Forty residents of {0} were cut off on Tuesday after a landslide closed the only road. Engineers from"
+    " Tarnwick are to clear the debris, said the mayor, Orla Brandt.",
+)
+
+
+def document(*texts: tuple[str, str], town: str) -> Answer:
+    items = "".join(
+        f"<item><guid>{town} {number}</guid><title>{title.format(town)}</title>"
+        f"<description>{text.format(town)}</description></item>"
+        for number, (title, text) in enumerate(texts)
+    )
+    return Answer(body=f"<rss version='2.0'><channel><title>T</title>{items}</channel></rss>".encode())
+
+
+@pytest.fixture
+def ada(pipeline: Pipeline, server: FeedServer) -> Caller:
+    """Ada, with the feeds a, b and c. Within 60 days there was news of a town three times."""
+    pipeline.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
+    papers = {"c": [FIRST], "a": [SECOND], "b": [(SECOND[0], FIRST[1])]}
+    for place, (id, texts) in enumerate(papers.items(), start=2):
+        answers = [document(*texts, town=town) for town in TOWNS]
+        pipeline.register(server.route(f"127.0.0.{place}", "/feed", *answers), id, shared=True)
+    pipeline.sync()
+    caller = signed_in(pipeline.database, "ada", clock=pipeline.clock)
+    pipeline.database.batch([change_preferences(caller.user_id, '{"stories":true}')])
+    kept_users.subscribe_feeds(pipeline, caller.user_id, *papers)
+    for _ in TOWNS:
+        for id in papers:
+            pipeline.poll(id)
+            pipeline.clock.turn(hours=1)
+        decide(pipeline)
+        pipeline.clock.turn(days=30)
+    return Caller(
+        begin(pipeline.database, caller.user_id, clock=pipeline.clock), pipeline.database, pipeline.clock
+    )
+
+
+def decide(pipeline: Pipeline, *, in_slices: bool = False) -> int:
+    """Polls that decide until nothing waits; how many. `in_slices`: the time of each is over at once."""
+    path = pipeline.settings.home / "stories.window"
+    for number in range(1, 20):
+        looks = iter([False])
+        if service.catch_up(
+            pipeline.database, path, is_over=lambda looks=looks: in_slices and next(looks, True)
+        ).is_complete:
+            return number
+    raise AssertionError("it does not end")
+
+
+def stories(pipeline: Pipeline) -> set[frozenset[str]]:
+    rows = pipeline.rows(
+        """SELECT m.story_id, i.feed_id, i.guid FROM story_members AS m
+        JOIN items AS i ON i.id = m.item_id WHERE m.version > 0"""
+    )
+    grouped: dict[str, set[str]] = {}
+    for row in rows:
+        grouped.setdefault(row["story_id"], set()).add(f"{row['feed_id']} {row['guid']}")
+    return {frozenset(each) for each in grouped.values()}
+
+
+def choices(pipeline: Pipeline) -> list[dict[str, str]]:
+    return pipeline.rows("SELECT user_id, item_id, story_id FROM story_choices ORDER BY 1, 2")
+
+
+def test_after_the_database_was_lost_all_stories_are_as_they_were_in_slices(
+    pipeline: Pipeline, ada: Caller
+) -> None:
+    before = stories(pipeline)
+    assert before == {frozenset({f"{feed} {town} 0" for feed in "abc"}) for town in TOWNS}
+    said = pipeline.rows("SELECT id FROM items WHERE feed_id = 'a' ORDER BY created_at")
+    assert acts.apart(ada, said[0]["id"])
+    assert acts.together(ada, said[1]["id"], said[2]["id"])
+    chosen = choices(pipeline)
+    kept_users.back_up(pipeline)
+    replays.drop_database(pipeline)
+
+    assert replays.restored(pipeline).is_whole
+    assert decide(pipeline, in_slices=True) >= len(TOWNS)
+
+    assert stories(pipeline) == before
+    assert choices(pipeline) == chosen
+    assert sql.ends(pipeline.database).writer.again == ""
+    assert decide(pipeline) == 1
+    assert stories(pipeline) == before
+
+
+def test_what_a_replay_brings_back_joins_its_story_of_then(pipeline: Pipeline, ada: Caller) -> None:
+    before = stories(pipeline)
+    pipeline.database.query("DELETE FROM items WHERE feed_id = 'a'")
+    assert stories(pipeline) != before
+    replays.replayed(pipeline, "a")
+    decide(pipeline)
+    assert stories(pipeline) == before
