@@ -3,9 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 from rss_pipeline.features.stories import paired, vocabulary
 from rss_pipeline.features.stories.facts import Facts, read_facts
+from rss_pipeline.features.stories.frequencies import plain_words
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.words import (
     PAIRED_SCRIPTS,
@@ -56,6 +58,12 @@ class Article:
     """The length of title and text."""
     shown: dict[str, str] = field(default_factory=dict)
     """Names as they are written, by stem."""
+    located: frozenset[str] = frozenset()
+    """Stems of names behind a word as "in" or "near"."""
+    title_rare: frozenset[str] = frozenset()
+    """Pairs of characters of the title that no common word has."""
+    title_marked: tuple[tuple[str, ...], ...] = ()
+    """Names in a title of such scripts that their writing shows, and known places, as pairs."""
     title_stems: tuple[str, ...] = ()
     """Stems of the title's words that say something."""
     weighed: tuple[str, ...] = ()
@@ -98,11 +106,13 @@ def _read_spaced(title: str, text: str, language: str) -> Article:
     all_names = names.union(title_names)
     known = set(map(stem, text_words))
     known.update(map(stem, title_words))
+    words = (*title_words, *text_words[:TEMPLATE_WORDS])
+    before_places = vocabulary.BEFORE_PLACES.get(language, vocabulary.BEFORE_ANY_PLACE)
     return Article(
         language=language,
         is_paired=False,
         terms=terms,
-        words=(*title_words, *text_words[:TEMPLATE_WORDS]),
+        words=words,
         title_length=len(title_words),
         known=frozenset(known),
         title_names=title_names,
@@ -114,6 +124,11 @@ def _read_spaced(title: str, text: str, language: str) -> Article:
         characters=len(title) + len(text),
         heads=frozenset(word[:HEAD] for word in (*title_words, *text_words) if len(word) >= LEAST_COMPOUND),
         shown=shown,
+        located=frozenset(
+            key
+            for before, word in pairwise(words)
+            if before in before_places and (key := stem(word)) in all_names
+        ),
     )
 
 
@@ -139,6 +154,8 @@ def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Ar
         title_stems=tuple(dict.fromkeys(found.title_pairs)),
         weighed=tuple(dict.fromkeys(found.title_pairs)),
         long_names=(),
+        title_rare=frozenset(found.title_pairs).difference(plain_words(language)),
+        title_marked=paired.marked(found.normal_title),
         facts=found.facts,
         # A character of these scripts says as much as two to three letters.
         characters=int(2.5 * (len(title) + len(text))),

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rss_pipeline.features.stories.article import HEAD, LEAST_COMPOUND, Article
+from rss_pipeline.features.stories.frequencies import plain_words
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS
 from rss_pipeline.features.stories.words import stem
 
@@ -173,7 +174,7 @@ def _of_pairs(
 ) -> Shared:
     words, known = one.words, other.known
     found = [(at, pair) for at in range(len(words) - 1) if (pair := words[at] + words[at + 1]) in known]
-    latin = one.names & other.names
+    latin = (one.names & other.names).difference(plain_words("latin"))
     weighed = weights({*latin, *(pair for _, pair in found)})
     titles = one.title_names.keys() | other.title_names.keys()
     seen: set[str] = set()

@@ -25,6 +25,8 @@ _RAREST = 0.003
 _TIMES = [0.0, *(1.0 + log(times) for times in range(1, 4_096))]
 """The weight of a term that a text has so many times; no text that is read has more words."""
 Vector = dict[int, float]
+HIGHEST_RARITY = 4.8
+"""The rarity of a term that no text has had, nearly."""
 
 
 def rarity(total: int, seen: int) -> float:
@@ -47,6 +49,17 @@ def common_words(language: str) -> frozenset[str]:
         elif name in of_script:
             found.update(map(stem, words))
     return frozenset(found)
+
+
+@cache
+def plain_words(language: str) -> frozenset[str]:
+    """Pairs of characters of words that are no names, the common ones of a language and further ones;
+    `latin` gives words in Latin letters that such texts have, `places` provinces and large cities."""
+    lines = (Path(__file__).parent / "common.txt").read_text("utf-8").splitlines()
+    further = next((line.split()[1:] for line in lines if line.startswith(f"{language}+ ")), [])
+    if language not in PAIRED_LANGUAGES:
+        return frozenset(further)
+    return common_words(language).union(word[at : at + 2] for word in further for at in range(len(word) - 1))
 
 
 class Frequencies:

@@ -11,50 +11,46 @@ from math import log1p
 
 from rss_pipeline.features.stories.pair import Likeness
 
-VERSION = 4
+VERSION = 5
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {
-    "title_names": 0.12,
-    "title_words": 1.31,
-    "names": 3.63,
-    "numbers": 4.66,
-    "differ": -3.36,
-    "template": -10.07,
-    "name_slots": -10.11,
-    "number_slots": -8.37,
-    "title_name_slots": -1.31,
-    "soft": -1.96,
-    "nearest": 7.82,
-    "entities": 0.43,
-    "told": 1.46,
-    "days": 1.39,
-    "full": 2.58,
-    "lack": -10.01,
-    "titled": 0.33,
-    "soon": 2.23,
-    "one": -4.74,
+    "title_names": 0.29,
+    "names": 1.42,
+    "numbers": 1.87,
+    "differ": -1.11,
+    "template": -3.96,
+    "name_slots": -4.44,
+    "number_slots": -3.06,
+    "title_name_slots": -0.75,
+    "soft": -0.65,
+    "told": 1.5,
+    "days": 0.13,
+    "full": 2.48,
+    "lack": -5.81,
+    "soon": 2.02,
+    "unmet": -1.57,
+    "rare": 2.22,
+    "one": -3.58,
 }
 SHORT = {
-    "title_names": 0.8,
-    "names": 1.21,
-    "numbers": 4.61,
-    "differ": -2.01,
-    "template": -6.6,
-    "name_slots": -3.34,
-    "number_slots": -2.28,
-    "title_slots": -2.05,
-    "soft": -0.51,
-    "nearest": 0.28,
-    "entities": 1.75,
-    "told": 1.05,
-    "days": 1.36,
-    "clean": 1.78,
-    "full": 2.49,
-    "lack": -4.23,
-    "titled": 0.51,
-    "soon": 1.23,
-    "one": -3.58,
+    "title_names": 0.3,
+    "names": 0.91,
+    "numbers": 3.7,
+    "differ": -2.58,
+    "template": -3.56,
+    "name_slots": -2.64,
+    "number_slots": -1.29,
+    "title_slots": -1.83,
+    "soft": -1.41,
+    "entities": 0.84,
+    "told": 1.51,
+    "days": 1.22,
+    "lack": -1.69,
+    "titled": 1.73,
+    "unmet": -0.78,
+    "placed": 2.07,
+    "one": -2.9,
 }
 LONG = {
     "title_names": 1.04,
@@ -72,12 +68,14 @@ LONG = {
     "near": -4.17,
     "entities": 0.6,
     "days": 0.7,
-    "one": -3.86,
+    "unmet": -0.6,
+    "placed": 0.5,
+    "one": -4.06,
 }
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
 
-_MUCH, _BY_CHANCE = 400, 4.0
+_MUCH, _BY_CHANCE = 400, 10.9
 """Two texts of more characters in pairs have rare ones in common by chance: by so much the line is higher."""
 
 _BARE, _OF_BARE = 80, 1.0
@@ -110,7 +108,7 @@ def margin(likenesses: Sequence[Likeness], cosine: float, characters: int, *, is
     if is_long < 1.0:
         over += (1.0 - is_long) * _with_best(SHORT, features, likenesses, cosine, named)
     if is_long > 0.0:
-        over += is_long * _over(LONG, features)
+        over += is_long * _with_best(LONG, features, likenesses, cosine, named)
     return over - bare
 
 
@@ -123,7 +121,7 @@ def _with_best(
 ) -> float:
     """Half of what all members say, half of what the one says that speaks most for it.
 
-    Short texts of one event tell different parts of it.
+    Texts of one event tell different parts of it.
     """
     over = _over(weights, features)
     if len(likenesses) == 1:
@@ -170,7 +168,9 @@ def _features(likenesses: Sequence[Likeness], cosine: float, named: float) -> di
         "titled": mean(lambda each: log1p(each.titled)),
         # To be near in time says something of two texts that share a name.
         "soon": mean(lambda each: each.soon * min(1.0, each.named)),
-        "clean": mean(lambda each: each.template * each.is_clean),
+        "unmet": mean(lambda each: each.unmet),
+        "placed": mean(lambda each: each.placed),
+        "rare": mean(lambda each: min(6, each.rare)) / 3,
         "full": template * max(0.0, (title_names - 0.7) / 0.3),
         "lack": max(0.0, named - title_names),
         "one": 1.0,

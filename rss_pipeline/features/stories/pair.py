@@ -3,7 +3,7 @@
 judge.py makes a decision of it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -12,11 +12,14 @@ from math import sqrt
 from rss_pipeline.features.stories.article import HEAD, Article
 from rss_pipeline.features.stories.common import AS_HEAD, Run, Weights, korean_names, shared
 from rss_pipeline.features.stories.facts import Facts
+from rss_pipeline.features.stories.frequencies import HIGHEST_RARITY
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, SPELLED
 from rss_pipeline.features.stories.words import stem
 
 _MOST_SLOT = 5
 """Words between two common runs that are a slot of a template; more are another text."""
+_MOST_UNMET, _MOST_MARKED = 2.5, 2
+"""The worth of unmet names that counts, and the number of marked ones."""
 _NEAR = 0.12
 _MOST_APART = 0.21
 """Magnitudes of one quake: what is measured again differs by as much."""
@@ -57,6 +60,13 @@ class Likeness:
     """The worth of rare words of both that are no names, and stand in no common run."""
     titled: float
     """The worth of names of both that stand in a title."""
+    unmet: float
+    """The worth of names in each title that the other text lacks, of the title that has less of these: both
+    have them in look-alikes, of one event the longer text has them."""
+    placed: bool
+    """True where a place of one is in the other text."""
+    rare: int
+    """The number of rare pairs of characters of a title that the other text has, the higher one of both."""
     soon: float
     """1 for two items of one hour, falling to 0 for those two days apart."""
 
@@ -93,7 +103,8 @@ def compare(
                 title_word_slots += 1
     names = _common_names(one, other)
     hard, soft = conflicts(one.facts, other.facts, template)
-    title_names = (_share(one, other, mine) + _share(other, one, theirs)) / 2
+    shares, unmet = zip(_share(one, other, mine), _share(other, one, theirs), strict=True)
+    title_names = sum(shares) / 2
     return Likeness(
         cosine=cosine,
         title_names=title_names,
@@ -118,6 +129,9 @@ def compare(
         named=common_rare.named,
         told=common_rare.told,
         titled=common_rare.titled,
+        unmet=min(*map(len, _unmet(one, other)), _MOST_MARKED) if one.is_paired else min(*unmet, _MOST_UNMET),
+        placed=not (one.located.isdisjoint(other.known) and other.located.isdisjoint(one.known)),
+        rare=max(len(one.title_rare & other.known), len(other.title_rare & one.known)),
         soon=soon,
     )
 
@@ -164,14 +178,21 @@ def _names_share(one: Article, other: Article, common: Weights, mine: Weights, t
     return both / (sqrt((own + both) * (others + both)) or 1.0)
 
 
-def _share(one: Article, other: Article, weights: Weights) -> float:
+def _share(one: Article, other: Article, weights: Weights) -> tuple[float, float]:
+    """The share of the title's names that the other text has, and the worth of the others."""
     total = found = 0.0
     for name, part in one.title_names.items():
         each = part * weights[name]
         total += each
         if name in other.known or (len(name) >= 5 and _with_ending(name, other.long_names)):
             found += each
-    return found / total if total else 0.5
+    return (found / total if total else 0.5), (total - found) / HIGHEST_RARITY
+
+
+def _unmet(one: Article, other: Article) -> Iterator[list[tuple[str, ...]]]:
+    """Marked names of each title that the other text lacks."""
+    for mine, theirs in ((one, other), (other, one)):
+        yield [name for name in mine.title_marked if not theirs.known.issuperset(name)]
 
 
 def _word_share(one: Article, other: Article, weights: Weights) -> float:

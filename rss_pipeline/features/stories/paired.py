@@ -3,13 +3,16 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 
 from rss_pipeline.features.stories.facts import Facts
+from rss_pipeline.features.stories.frequencies import plain_words
 
 _RUN = re.compile(
     "[\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]+"
 )
 _WORD = re.compile(r"[A-Za-z]+[A-Za-z0-9]*|[\u30a1-\u30fa\u30fc]{3,}")
+_MARKED = r"[\u30a1-\u30fa\u30fc]{3,}|[A-Za-z][A-Za-z0-9]+|[「『《“‘']([^」』》”’'「『《“‘]{2,12})[」』》”’']"
 _LATIN = re.compile(r"[A-Za-z]{2,}[A-Za-z0-9]*")
 _NOISE = re.compile(r"[\s、。，．・「」『』（）()“”\"'‘’！!？?：:;；…—–\-|]+")
 _DIGITS = {each: number for number, each in enumerate("〇一二三四五六七八九十")}
@@ -87,6 +90,8 @@ class Read:
     title: str
     text: str
     """Both in one form, without spaces and marks."""
+    normal_title: str
+    """The title in one form, with its marks."""
     title_pairs: tuple[str, ...]
     text_pairs: tuple[str, ...]
     words: frozenset[str]
@@ -122,7 +127,19 @@ def read(title: str, text: str) -> Read:
     _read(facts, title, is_title=True)
     _read(facts, text, is_title=False)
     words = frozenset(word.casefold() for word in _LATIN.findall(f"{title} {text}"))
-    return Read(_plain(title), _plain(text), tuple(pairs(title)), tuple(pairs(text)), words, facts)
+    return Read(_plain(title), _plain(text), title, tuple(pairs(title)), tuple(pairs(text)), words, facts)
+
+
+@cache
+def _names() -> re.Pattern[str]:
+    return re.compile("|".join([*sorted(plain_words("places"), key=len, reverse=True), _MARKED]))
+
+
+def marked(title: str) -> tuple[tuple[str, ...], ...]:
+    """Names that their writing shows, and known places: look-alikes differ in them. Each is its pairs of
+    characters."""
+    found = (tuple(pairs(each[1] or each[0])) for each in _names().finditer(title))
+    return tuple(each for each in found if each)
 
 
 def _read(facts: Facts, text: str, *, is_title: bool) -> None:

@@ -67,6 +67,17 @@ FUNCTION_WORDS = _bare(
     "uit van voor zijn wordt heeft "
 )
 
+BEFORE_PLACES = {
+    "en": frozenset({"in", "near", "at", "off", "outside", "from"}),
+    "de": frozenset({"in", "bei", "aus", "nach", "vor", "nahe", "von", "gegen"}),
+    "fr": frozenset({"a", "en", "pres", "dans", "au", "de"}),
+    "es": frozenset({"en", "de", "cerca", "desde", "junto"}),
+    "it": frozenset({"a", "in", "di", "nel", "presso"}),
+    "pt": frozenset({"em", "no", "na", "de"}),
+    "nl": frozenset({"in", "bij", "uit", "naar", "van", "te"}),
+}
+"""Words before the name of a place."""
+BEFORE_ANY_PLACE = frozenset[str]().union(*BEFORE_PLACES.values())
 SPELLED = {
     word: number
     for number, words in enumerate(

@@ -42,8 +42,10 @@ _TIMELESS = 0.12
 """The nearness of two items of which one has no time."""
 MOST_ITEMS = 100_000
 """Items of a window; with more, the oldest leave it."""
-KEPT_TERMS = 64
+KEPT_TERMS = 46
 HEAVY_TERMS = 32
+LOOKED_UP_OF_PAIRS = 64
+"""Heavy terms by which an item is looked up in scripts of pairs, of which one name has several."""
 NAME_TERMS = 16
 """Names among the heavy terms."""
 MOST_STORIES = 3
@@ -52,7 +54,7 @@ MOST_IN_MEAN = 30
 MOST_WALKED = 400
 """Items of a term, the latest, that are looked at: so 10,000 of one template cost no more."""
 LOOKED_AT = 6
-LEAST_COSINE = 0.04
+LEAST_COSINE = 0.03
 LEAST_COSINE_OF_PAIRS = 0.06
 """The same for scripts of pairs, which all texts have more of in common."""
 LEAST_PART = 0.5
@@ -392,7 +394,7 @@ class Window:
         """The stories most like the item: the cosine with their mean, their number, their members found with
         their own cosine and negative number, the nearest first."""
         found: dict[int, float] = {}
-        for term in _sought(article, vector):
+        for term in _sought(article, vector, LOOKED_UP_OF_PAIRS if article.is_paired else HEAVY_TERMS):
             weight = vector[term] ** 2
             for number in self.postings.latest(term, MOST_WALKED, self.first):
                 found[number] = found.get(number, 0.0) + weight
@@ -497,12 +499,12 @@ class Window:
         return (over, best, likenesses[0]) if over >= 0 else None
 
 
-def _sought(article: Article, vector: Vector) -> list[int]:
+def _sought(article: Article, vector: Vector, most: int = HEAVY_TERMS) -> list[int]:
     """The terms by which an item is found: names first, as a long text has many words that are as rare."""
     names = set(map(hashed, article.names))
     found = [term for term in vector if term in names][:NAME_TERMS]
-    found += [term for term in islice(vector, HEAVY_TERMS) if term not in found]
-    return found[:HEAVY_TERMS]
+    found += [term for term in islice(vector, most) if term not in found]
+    return found[:most]
 
 
 def _soon(one: float | None, other: float) -> float:
@@ -533,11 +535,10 @@ def _equal_weights(words: Iterable[str]) -> dict[str, float]:
 
 def _cut(entry: Entry) -> Entry:
     """The part of an item that is read, and kept."""
-    return replace(
-        entry,
-        title=entry.title[: kept.TITLE_CHARACTERS],
-        text=entry.text[:READ_CHARACTERS].replace("\0", " "),
-    )
+    text = entry.text[:READ_CHARACTERS].replace("\0", " ")
+    if not text.isascii():
+        text = text.encode("utf-8", "surrogatepass")[:READ_BYTES].decode("utf-8", "ignore")
+    return replace(entry, title=entry.title[: kept.TITLE_CHARACTERS], text=text)
 
 
 def _said(entry: Entry, repeated: tuple[int, ...]) -> Entry:

@@ -126,3 +126,33 @@ def test_days_that_both_name_speak_for_one_event_or_against_it() -> None:
     assert likeness("en", one, ("Vote in Tarnby", "It was on Tuesday night.")).days == 1
     assert likeness("en", one, ("Vote in Tarnby", "It was on Thursday night.")).days == -1
     assert likeness("en", one, ("Vote in Tarnby", "It was late.")).days == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        (
+            "de",
+            ("Neuer Chef für die Stadtwerke Tarnau", "Er kommt."),
+            ("Stadtwerke Lohfeld: Neue Chefin", "Ja."),
+        ),
+        ("zh", ("湖南多车追尾", "昨天。"), ("山东大雾追尾", "今天。")),
+        ("ja", ("「風見鶏」の視聴率が発表", "新作です。"), ("「星座線」の視聴率が発表", "新作です。")),
+    ],
+)
+def test_names_that_each_title_has_alone_are_unmet(
+    language: str, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    assert likeness(language, one, other).unmet >= 0.5
+    assert likeness(language, one, (other[0], f"{other[1]} {one[0]}")).unmet == 0
+
+
+def test_a_place_of_one_text_is_in_the_other() -> None:
+    one = ("Fire on a ferry", "Crews came ashore in Tarnby after noon.")
+    assert likeness("en", one, ("Smoke at sea", "The people of Tarnby brought blankets.")).placed
+    assert not likeness("en", one, ("Smoke at sea", "The people of Lohfeld brought blankets.")).placed
+
+
+def test_rare_pairs_of_a_title_are_counted_and_common_ones_are_not() -> None:
+    assert likeness("zh", ("鲜果多酸奶下架", "通报。"), ("家长炸锅", "鲜果多公开道歉。")).rare >= 2
+    assert likeness("zh", ("警方通报", "今天。"), ("现场", "警方调查事故。")).rare == 0

@@ -82,7 +82,7 @@ BREACH = Entry(
     feed="one",
     title="Extortion group lists Halloway Stores",
     text="The group calling itself Gilt Heron has put the retailer Halloway on its leak site. "
-    "It came in through a helpdesk platform.",
+    "It came in through a helpdesk platform in Tarnby.",
     time=NOW,
     language="en",
 )
@@ -90,16 +90,32 @@ SORRY = Entry(
     id="sorry",
     feed="two",
     title="Is your Halloway card safe?",
-    text="Millions of bargain hunters woke up to a nightmare: Gilt Heron has raided the points club. "
+    text="Millions of bargain hunters woke up to a nightmare: Gilt Heron raided the points club in Tarnby. "
     "Here is how to check whether you are a victim.",
     time=NOW + 4 * 3600,
     language="en",
 )
 
 
-def test_texts_that_have_little_but_names_in_common_join_while_they_are_near_in_time() -> None:
+def test_texts_that_have_little_but_names_in_common_join() -> None:
     assert stories([BREACH, SORRY])["sorry"] == "breach"
-    assert stories([BREACH, changed(SORRY, time=NOW + 60 * 3600.0)])["sorry"] == "sorry"
+
+
+def test_a_name_of_both_is_worth_more_while_they_are_near_in_time() -> None:
+    one = changed(
+        BREACH,
+        title="文具大手カクエにサイバー攻撃、出荷停止",
+        text="カクエは攻撃を受けて物流センターからの出荷を止めている。",
+        language="ja",
+    )
+    other = changed(
+        SORRY,
+        title="カクエのノートが届かない 文具店は困惑",
+        text="棚が空になり、店は手書きの伝票でしのぐ。",
+        language="ja",
+    )
+    assert stories([one, other])["sorry"] == "breach"
+    assert stories([one, changed(other, time=NOW + 60 * 3600.0)])["sorry"] == "sorry"
 
 
 def test_a_korean_name_of_both_is_evidence() -> None:
