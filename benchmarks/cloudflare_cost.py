@@ -94,6 +94,7 @@ def main() -> None:
         _poll(pipeline, resources, "poll of one new feed with 200 items of 5 KB (beside the unchanged)", 1)
         _streams(server, pipeline, resources)
         _articles(server, pipeline, resources)
+        _pages(server, pipeline, resources)
         _archive(pipeline)
         _clean(pipeline)
 
@@ -211,6 +212,46 @@ def _articles(server: FeedServer, pipeline: DagsterPipeline, resources: dict[str
             f" ({counts['rows_written'] / number:.2f} an article), {counts['rows_read']:,} rows read,"
             f" {counts['milliseconds']:,} ms in the database"
         )
+
+
+def _pages(server: FeedServer, pipeline: DagsterPipeline, resources: dict[str, Any]) -> None:
+    """Twenty web pages without a feed, of twenty entries each."""
+    number = 20
+
+    def publish(newest: int, path: str, hits: int) -> list[str]:
+        listed = "".join(
+            f'<article><h2><a href="{path}{n}-entry">Entry {n} of it</a></h2><p>{n} words.</p></article>'
+            for n in range(newest, newest - 20, -1)
+        )
+        body = (
+            f"<html><head><title>News</title></head><body><main>{listed}</main>{hits}</body></html>".encode()
+        )
+        answer = Answer(body=body, headers={"Content-Type": "text/html"})
+        return [server.route(f"127.0.8.{1 + page}", "/news", answer) for page in range(number)]
+
+    def poll(what: str) -> None:
+        pipeline.clock.turn(hours=25)
+        Counting.counts.clear()
+        pipeline.poll(*ids, resources=resources)
+        counts = Counting.counts
+        print(
+            f"{what} of {number} pages: {counts['requests']} requests, {counts['rows_written']:,} rows"
+            f" written ({counts['rows_written'] / number:.2f} a page), {counts['rows_read']:,} rows read"
+        )
+
+    ids = [f"page{page}" for page in range(number)]
+    for id, url in zip(ids, publish(20, "/news/", 0), strict=True):
+        pipeline.feeds.append({"url": url, "id": id, "allow_private": True, "page": "auto"})
+    pipeline.write_registry()
+    poll("first visit")
+    publish(20, "/news/", 1)
+    poll("visit without an entry that is new")
+    publish(21, "/news/", 2)
+    poll("visit with one new entry")
+    publish(21, "/blog/", 3)
+    poll("visit with all entries at other addresses")
+    publish(21, "/blog/", 4)
+    poll("visit after that")
 
 
 def _archive(pipeline: DagsterPipeline) -> None:

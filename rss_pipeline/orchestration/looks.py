@@ -26,6 +26,8 @@ SHARED_FOR = timedelta(seconds=50)
 """Time for which one look serves the ticks."""
 OVERLAP = timedelta(minutes=2)
 """Time by which the clock of another machine, which wrote what waits, may be behind."""
+CLOCK_TRUSTED_FOR = timedelta(minutes=10)
+"""Time between two looks for what a wrong clock scheduled."""
 DECIDED_FOR = timedelta(hours=24)
 SCHEMA_CHECKED_FOR = 600.0
 """Seconds. Each run checks the schema at its start."""
@@ -61,6 +63,7 @@ class Looks:
         self._settings = settings
         self._lock = threading.Lock()
         self._last: tuple[datetime, NewestWork] | None = None
+        self._clock_checked_at: datetime | None = None
         self._idle: dict[str, tuple[datetime, str | None, str]] = {}
         """By sensor: when it found nothing, the newest run of its job then, and what it said."""
         self._schema_checked_at: float | None = None
@@ -118,6 +121,10 @@ class Looks:
         with self._lock:
             is_fresh = self._last is not None and timedelta(0) <= now - self._last[0] < SHARED_FOR
             if self._last is None or not is_fresh:
+                checked = self._clock_checked_at
+                is_trusted = checked is not None and timedelta(0) <= now - checked < CLOCK_TRUSTED_FOR
                 with self.open() as database:
-                    self._last = now, waiting(database, now=now)
+                    self._last = now, waiting(database, now=now, with_clock=not is_trusted)
+                if not is_trusted:
+                    self._clock_checked_at = now
             return self._last[1]

@@ -90,7 +90,7 @@ pytestmark = [
 
 
 def turned(folder: Path, rate: int) -> dict[str, str]:
-    """The environment of programs whose clock goes so fast."""
+    """The environment of programs with a clock at this rate."""
     library = folder / "turned.so"
     command = [str(_COMPILER), "-shared", "-fPIC", "-O2", "-o", str(library), "-xc", "-"]
     subprocess.run(command, input=_LIBRARY, text=True, check=True)
@@ -214,7 +214,7 @@ def test_in_a_day_of_polls_images_and_readers_nothing_is_killed_and_nothing_late
             read, chance = 0, random.Random(1)
 
             def click() -> None:
-                """Read what is new; now and then nobody comes for an hour."""
+                """Read what is new, at times not for an hour."""
                 nonlocal read
                 if chance.random() < 0.3:
                     unread = ann(up, "GET", "/api/items?unread_only=true&limit=50")["items"]

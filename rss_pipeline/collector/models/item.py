@@ -150,6 +150,8 @@ class Moved:
 
     guids: frozenset[str]
     """Guids of items that are stored ones, by the document before."""
+    older: frozenset[str] = frozenset()
+    """Guids of others that are older than these."""
     is_confirmed: bool = False
     """A person has confirmed the document's list."""
 

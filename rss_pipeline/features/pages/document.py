@@ -171,8 +171,7 @@ def _moved(found: Detected, known: Known | None, feed: Feed) -> Moved | None:
     a person has confirmed the list."""
     if known is None or known.is_confirmed:
         return Moved(guids=frozenset(), is_confirmed=True) if feed.memories.get("page") else None
-    guids = known.moved_among(found.entries, found.structure)
-    return Moved(guids=guids) if guids else None
+    return known.moved_among(found.entries, found.structure)
 
 
 def _part(now: Known, known: Known | None, task: ParseTask, *, has_moved: bool) -> PageOfDocument:

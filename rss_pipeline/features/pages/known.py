@@ -13,6 +13,7 @@ from datetime import date
 from typing import Self
 
 from rss_pipeline.collector.models.identity import same_title
+from rss_pipeline.collector.models.item import Moved
 from rss_pipeline.collector.parse.links import last_part
 from rss_pipeline.features.pages.links import guids_of, identity, shape
 from rss_pipeline.features.pages.model import Entry
@@ -113,9 +114,9 @@ class Known:
         top = guids[: self._top]
         return sum(mark(each) in known for each in top) * 2 >= len(top)
 
-    def moved_among(self, entries: Sequence[Entry], structure: str) -> frozenset[str]:
-        """The guids of known entries at other addresses in a list. None unless these are at least three, and
-        half of what is on its top is known.
+    def moved_among(self, entries: Sequence[Entry], structure: str) -> Moved | None:
+        """The known entries at other addresses in a list. None unless these are at least three, and half of
+        what is on its top is known.
 
         They have the order that they had. In a list by time, which begins with its newest, an entry of the
         same title is no other one then: that would be on top, and the known one still in the list.
@@ -124,7 +125,7 @@ class Known:
         guids = [self.at_home(guid) for guid in guids_of(entries)]
         are_known = [mark(guid) in known for guid in guids]
         if are_known.count(False) < _LEAST_KNOWN:
-            return frozenset()
+            return None
         places: dict[int, int] = {}
         names = _names(entries, is_rebuilt=structure not in ("", self.structure))
         for number, (is_known, each) in enumerate(zip(are_known, names, strict=True)):
@@ -134,8 +135,10 @@ class Known:
         moved = _in_order(places)
         top = [is_known or number in moved for number, is_known in enumerate(are_known)][: self._top]
         if len(moved) < _LEAST_KNOWN or sum(top) * 2 < len(top):
-            return frozenset()
-        return frozenset(guids[number] for number in moved)
+            return None
+        return Moved(
+            guids=frozenset(guids[number] for number in moved), older=frozenset(guids[moved[-1] + 1 :])
+        )
 
     @property
     def _top(self) -> int:

@@ -15,6 +15,7 @@ from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.subscriptions.item_query import listed
 
 _WORDS = {
     "link": "A copy: it has the same link as",
@@ -115,7 +116,7 @@ def _newest(user_id: str, *, limit: int, below: int | None) -> Statement:
         f"""SELECT story, max(arrived) AS newest FROM (
           SELECT {own_story("m", "s.user_id")} AS story, m.arrived FROM subscriptions AS s
           CROSS JOIN story_members AS m INDEXED BY story_members_feed ON m.feed_id = s.feed_id
-          WHERE s.user_id = ?) AS mine
+          WHERE s.user_id = ?{listed("s", "m", of_one_feed=False)}) AS mine
         GROUP BY story HAVING count(*) > 1 AND max(arrived) < CAST(? AS INTEGER)
         ORDER BY max(arrived) DESC LIMIT {limit}""",
         [user_id, 2**53 if below is None else below],
@@ -167,7 +168,8 @@ def _item(row: _Row, reason: Reason, seen: dict[str, _Row]) -> SeenItem:
 
 def _members(user_id: str, own: str, params: Sequence[Value], *, with_first: bool = True) -> Statement:
     """All items of the user in the stories that `own` gives, a query for `id` and `story`; with the item `id`
-    itself, which may stand alone."""
+    itself, which may stand alone and which the user may not be shown in lists."""
+    itself = "i.id IN (SELECT own.id FROM own) OR " if with_first else ""
     first = "SELECT own.story, own.id FROM own UNION " if with_first else ""
     return Statement(
         f"""WITH own AS MATERIALIZED ({own}),
@@ -184,6 +186,7 @@ def _members(user_id: str, own: str, params: Sequence[Value], *, with_first: boo
         LEFT JOIN story_members AS o ON o.item_id = i.id
         LEFT JOIN item_states AS t
           ON t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived
+        WHERE {itself}(true{listed("s", "i", of_one_feed=False)})
         ORDER BY coalesce({place("o")}, i.arrived)""",
         [*params, user_id, user_id, user_id],
         name="read stories of a user",

@@ -12,6 +12,7 @@ from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.sql import compact, number
 from rss_pipeline.storage.subscriptions.chosen import Scope
 from rss_pipeline.storage.subscriptions.folding import Folding, HiddenUnread
+from rss_pipeline.storage.subscriptions.item_query import listed
 
 
 def own_story(member: str, user: str) -> str:
@@ -36,6 +37,8 @@ def place(member: str, subscription: str = "s") -> str:
     return f"({member}.lead - {subscription}.leads * {PREFERRED})"
 
 
+_LISTED = listed("s", "o", of_one_feed=False)
+"""` AND` with the conditions that the user is shown a member at all."""
 _IS_UNREAD = """coalesce((SELECT t.is_read FROM item_states AS t WHERE t.user_id = s.user_id
     AND t.feed_id = o.feed_id AND t.arrived = o.arrived), CAST(o.arrived <= s.read_up_to AS INTEGER)) = 0"""
 _BEFORE = f"""NOT EXISTS (SELECT 1 FROM (
@@ -46,10 +49,10 @@ _BEFORE = f"""NOT EXISTS (SELECT 1 FROM (
     WHERE x.feed_id = {{feed}} AND x.arrived = {{arrived}}) AS m
   CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "m.user_id")}
   CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id
-  WHERE {{scope}} AND ({{before}}))"""
+  WHERE {{scope}} AND ({{before}}){_LISTED})"""
 _IS_COPY = f"""EXISTS (SELECT 1 FROM story_members AS p CROSS JOIN subscriptions AS s ON s.feed_id = p.feed_id
     WHERE {{scope}} AND {in_own_story("p", "m.story", "m.user_id")}
-      AND p.article = o.article AND p.arrived < o.arrived)"""
+      AND p.article = o.article AND p.arrived < o.arrived{listed("s", "p", of_one_feed=False)})"""
 _OF_ALL = _BEFORE.replace("{before}", f"{place('o')} < m.place")
 _OF_UNREAD = _BEFORE.replace(
     "{before}",
@@ -76,7 +79,7 @@ def _unread(user_id: str) -> Statement:
         SELECT fresh.story, s.feed_id, s.folder, o.article, o.arrived, {place("o")} AS place,
           {number(_IS_UNREAD)} AS unread FROM fresh
         CROSS JOIN story_members AS o ON {in_own_story("o", "fresh.story", "?")}
-        CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = o.feed_id""",
+        CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = o.feed_id WHERE true{_LISTED}""",
         [user_id, user_id, user_id, user_id, user_id],
         name="read unread stories of a user",
         is_kept=True,
@@ -133,7 +136,7 @@ def _read(user_id: str, scope: Scope, shown: Sequence[str]) -> Statement:
         FROM m CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "?")}
         CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id
         CROSS JOIN feeds AS f ON f.id = o.feed_id CROSS JOIN items AS i ON i.id = o.item_id
-        WHERE {condition} ORDER BY m.item_id, {place("o")}""",
+        WHERE {condition}{_LISTED} ORDER BY m.item_id, {place("o")}""",
         [user_id, compact(list(shown)), user_id, user_id, *params],
         name="read stories of a list",
         is_kept=True,
@@ -144,7 +147,7 @@ _IDS = f"""(SELECT json_group_array(json_array({place("o")}, o.item_id, o.arrive
     SELECT {{user}} AS user_id, {own_story("x", "{user}")} AS story
     FROM story_members AS x WHERE x.item_id = {{item}}) AS m
   CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "m.user_id")}
-  CROSS JOIN subscriptions AS s ON s.user_id = m.user_id AND s.feed_id = o.feed_id)"""
+  CROSS JOIN subscriptions AS s ON s.user_id = m.user_id AND s.feed_id = o.feed_id WHERE true{_LISTED})"""
 
 FOLDING = Folding(
     shown=_OF_ALL, shown_unread=_OF_UNREAD, count=_unread, counted=_hidden_unread, ids=_IDS, read=_read

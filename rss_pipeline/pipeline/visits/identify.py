@@ -124,8 +124,9 @@ def moved(
 
     An item that the reader of the document knows again is the stored one of its title that has the same date,
     or the same last part of its address. Of the others, an item is one if neither the document nor the feed
-    has its title twice and it has both; where a person has confirmed the list, the title is enough, if these
-    are at least three, and half of its items. Items with two dates are two, and what is ambiguous is new.
+    has its title twice and it has both; of an older one, either will do. Where a person has confirmed the
+    list, the title is enough, if these are at least three, and half of its items. Items with two dates are
+    two, and what is ambiguous is new.
     """
     times = Counter(map(_by_title, listed.values()))
     titled: dict[str | None, list[str]] = defaultdict(list)
@@ -144,7 +145,7 @@ def moved(
             found[guid] = olds[0]
         elif len(alike) == times[title] == 1:
             [(old, likeness)] = alike.items()
-            if likeness == 2:
+            if likeness >= (1 if guid in by.older else 2):
                 found[guid] = old
             elif likeness >= 0:
                 alone[guid] = old

@@ -330,21 +330,22 @@ _QUERY = f"""SELECT
   {_newest(_ATTEMPT, _PENDING)} AS image, {_newest("hold_until", _HOLDS["image_holds"])} AS image_host,
   EXISTS (SELECT 1 FROM image_tasks WHERE status = 'pending' AND last_error_kind = '{REQUESTED}') AS wanted,
   EXISTS (SELECT 1 FROM refresh_requests WHERE state <> 'done') AS requests,
-  EXISTS (SELECT 1 FROM topics WHERE stale > 0) AS topics,
-  {_beyond("next_fetch_at", _POLLED)} OR {_beyond("hold_until", _HOLDS["hosts"])}
+  EXISTS (SELECT 1 FROM topics WHERE stale > 0) AS topics"""
+_WRONG_CLOCK = f"""{_beyond("next_fetch_at", _POLLED)} OR {_beyond("hold_until", _HOLDS["hosts"])}
     OR {_beyond("hold_until", _HOLDS["feed_holds"])} OR {_beyond("hold_until", _HOLDS["image_holds"])}
-    OR {_beyond(_ATTEMPT, _PENDING)} AS wrong_clock"""
+    OR {_beyond(_ATTEMPT, _PENDING)}"""
 
 
-def waiting(database: Database, *, now: datetime) -> NewestWork:
-    """Return what waits at `now`, each kind by its newest instant."""
+def waiting(database: Database, *, now: datetime, with_clock: bool = True) -> NewestWork:
+    """Return what waits at `now`, each kind by its newest instant. Without `with_clock` a wrong clock is not
+    looked for, which takes nearly half of the rows."""
     at, late = instant(now), instant(now + WRONG_CLOCK)
     image_late = instant(now + IMAGE_RETRY_WRONG_CLOCK)
-    row = one(
-        database.query(
-            _QUERY, [*5 * [at], late, late, late, image_late, image_late], name="look for what waits"
-        )
-    )
+    sql, params = f"{_QUERY}, 0 AS wrong_clock", 5 * [at]
+    if with_clock:
+        sql = f"{_QUERY}, {_WRONG_CLOCK} AS wrong_clock"
+        params += [late, late, late, image_late, image_late]
+    row = one(database.query(sql, params, name="look for what waits"))
     assert row is not None
     newest = {name: row[name] or "" for name in ("feed", "host", "feed_hold", "image", "image_host")}
     return NewestWork(

@@ -210,6 +210,22 @@ def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) ->
     expect(page.get_by_text("Run requested").or_(page.get_by_text("1 requested")).first).to_be_visible()
 
 
+def a_sensor_is_switched_off_and_on(ui: Desk) -> None:
+    page = ui.go("/automation")
+    row = page.locator("[data-index]").filter(has=page.get_by_text("end_dead_runs", exact=True))
+    switch = row.locator("input[type=checkbox]").last
+
+    def is_switched(status: str, *, is_on: bool) -> bool:
+        # A click is lost before the page knows the sensor.
+        if switch.is_enabled() and switch.is_checked() != is_on:
+            switch.locator("xpath=..").click()
+        return sensor_status(ui, "end_dead_runs") == status
+
+    for status, is_on in (("STOPPED", False), ("RUNNING", True)):
+        soon(lambda status=status, is_on=is_on: is_switched(status, is_on=is_on))
+        expect(switch).to_be_checked(checked=is_on)
+
+
 def a_reload_that_is_not_possible_is_answered_by_a_sentence_and_harms_nothing(ui: Desk) -> None:
     """Our definitions are those of the start, within daemon and webserver."""
     page = ui.open("/deployment/locations")
@@ -219,6 +235,21 @@ def a_reload_that_is_not_possible_is_answered_by_a_sentence_and_harms_nothing(ui
     page.get_by_text("Reload all", exact=True).click()
     expect(page.get_by_text("Loaded", exact=True)).to_be_visible()
     assert ui.up.answers()
+
+
+def sensor_status(ui: Desk, name: str) -> str:
+    """The state of a sensor as GraphQL has it."""
+    found = ui.up.ask(
+        """query($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) {
+        ... on Sensor { sensorState { status } } } }""",
+        selector={
+            "repositoryName": "__repository__",
+            "repositoryLocationName": location(ui.up),
+            "sensorName": name,
+        },
+    )
+    status: str = found["sensorOrError"]["sensorState"]["status"]
+    return status
 
 
 def node(page: Page, name: str) -> Locator:
@@ -310,6 +341,7 @@ ALL_LOOKS = (
     *SHORT_LOOKS[:-1],
     a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
     all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
+    a_sensor_is_switched_off_and_on,
     images_come_after_the_items_they_are_of,
     a_reload_that_is_not_possible_is_answered_by_a_sentence_and_harms_nothing,
     checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,

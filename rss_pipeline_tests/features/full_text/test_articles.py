@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.features.full_text import service
 from rss_pipeline.features.full_text.kept_pages import clean_pages
 from rss_pipeline.features.full_text.service import Articles, fetch_articles
@@ -172,9 +172,14 @@ def test_requests_that_give_no_page_count_among_the_host_s_of_a_day(
     server.route(HOST, "/1", Answer(raw=b""))
     collect(pipeline, server, {"0": "/0"})
     assert fetched(pipeline).waiting == 1
+    [(link, until, reason)] = fetched(pipeline, "feed").later
+    assert (link, until > instant(pipeline.clock())) == (server.url(HOST, "/0"), True)
+    assert "503" in reason
     server.route(HOST, "/feed", Answer(body=document(server, {"1": "/1"})))
     pipeline.clock.turn(seconds=310)
     pipeline.poll("feed")
+    # A host that limits the rate gets its next request after a gap.
+    pipeline.clock.turn(minutes=10)
     assert (fetched(pipeline).waiting, asked(server)) == (1, ["/0", "/1"])
     pipeline.clock.turn(hours=2)
     assert fetched(pipeline).full_hosts == {HOST: 2}
