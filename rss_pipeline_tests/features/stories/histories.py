@@ -496,7 +496,9 @@ class World:
             assert is_done == (story != theirs)
             if is_done:
                 for each in everything:
-                    if self.story(person, each) in (story, theirs):
+                    # One that came again and is not decided has the name of its story, and is not in it.
+                    is_in = each in (one, other) or self._kept_story(person, each) is not None
+                    if is_in and self.story(person, each) in (story, theirs):
                         person.chosen[each.id] = story
                         if each.story is None:
                             each.story, each.lead, each.is_said = each.id, each.arrived, True
