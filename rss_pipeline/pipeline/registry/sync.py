@@ -175,11 +175,12 @@ def _that_end_failures(settings: Settings, specs: Sequence[FeedSpec]) -> dict[st
 
 
 def _mark(secret: object) -> str:
-    """Four digits that tell one secret from the next, and are too few to find it by; nothing for none."""
+    """Two digits that nearly always tell one secret from the next, and are too few to find it by, also from a
+    list of common passwords; nothing for none."""
     if not secret:
         return ""
     text = json.dumps(secret, sort_keys=True)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:4]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:2]
 
 
 def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> dict[str, NewFeed]:
