@@ -175,12 +175,12 @@ def _that_end_failures(settings: Settings, specs: Sequence[FeedSpec]) -> dict[st
 
 
 def _mark(secret: object) -> str:
-    """Two digits that nearly always tell one secret from the next, and are too few to find it by, also from a
-    list of common passwords; nothing for none."""
+    """Three digits that nearly always tell one secret from the next, and are too few to find it by, also
+    from a list of common passwords; nothing for none."""
     if not secret:
         return ""
     text = json.dumps(secret, sort_keys=True)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:2]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:3]
 
 
 def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> dict[str, NewFeed]:
