@@ -20,6 +20,8 @@ Process = Forked | subprocess.Popen[Any]
 FOLLOW_SECONDS = 5.0
 """Between the ends and starts of one that follows what changes; twice as long after each failure."""
 LONGEST_FOLLOW_SECONDS = 60.0
+RUN_SECONDS = 120.0
+"""It waits so long for the end of runs: what both take at once, a small machine may not have."""
 
 
 class Kept:
@@ -92,11 +94,12 @@ class Follower:
         self._has_changed = has_changed
         self._beside = beside
         self._clock = clock
-        self._is_stale = self._is_beside = False
+        self._stale_since: float | None = None
+        self._is_beside = False
         self._failures = 0
         self._next_start = 0.0
 
-    def look(self) -> None:
+    def look(self, *, has_runs: bool = False) -> None:
         """Start it where there is something to do, and it is time."""
         now = self._clock()
         if self.process is not None:
@@ -109,10 +112,13 @@ class Follower:
             return
         if not self._is_beside:
             # Whoever came has the machine for the first answer.
-            self._is_beside, self._is_stale, self._next_start = True, True, now + 1
-        self._is_stale |= self._has_changed()
-        if self._is_stale and now >= self._next_start:
-            self._is_stale = False
+            self._is_beside, self._stale_since, self._next_start = True, now, now + 1
+        if self._has_changed() and self._stale_since is None:
+            self._stale_since = now
+        if self._stale_since is None or (has_runs and now < self._stale_since + RUN_SECONDS):
+            return
+        if now >= self._next_start:
+            self._stale_since = None
             try:
                 self.process = self._start(self._failures == 0)
             except InfrastructureError as error:
@@ -121,6 +127,7 @@ class Follower:
 
     def _end(self, now: float, *, failed: bool) -> None:
         self._failures = self._failures + 1 if failed else 0
-        self._is_stale |= failed
+        if failed:
+            self._stale_since = now
         wait = FOLLOW_SECONDS * 2 ** min(self._failures, 4)
         self._next_start = now + min(wait, LONGEST_FOLLOW_SECONDS)

@@ -105,7 +105,7 @@ class Runner:
             for server in self.servers:
                 server.look()
             for follower in self.followers:
-                follower.look()
+                follower.look(has_runs=bool(self.runs))
             self.listen_again()
             awaiting = {door: server for server in self.servers if (door := server.door) is not None}
             for ready in select.select([self.listener, *awaiting], [], [], LOOK_SECONDS)[0]:

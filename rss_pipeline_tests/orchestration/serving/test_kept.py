@@ -136,10 +136,10 @@ def test_one_that_follows_is_started_for_each_change_and_after_a_failure_while_t
         said.append(is_said)
         return process("fails" if len(said) == 2 else "ends")
 
-    def looked(seconds: float) -> int:
+    def looked(seconds: float, *, has_runs: bool = False) -> int:
         """The number of starts after a look so many seconds later, once what it started has ended."""
         clock.now += seconds
-        follower.look()
+        follower.look(has_runs=has_runs)
         if follower.process is not None:
             follower.process.wait()
             follower.look()
@@ -156,4 +156,11 @@ def test_one_that_follows_is_started_for_each_change_and_after_a_failure_while_t
     assert looked(9) == 2, "a failure waits for longer"
     assert looked(1) == 3
     assert looked(600) == 3, "nothing has changed"
-    assert said == [True, True, False]
+    changes.append(True)
+    assert looked(6, has_runs=True) == 3
+    assert looked(119, has_runs=True) == 3, "two at once take much memory"
+    assert looked(1, has_runs=True) == 4, "a long run is not waited for"
+    changes.append(True)
+    assert looked(6, has_runs=True) == 4
+    assert looked(1) == 5
+    assert said == [True, True, False, True, True]
