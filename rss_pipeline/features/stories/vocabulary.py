@@ -184,6 +184,15 @@ WEEKDAYS = {
     )
     for word in words.split()
 }
+# "am Montagabend": German writes the part of the day in one word with it.
+WEEKDAYS.update(
+    {
+        day + part: number
+        for day, number in WEEKDAYS.items()
+        if day.endswith(("tag", "mittwoch", "sonnabend"))
+        for part in ("fruh", "morgen", "vormittag", "mittag", "nachmittag", "abend", "nacht")
+    }
+)
 COUNTED = {
     word: kind
     for kind, words in {
@@ -312,7 +321,8 @@ COMMON_GERMAN = _bare(
     "Abend Mittag "
     "Kampf Streit Streik Angriff Fall Frage Antwort Teil Zahl Zahlen Quartal Version Update Fehler Suche "
     "Einsatz "
-    "Schaden Verletzte Tote Fund Plan Neues Neue Warnung Ruckruf Tour Etappe Spieltag Punkt Punkte Protest"
+    "Schaden Verletzte Tote Fund Plan Neues Neue Warnung Ruckruf Tour Etappe Spieltag Punkt Punkte Protest "
+    "Uhr Angaben Jährige Jährigen Jähriger Vormittag Nachmittag"
 )
 GERMAN_ENDINGS = (
     "ung", "ungen", "heit", "keit", "keiten", "schaft", "tion", "tionen", "ismus", "tat", "nis", "ling",

@@ -30,6 +30,7 @@ def test_a_number_is_read_in_each_language_s_writing(written: str, value: float 
         ("Trial of Harker, day 3", "Trial of Harker, day 4", "en"),
         ("Weekly notes #12", "Weekly notes #13", "en"),
         ("Prices rose in April", "Prices rose in May", "en"),
+        ("Unfall am Montagabend", "Unfall am Dienstagnachmittag", "de"),
         ("Umsatz steigt im ersten Quartal", "Umsatz steigt im zweiten Quartal", "de"),
         ("Lenoir remporte la 4e étape", "Lenoir remporte la 5e étape", "fr"),
         ("Lottery results, 30 June", "Lottery results, 2 July", "en"),
