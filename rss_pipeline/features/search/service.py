@@ -8,7 +8,7 @@ removed since the index was written is not shown.
 import re
 from collections.abc import Callable, Sequence, Set
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from html import escape
 from typing import Literal
@@ -41,7 +41,7 @@ KEY_PATTERN = (
 """Keys of pages: an arrival number, and the highest one at the first page; by rank, that one and a place."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """An item that was found."""
 
@@ -51,7 +51,7 @@ class SearchHit:
     snippet_html: str
     """A part of the content, likewise."""
     others: "tuple[SearchHit, ...]" = ()
-    """SearchHit ones of its story, which come behind it."""
+    """The hits of its story that come behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,7 @@ class Search:
             for number in found[:wanted]:
                 beside = sorted((each for each in others.get(number, ()) if each in rows), key=place)
                 if number in rows and (not beside or place(number) < place(beside[0])):
-                    shown.append(rows[number])
-                    shown[-1].others = tuple(rows[each] for each in beside)
+                    shown.append(replace(rows[number], others=tuple(rows[each] for each in beside)))
                     passed.update(beside)
             if len(found) <= wanted:
                 return shown, None

@@ -190,15 +190,8 @@ def on_wire(tmp_path: Path) -> Iterator[tuple[Desk, str]]:
         yield desk, f"http://127.0.0.1:{port}/greader"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(bool(newsboat.MISSING), reason=f"not installed: {', '.join(newsboat.MISSING)}")
-def test_newsboat_has_one_entry_and_reads_the_story(tmp_path: Path, on_wire: tuple[Desk, str]) -> None:
-    desk, url = on_wire
-    boat = Newsboat(tmp_path / "newsboat", url=url, name="ann", password=desk.phone.password)
-    assert boat.reload() == "2 unread articles"
-    first, other = boat.articles()
-    assert (first.title, other.title) == ("Fire at a harbour", "Title other")
-    assert "Harbour burns &amp; burns" in first.content
+def read_first(boat: Newsboat, desk: Desk) -> None:
+    """Open the first entry in newsboat, and wait until the server has the story as read."""
     with boat.at_terminal() as terminal:
         terminal.shows("3 total")
         terminal.keys("R")
@@ -209,6 +202,18 @@ def test_newsboat_has_one_entry_and_reads_the_story(tmp_path: Path, on_wire: tup
         terminal.shows("Link: https://a.example/fire")
         terminal.keys("q")
         soon(lambda: desk.phone.unread() == {desk.other})
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(newsboat.MISSING), reason=f"not installed: {', '.join(newsboat.MISSING)}")
+def test_newsboat_has_one_entry_and_reads_the_story(tmp_path: Path, on_wire: tuple[Desk, str]) -> None:
+    desk, url = on_wire
+    boat = Newsboat(tmp_path / "newsboat", url=url, name="ann", password=desk.phone.password)
+    assert boat.reload() == "2 unread articles"
+    first, other = boat.articles()
+    assert (first.title, other.title) == ("Fire at a harbour", "Title other")
+    assert "Harbour burns &amp; burns" in first.content
+    read_first(boat, desk)
     assert boat.reload() == "1 unread articles"
 
 
@@ -250,16 +255,7 @@ def test_newsboat_and_liferea_and_the_page_are_of_one_account(
             assert "Title 2" in each
             assert "Harbour" in each
         # Read in newsboat.
-        with boat.at_terminal() as terminal:
-            terminal.shows("3 total")
-            terminal.keys("R")
-            terminal.shows("(1/1)")
-            terminal.keys("Enter")
-            terminal.shows("Fire at a harbour")
-            terminal.keys("Enter")
-            terminal.shows("Link: https://a.example/fire")
-            terminal.keys("q")
-            soon(lambda: desk.phone.unread() == {desk.other})
+        read_first(boat, desk)
         assert "Fire at a harbour" not in page.get("/unread").text
         # Read in Liferea, which shows as unread what was read elsewhere, with any server.
         running.activate("next-unread-item")
