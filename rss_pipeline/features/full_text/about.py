@@ -143,7 +143,7 @@ class AboutItem:
     """The earliest time of the next request."""
     own_characters: int | None = None
     page_characters: int | None = None
-    may_ask: bool = False
+    can_fetch: bool = False
     """It can be requested sooner."""
 
     def as_json(self) -> dict[str, Any]:
@@ -157,8 +157,8 @@ class AboutItem:
             return f"This is the feed's own text, not the article: {self.reason}."
         if self.status == "pending":
             return f"This is the feed's own text. The article is not here yet: {self.reason}."
-        if self.may_ask:
-            return "This is the feed's own text. The article is not here: its page was never wanted."
+        if self.can_fetch:
+            return "This is the feed's own text. The article behind it was never requested."
         return None
 
 
@@ -172,9 +172,9 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
         is_pending = row["status"] == "pending"
         decision = read_decision(row["full_text_decision"])
         is_wanted = row["switched"] or (row["full_text"] and (decision is None or decision.is_truncated))
-        may_ask = bool(row["link"] and is_wanted)
+        can_fetch = bool(row["link"] and is_wanted)
         if row["status"] is None:
-            return AboutItem(status="off", may_ask=may_ask)
+            return AboutItem(status="off", can_fetch=can_fetch)
         return AboutItem(
             status=row["status"],
             verdict=row["verdict"],
@@ -182,7 +182,7 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
             until=row["next_attempt_at"] if is_pending else None,
             own_characters=row["own_characters"],
             page_characters=row["page_characters"],
-            may_ask=may_ask and is_pending and int(row["attempts"]) > 0,
+            can_fetch=can_fetch and is_pending and int(row["attempts"]) > 0,
         )
 
     return Query.of(sql.look_at_item(user_id, item_id), read)
@@ -194,15 +194,16 @@ def note_of_item(user_id: str, item_id: str) -> Query[ItemNote | None]:
     def note(found: AboutItem | None) -> ItemNote | None:
         if found is None or found.sentence is None:
             return None
-        action = f"/full-text/{item_id}" if found.may_ask else None
+        action = f"/full-text/{item_id}" if found.can_fetch else None
         return ItemNote(sentence=found.sentence, button="Fetch the article now", action=action)
 
     return about_item(user_id, item_id).then(note)
 
 
-def ask_for_article(caller: Caller, item_id: str) -> bool:
+def request_article(caller: Caller, item_id: str) -> bool:
     """Request the article of an item, within the limits; False where the user's feeds have no such item."""
     *_, found = caller.write(
-        *sql.ask_for(caller.user_id, item_id, now=caller.clock()), known_ids(caller.user_id, [item_id])
+        *sql.request_article(caller.user_id, item_id, now=caller.clock()),
+        known_ids(caller.user_id, [item_id]),
     )
     return bool(found.values)

@@ -72,7 +72,7 @@ class ItemFullText(BaseModel):
     until: str | None = Field(description="The earliest time of the next request.")
     own_characters: int | None
     page_characters: int | None
-    may_ask: bool = Field(description="POST requests it: it was never wanted, or failed.")
+    can_fetch: bool = Field(description="POST requests it: it never was, or it failed.")
 
 
 @router.get(
@@ -105,14 +105,14 @@ async def of_item(request: Request, caller: SignedIn, id: str) -> Response:
 
 @router.post(
     "/items/{id}/full-text",
-    operation_id="ask_for_full_text_of_item",
+    operation_id="request_full_text_of_item",
     response_model=ItemFullText,
     responses=_ASKED,
 )
-async def ask(caller: SignedIn, id: str) -> Response:
+async def request_now(caller: SignedIn, id: str) -> Response:
     """Request the article of an item of a feed with articles: in a moment, or in its turn among your new
     addresses; the limits and holds of its host apply."""
-    if not await caller.change(lambda own: about.ask_for_article(own, id)):
+    if not await caller.change(lambda own: about.request_article(own, id)):
         raise no_item()
     found = await caller.ask(about.about_item(caller.user_id, id))
     if found is None:

@@ -10,7 +10,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.routers.answered import no_feed, no_item
-from rss_pipeline.features.full_text.about import about_feed, ask_for_article
+from rss_pipeline.features.full_text.about import about_feed, request_article
 from rss_pipeline.reader.edit import edit_feed
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed, queue
@@ -49,9 +49,9 @@ async def switch(request: Request, caller: SignedIn, id: str) -> Response:
 
 
 @router.post("/full-text/{id}")
-async def ask(request: Request, caller: SignedIn, id: str) -> Response:
+async def request_now(request: Request, caller: SignedIn, id: str) -> Response:
     """Request the article of an item."""
     fields = await form_fields(request)
-    if not await caller.change(lambda own: ask_for_article(own, id)):
+    if not await caller.change(lambda own: request_article(own, id)):
         raise no_item()
     return see_other(local(fields.get("back"), item_url(id)))

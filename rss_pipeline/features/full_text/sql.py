@@ -158,9 +158,9 @@ def want_since(database: Database, feed_id: str, *, since: datetime | None, most
     ).changes
 
 
-def ask_for(user_id: str, item_id: str, *, now: datetime) -> list[Statement]:
+def request_article(user_id: str, item_id: str, *, now: datetime) -> list[Statement]:
     """Statements by which a subscriber wants the article of an item of a feed with articles: a page that was
-    never wanted has its turn among the new addresses of that user, one that failed is tried again."""
+    never requested has its turn among the new addresses of that user, one that failed is tried again."""
     return [
         Statement(
             f"""INSERT INTO articles (item_id, feed_id, next_attempt_at, user_id)
@@ -171,7 +171,7 @@ def ask_for(user_id: str, item_id: str, *, now: datetime) -> list[Statement]:
             ON CONFLICT (item_id) DO UPDATE SET next_attempt_at = excluded.next_attempt_at
             WHERE articles.status = 'pending' AND articles.attempts > 0""",
             [instant(now), user_id, item_id],
-            name="ask for an article",
+            name="request an article",
         ),
         *_in_turn(user_id, [item_id], now),
     ]
