@@ -21,7 +21,7 @@ from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 
 # This machine as the address guard knows it: its interfaces, and the servers of this installation.
-# `pipeline.session.fetch_policy` reads them from the system and the settings.
+# `pipeline.session.this_machine` reads them from the system and the settings.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

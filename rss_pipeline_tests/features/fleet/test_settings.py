@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.features.fleet.settings import FleetSettings
-from rss_pipeline.pipeline.session.fetch_policy import own_servers
+from rss_pipeline.pipeline.session.this_machine import own_servers
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.postgres.backend import PostgresBackend
 from rss_pipeline_tests.test_settings import D1, POSTGRES, refusal, settings

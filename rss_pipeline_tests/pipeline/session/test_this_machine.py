@@ -10,7 +10,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from rss_pipeline.pipeline.session.fetch_policy import (
+from rss_pipeline.pipeline.session.this_machine import (
     interfaces_of,
     is_ours,
     listening_ports,
