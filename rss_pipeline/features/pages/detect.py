@@ -11,6 +11,7 @@ from rss_pipeline.features.pages.doubts import doubts_about
 from rss_pipeline.features.pages.entries import entries_of
 from rss_pipeline.features.pages.judged import Judged, css_of, judged_lists, structure_of, widened
 from rss_pipeline.features.pages.known import Known, mark
+from rss_pipeline.features.pages.lists import LEAST_ENTRIES
 from rss_pipeline.features.pages.model import Detected, Verdict
 from rss_pipeline.features.pages.page import Page, read_page
 from rss_pipeline.features.pages.structured import with_structured_data
@@ -43,7 +44,7 @@ def detect(html: str, url: str, known: Known | None = None) -> Detected:
         return Detected(
             verdict="none", score=score, evidence=(_why_none(page),), feeds=page.feeds, title=page.title
         )
-    doubts = doubts_about(page, best)
+    doubts = doubts_about(page, dates, best)
     if known is not None:
         doubts = ("It has too few of the links that were on the page before.", *doubts)
     return _detected(page, dates, best, "ask" if doubts else "certain", _seen(best), *doubts)
@@ -77,7 +78,8 @@ def _again(
     for each in lists:
         if _count(each, ids) or mark(structure_of(page, each)) == known.structure:
             others = [other for other in lists if other is not each]
-            candidates.append(widened(page, dates, [each, *others], with_second=False))
+            wider = widened(page, dates, [each, *others], with_second=False)
+            candidates.append(each if _is_of_two(each, wider, ids) else wider)
     return max(
         (each for each in candidates if _fits(page, each, known)),
         key=lambda each: (
@@ -88,6 +90,13 @@ def _again(
         ),
         default=None,
     )
+
+
+def _is_of_two(found: Judged, wider: Judged, ids: Set[str]) -> bool:
+    """True if a list was widened by another one: by entries of which none is known, and more than the few
+    that are new and shown first."""
+    more = len(wider.links.boxes) - len(found.links.boxes)
+    return more >= LEAST_ENTRIES and _count(wider, ids) == _count(found, ids)
 
 
 def _moved(page: Page, dates: PageDates, lists: Sequence[Judged], known: Known) -> Judged | None:
