@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from rss_pipeline.collector.parse.dates.read import MONTHS, folded
-from rss_pipeline.features.pages.page import Page
+from rss_pipeline.collector.parse.dates.read import MONTHS, WEEKDAYS, folded
+from rss_pipeline.features.pages.page import BLOCK, Page
 
 _MONTH = r"[^\W\d_]{3,12}"
 _ORDINAL = r"(?:st|nd|rd|th|er|º|\.)?"
@@ -20,7 +20,7 @@ _GAP = r"(?:[\s,]{1,4}|-|\.\s?)"
 _FORMS = re.compile(
     rf"(?<![\d/.-])(?P<y1>{_YEAR})(?P<cut1>\s?[-/.]\s?)(?P<m1>\d{{1,2}})(?P=cut1)(?P<d1>\d{{1,2}})(?![\d-])"
     rf"|(?P<y2>{_YEAR})\s?[年년]\s?(?P<m2>\d{{1,2}})\s?[月월]\s?(?P<d2>\d{{1,2}})\s?[日号號일]?"
-    rf"|(?<!\w)(?P<y3>{_YEAR})[\s,-]{{1,3}}(?P<n3>{_MONTH})\.?[\s-]{{1,2}}(?P<d3>\d{{1,2}})(?!\d)"
+    rf"|(?<!\w)(?P<y3>{_YEAR})(?:[^\S{BLOCK}]|[,-]){{1,3}}(?P<n3>{_MONTH})\.?[\s-]{{1,2}}(?P<d3>\d{{1,2}})(?!\d)"
     rf"|(?<![\w./-])(?P<d4>\d{{1,2}})(?:{_ORDINAL}|\s)[\s-]?(?:de\s|of\s|d')?(?P<n4>{_MONTH})\.?{_GAP}(?:del?\s)?(?P<y4>{_YEAR})(?!\d)"
     rf"|(?<![\w./-])(?P<d5>\d{{1,2}})\.\s?(?P<m5>\d{{1,2}})\.\s?(?P<y5>{_YEAR})(?!\d)"
     r"|(?<![\w./-])(?P<a6>\d{1,2})(?P<cut6>[/-])(?P<b6>\d{1,2})(?P=cut6)(?P<y6>(?:19|20)\d\d|\d\d)(?![\d/-])"
@@ -35,6 +35,12 @@ _FORMS = re.compile(
 _AFTER_NAME = re.compile(rf"(?P<d>\d{{1,2}})(?!\d){_ORDINAL}(?:(?:{_GAP}|\s)(?P<y>{_YEAR})(?!\d))?(?![\w:])")
 _NAME_BEFORE = re.compile(rf"(?<![^\W\d_])({_MONTH})\.?[\s-]{{0,2}}\Z")
 _NAME_CHARACTERS = 17
+_ERAS = {"令和": 2018, "平成": 1988, "民國": 1911, "民国": 1911}
+"""The years before the first of eras in Japan and Taiwan."""
+_OF_ERA = re.compile(r"(\d{1,3})\s?年\s?(\d{1,2})\s?月\s?(\d{1,2})\s?日?")
+_OTHER_DIGIT = re.compile("[٠-٩۰-۹０-９]")
+_ASCII_DIGITS = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９", "0123456789" * 3)
+_WORDS = re.compile(r"\w+")
 _DIGITS = re.compile(r"\d+")
 _ADDRESS_DATE = re.compile(r"/(?P<y>(?:19|20)\d\d)[/-](?P<m>[01]?\d)[/-](?P<d>[0-3]?\d)(?:[/-]|\Z)")
 _ADDRESS_YEAR = re.compile(r"/((?:19|20)\d\d)(?:/|-)")
@@ -69,7 +75,8 @@ class PageDates:
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self.found = sorted([*_in_text(page.text), *_in_attributes(page)], key=lambda each: each.begin)
+        self._text = _with_ascii_digits(page.text)
+        self.found = sorted([*_in_text(self._text), *_in_attributes(page)], key=lambda each: each.begin)
         self._begins = [each.begin for each in self.found]
         self._years: list[tuple[int, int]] | None = None
 
@@ -88,7 +95,7 @@ class PageDates:
 
     def _year_above(self, at: int) -> int | None:
         if self._years is None:
-            self._years = list(_lone_years(self._page))
+            self._years = list(_lone_years(self._page, self._text))
         index = bisect_left(self._years, (at, 0)) - 1
         return self._years[index][1] if index >= 0 else None
 
@@ -104,7 +111,24 @@ def date_in(text: str) -> date | None:
     """The first date in a text that has a year."""
     if found := _ATTRIBUTE_DATE.match(text):
         return _day(*map(int, found.groups()))
-    return next((day for each in _in_text(text) if each.year and (day := each.of_year(None))), None)
+    dates = _in_text(_with_ascii_digits(text))
+    return next((day for each in dates if each.year and (day := each.of_year(None))), None)
+
+
+def beside_day(text: str) -> str | None:
+    """The words of a text besides its date or day of the week; None if it has none.
+
+    >>> beside_day("Friday, 17 May 2024: no events"), beside_day("no events")
+    ('no events', None)
+    """
+    plain = _with_ascii_digits(text)
+    rest, at = "", 0
+    for found in _in_text(plain):
+        rest += plain[at : found.begin] + " "
+        at = found.stop
+    words = _WORDS.findall(rest + plain[at:])
+    kept = [word for word in words if folded(word) not in WEEKDAYS]
+    return " ".join(kept) if at or len(kept) < len(words) else None
 
 
 def _day(year: int, month: int, day: int) -> date | None:
@@ -114,13 +138,26 @@ def _day(year: int, month: int, day: int) -> date | None:
         return None
 
 
+def _with_ascii_digits(text: str) -> str:
+    """A text with Arabic, Persian and wide digits as ASCII, of the same length."""
+    return text if text.isascii() or not _OTHER_DIGIT.search(text) else text.translate(_ASCII_DIGITS)
+
+
 def _in_text(text: str) -> Iterable[DateFound]:
     undecided: list[tuple[int, int, int, int, int]] = []
     day_first = month_first = 0
     stop = 0
     for run in _DIGITS.finditer(text):
         at = run.start()
-        if at < stop or run.end() - at not in (1, 2, 4):
+        if at < stop:
+            continue
+        if (first := _ERAS.get(text[max(0, at - 2) : at])) and (match := _OF_ERA.match(text, at)):
+            year, month, day = map(int, match.groups())
+            stop = match.end()
+            if _day(first + year, month, day):
+                yield DateFound(at - 2, stop, first + year, month, day)
+            continue
+        if run.end() - at not in (1, 2, 4):
             continue
         if run.end() - at < 4 and (found := _named_before(text, at)):
             stop = found.stop
@@ -184,12 +221,12 @@ def _in_attributes(page: Page) -> Iterable[DateFound]:
                 yield DateFound(begin, page.stops[node], year, month, day, in_attribute=True)
 
 
-def _lone_years(page: Page) -> Iterable[tuple[int, int]]:
+def _lone_years(page: Page, text: str) -> Iterable[tuple[int, int]]:
     """Places and years of short elements that show a year and no day."""
     for node, begin in enumerate(page.begins):
         if (
             3 < page.stops[node] - begin <= _LONE_YEAR_CHARACTERS
             and not page.is_aside[node]
-            and (found := _LONE_YEAR.match(page.text[begin : page.stops[node]].strip()))
+            and (found := _LONE_YEAR.match(text[begin : page.stops[node]].strip()))
         ):
             yield begin, int(found[1])

@@ -4,9 +4,15 @@ Each is a sentence on what was seen. A list without a doubt is certain.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import pairwise
+from statistics import median
 from urllib.parse import unquote, urlsplit
 
+from rss_pipeline.features.pages.dates import PageDates, beside_day
+from rss_pipeline.features.pages.entries import dates_of
 from rss_pipeline.features.pages.judged import Judged
 from rss_pipeline.features.pages.page import BLOCK, Page
 
@@ -48,6 +54,11 @@ _NO_LIST_WORDS = frozenset(
         "sitemap",
     )
 )
+_THINGS_WORDS = frozenset(
+    """agences branches equipe filialen locations magasins members memberlist mitarbeiter offices people
+    players shops squad staff standorte stores sucursales team tiendas users""".split()  # noqa: SIM905
+)
+"""Last words of the addresses of people and places, whose dates are no news."""
 _SEARCH = re.compile(r"[?&](?:s|q|query|search|suche)=", re.IGNORECASE)
 _CART = re.compile(
     r"/(?:cart|basket|checkout|warenkorb|panier|carrito|carrello|koszyk|winkelwagen)(?:[/?.]|\Z)",
@@ -76,14 +87,22 @@ _MANY = 10
 _FEW = 4
 _SHORT_TITLE = 4.0
 _LONG_TITLE = 20.0
+_SENTENCE = 35.0
+"""The length of a title that is more than a name."""
+_MOST_EQUAL = 0.8
+_LEAST_ORDERED = 0.75
+"""Entries are in the order of their dates; a few are pinned, or of a second list."""
+_FAR_APART = 300
+"""Days between dates of birth, of openings."""
 
 
-def doubts_about(page: Page, best: Judged) -> tuple[str, ...]:
+def doubts_about(page: Page, dates: PageDates, best: Judged) -> tuple[str, ...]:
     """Sentences on what is against a list; none if it is certain."""
-    return tuple(_doubts(page, best))
+    days = dates_of(page, dates, best.links.boxes)
+    return tuple(_doubts(page, best, [day for day in days if day is not None]))
 
 
-def _doubts(page: Page, best: Judged) -> Iterator[str]:
+def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
     segments = _segments(page.url)
     if page.has_password:
         yield "The page has a field for a password."
@@ -106,14 +125,23 @@ def _doubts(page: Page, best: Judged) -> Iterator[str]:
     is_home = all(_LANGUAGE.fullmatch(each) or each in ("index", "home") for each in segments)
     if page.og_type == "article" and outside > _MUCH_TEXT:
         yield "The page says that it is one article, and it has running text."
-    if best.dated >= _MOST_DATED:
+    if segments and segments[-1] in _THINGS_WORDS:
+        yield "By its address it is a list of people or places."
+    if _is_calendar(page, best, days):
+        yield "Each entry is a day, as in a calendar."
+    undated = None
+    if best.dated < _MOST_DATED:
+        undated = "Few of the entries have a date"
+    elif not set(segments) & _LIST_WORDS:
+        undated = _why_undated(best, days, is_home=is_home)
+    if undated is None:
         most = 4.0 if is_list_address or (is_home and best.headed >= _MOST_HEADED) else 1.0
     else:
         most = 0.3
         if any(_CART.search(anchor.url) for anchor in page.anchors):
-            yield "Few of the entries have a date, and the page has a shopping cart."
+            yield f"{undated}, and the page has a shopping cart."
         if len(best.links.boxes) < _FEW or best.own < _MOST_HEADED:
-            yield "Few of the entries have a date, and they are few or on other hosts."
+            yield f"{undated}, and they are few or on other hosts."
         # Things for sale, people and answers have headings and texts, too.
         is_headed = is_home and best.headed >= _MOST_HEADED and best.text >= 0.2
         documents = sum(_DOCUMENT.search(box.anchor.url) is not None for box in best.links.boxes)
@@ -123,11 +151,38 @@ def _doubts(page: Page, best: Judged) -> Iterator[str]:
         )
         is_archive = is_list_address and best.title_length >= _LONG_TITLE
         if inside < total * (_ARCHIVE_SHARE if is_archive else _LIST_SHARE):
-            yield "Few of the entries have a date, and the page has much besides them."
+            yield f"{undated}, and the page has much besides them."
         elif not (is_headed or is_list_address or is_shown_by_text):
-            yield "Few of the entries have a date or a heading."
+            yield f"{undated}, and little else says that they are news."
     if outside > most * inside and outside > _RUNNING_TEXT:
         yield "There is more running text outside the entries than in them."
+
+
+def _why_undated(best: Judged, days: Sequence[date], *, is_home: bool) -> str | None:
+    """The reason for which the dates of entries say nothing on when these came; None where they do."""
+    if len(days) < _FEW:
+        return None
+    if Counter(days).most_common(1)[0][1] >= _MOST_EQUAL * len(days):
+        is_told = best.text >= (_MOST_HEADED if is_home else _LIST_SHARE) and (
+            is_home or best.title_length >= _SENTENCE
+        )
+        return None if is_told else "The entries have one date"
+    steps = [(after - before).days for before, after in pairwise(days)]
+    falling = sum(step <= 0 for step in steps) / len(steps)
+    rising = sum(step >= 0 for step in steps) / len(steps)
+    if max(falling, rising) < _LEAST_ORDERED:
+        return "The dates of the entries are in no order"
+    if median(map(abs, steps)) > _FAR_APART:
+        return "The dates of the entries are far apart"
+    return None
+
+
+def _is_calendar(page: Page, best: Judged, days: Sequence[date]) -> bool:
+    """True where the links differ by days alone, and these do not fall."""
+    texts = [beside_day(page.shown_of(box.anchor.node)) for box in best.links.boxes]
+    equal = Counter(text for text in texts if text is not None).most_common(1)
+    falling = sum(after < before for before, after in pairwise(days))
+    return bool(equal) and equal[0][1] * 2 >= len(texts) and falling * 2 < len(days)
 
 
 def _segments(url: str) -> list[str]:

@@ -17,12 +17,14 @@ from rss_pipeline.features.pages.page import HEADINGS, Page
 from rss_pipeline.features.pages.titles import titles_of
 
 _GENERIC = re.compile(
-    r"/(?:tags?|categor(?:y|ies)|authors?|topics?|labels?|users?|series|page|login|signup|search)(?:/|\Z|\?)",
-    re.IGNORECASE,
+    r"/(?:tags?|categor(?:y|ies)|authors?|labels?|users?|page|login|signup|search)(?:/|\Z|\?)", re.IGNORECASE
 )
 """Addresses of other lists."""
+_GENERIC_IF_UNDATED = re.compile(r"/(?:topics?|series)(?:/|\Z|\?)", re.IGNORECASE)
+"""Addresses of other lists, or of news and talks: these have dates."""
 _DIGITS = re.compile(r"\d+")
 _CSS_WORD = re.compile(r"-?[A-Za-z_][\w-]{0,60}", re.ASCII)
+_FIRST_WIDE = "\u2e80"
 _MOST_LISTS, _LONGEST_LISTS = 12, 3
 """Lists of which each box is read: by a first look, and by their length alone."""
 _BESIDE = 40
@@ -42,7 +44,7 @@ class Judged:
     text: float
     """1 where each has 200 characters besides its title."""
     title_length: float
-    """Characters in the mean, of each title 60 at most."""
+    """Characters in the mean, of each title 60 at most. One of Chinese or Japanese says as much as two."""
     distinct: float
     own: float
     """On the page's host."""
@@ -71,20 +73,21 @@ def judged(page: Page, dates: PageDates, links: LinkList) -> Judged:
     boxes, n = links.boxes, len(links.boxes)
     titles = titles_of(page, dates, boxes)
     is_part = boxes[0].anchor.is_part
+    dated = _dated(page, dates, boxes) / n
     found = Judged(
         links,
         titles,
-        dated=_dated(page, dates, boxes) / n,
+        dated=dated,
         headed=sum(_has_heading(page, box) for box in boxes) / n,
         text=sum(
             min(max(box.stop - box.begin - len(title), 0), _LONG_TEXT) / _LONG_TEXT
             for box, title in zip(boxes, titles, strict=True)
         )
         / n,
-        title_length=sum(0 if "://" in title else min(len(title), _LONGEST_TITLE) for title in titles) / n,
+        title_length=sum(0 if "://" in title else min(_width(title), _LONGEST_TITLE) for title in titles) / n,
         distinct=len(set(filter(None, titles))) / n,
         own=sum(same_host(box.anchor.url, page.url) for box in boxes) / n,
-        generic=sum(_GENERIC.search(box.anchor.url) is not None for box in boxes) / n,
+        generic=sum(_is_generic(box.anchor.url, has_date=dated >= _KNOWN_SHARE) for box in boxes) / n,
     )
     found.score = (
         float(n**0.5)
@@ -100,6 +103,14 @@ def judged(page: Page, dates: PageDates, links: LinkList) -> Judged:
         * (0.1 if is_part and found.dated < 1 else 1)
     )
     return found
+
+
+def _width(title: str) -> int:
+    return len(title) if title.isascii() else len(title) + sum(each >= _FIRST_WIDE for each in title)
+
+
+def _is_generic(url: str, *, has_date: bool) -> bool:
+    return bool(_GENERIC.search(url) or (not has_date and _GENERIC_IF_UNDATED.search(url)))
 
 
 def _dated(page: Page, dates: PageDates, boxes: Sequence[Box]) -> int:

@@ -14,6 +14,7 @@ from rss_pipeline.features.pages.page import Anchor, Page
 
 LEAST_ENTRIES = 3
 _OFTEN = 3
+_MOST_BEFORE = 3
 _ROWS = frozenset(("tr", "li", "article", "body"))
 _OUTERMOST = frozenset(("body", "html", "main"))
 
@@ -131,12 +132,12 @@ def boxes_of(page: Page, anchors: Sequence[Anchor]) -> list[Box]:
     nodes = [next((node for node in way if page.paths[node] == usual), way[-1]) for way in tops]
     boxes: list[Box] = []
     seen: set[str] = set()
-    ends = _ends(page, nodes)
-    for (low, _), node, (end, stop) in zip(runs, nodes, ends, strict=True):
+    spans = _spans(page, nodes)
+    for (low, _), node, (begin, end, stop) in zip(runs, nodes, spans, strict=True):
         if (identity := anchors[low].identity) in seen:
             continue
         seen.add(identity)
-        boxes.append(Box(anchors[low], node, end, page.begins[node], stop))
+        boxes.append(Box(anchors[low], node, end, begin, stop))
     return boxes
 
 
@@ -151,10 +152,11 @@ def _runs(ids: Sequence[str]) -> list[tuple[int, int]]:
     return runs
 
 
-def _ends(page: Page, nodes: Sequence[int]) -> list[tuple[int, int]]:
-    """The end of each box and of its text. Where headings and texts follow each other without an element
-    around them, a box goes on up to the next one."""
-    plain = [(page.ends[node], page.stops[node]) for node in nodes]
+def _spans(page: Page, nodes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The begin of each box's text, the end of the box and of its text. Where headings and texts follow each
+    other without an element around them, a box begins with what stands before each of them, such as its date,
+    and goes on up to the next one."""
+    plain = [(page.begins[node], page.ends[node], page.stops[node]) for node in nodes]
     gaps = [
         later - page.ends[node]
         for node, later in pairwise(nodes)
@@ -162,12 +164,41 @@ def _ends(page: Page, nodes: Sequence[int]) -> list[tuple[int, int]]:
     ]
     if len(gaps) < len(nodes) * 0.6 or median(gaps) < 1:
         return plain
-    ends = list(plain)
+    spans = list(plain)
     usual = int(median(gaps))
+    firsts = _firsts(page, nodes)
     for index, node in enumerate(nodes):
         parent_end = page.ends[page.parents[node]] if page.parents[node] >= 0 else len(page.tags)
-        following = nodes[index + 1] if index + 1 < len(nodes) else page.ends[node] + usual
+        following = firsts[index + 1] if index + 1 < len(nodes) else page.ends[node] + usual
         end = max(min(following, parent_end), page.ends[node])
         stop = page.begins[end] if end < parent_end and end < len(page.tags) else page.stops[end - 1]
-        ends[index] = (end, max(stop, page.stops[node]))
-    return ends
+        spans[index] = (page.begins[firsts[index]], end, max(stop, page.stops[node]))
+    return spans
+
+
+def _firsts(page: Page, nodes: Sequence[int]) -> list[int]:
+    """The first element of each box: of what stands before it, all that stands before each of the others, and
+    not behind the last."""
+    parent = page.parents[nodes[-1]]
+    behind = set[int]()
+    following = page.ends[nodes[-1]]
+    while parent >= 0 and following < page.ends[parent]:
+        behind.add(page.class_paths[following])
+        following = page.ends[following]
+    firsts = list(nodes)
+    for _ in range(_MOST_BEFORE):
+        before = [_element_before(page, node) for node in firsts]
+        found = [each for each in before if each is not None]
+        kinds = {page.class_paths[each] for each in found}
+        if len(found) < len(before) or len(kinds) > 1 or kinds & behind:
+            break
+        firsts = found
+    return firsts
+
+
+def _element_before(page: Page, node: int) -> int | None:
+    """The element before another one, with the same parent."""
+    before, parent = node - 1, page.parents[node]
+    while before > parent and page.parents[before] != parent:
+        before = page.parents[before]
+    return before if before > parent else None

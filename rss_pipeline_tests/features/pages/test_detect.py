@@ -122,9 +122,38 @@ def test_the_year_of_a_date_is_that_of_the_heading_above_it() -> None:
     assert [entry.date for entry in detected.entries] == [date(2024, n, 5) for n in (1, 2, 3)]
 
 
+def test_the_year_above_a_list_is_no_part_of_its_first_date() -> None:
+    items = "".join(f'<li>May {9 - n} <a href="{link(n)}">{TITLES[n]}</a></li>' for n in range(3))
+    detected = detect(page(f"<h2>2024</h2><ul>{items}</ul>"), URL)
+    assert [entry.date for entry in detected.entries] == [date(2024, 5, n) for n in (9, 8, 7)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param("<dt>{date}</dt><dd>{title}</dd>", id="a term and what it is"),
+        pytest.param("<p>{date}</p><h3>{title}</h3>", id="a date above each heading"),
+        pytest.param(f"<p>{{date}}</p><h3>{{title}}</h3><div>{WORDS}</div>", id="and a text below"),
+        pytest.param(f"<b>{{date}}</b> {{title}}<br>{WORDS}<hr>", id="no element around anything"),
+        pytest.param("<h3>{title}</h3><p>{date}</p>", id="a date below each heading"),
+    ],
+)
+def test_of_entries_without_an_element_around_them_each_has_its_own_date(form: str) -> None:
+    rows = "".join(
+        form.format(date=f"2026-05-0{9 - n}", title=f'<a href="{link(n)}">{title}</a>')
+        for n, title in enumerate(TITLES)
+    )
+    detected = detect(page(f"<dl>{rows}</dl>" if "<dt>" in form else rows), URL)
+    assert [entry.date for entry in detected.entries] == [date(2026, 5, 9 - n) for n in range(len(TITLES))]
+
+
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
+        ("٠{n} يناير ٢٠٢٦", date(2026, 1, 1)),
+        ("{n} ledna 2026", date(2026, 1, 1)),
+        ("令和8年1月{n}日", date(2026, 1, 1)),
+        ("２０２６年１月{n}日", date(2026, 1, 1)),
         ("01/0{n}/2026", None),
         ("yesterday", None),
         ("{n} hours ago", None),
@@ -210,6 +239,25 @@ def test_the_feeds_that_a_page_names_are_listed_whatever_its_list() -> None:
     assert detect(page("", head=head), URL).feeds == ("https://example.org/feed.xml",)
 
 
+PLACES = ("Aldgate", "Baker Street", "Camden", "Deptford", "Elephant Road", "Fulham")
+
+
+def things(dates: Sequence[str], titles: Sequence[str] = PLACES) -> str:
+    """A list of branches or people, each with a date."""
+    return page(
+        "".join(
+            f'<div><h3><a href="/place/{n}">{title}</a></h3><p>High Street {n}</p><p>{day}</p></div>'
+            for n, (title, day) in enumerate(zip(titles, dates, strict=True))
+        )
+    )
+
+
+IN_DISORDER = ("2025-04-02", "2025-11-30", "2025-01-15", "2025-06-08", "2025-02-21", "2025-09-09")
+FAR_APART = [f"{1990 - 2 * n}-05-04" for n in range(6)]
+DAYS = [f"1{n} May 2026" for n in range(6)]
+FIND = "https://example.org/find-us"
+
+
 ARTICLE = f"<h1>A bridge across the river</h1>{f'<p>{WORDS} {WORDS} {WORDS}</p>' * 9}"
 MENU = "".join(f'<li><a href="/topic/{n}">Topic {n}</a></li>' for n in range(80))
 
@@ -242,6 +290,11 @@ WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in ra
         ),
         pytest.param(page(entries(), title="404 - Page not found"), URL, id="an error page"),
         pytest.param(page(f"<table>{WEEK * 5}</table>"), URL, id="a calendar"),
+        pytest.param(things(["Closed on 27 May 2026"] * 6), FIND, id="branches with one date"),
+        pytest.param(things(IN_DISORDER), FIND, id="dates in no order: people, by their names"),
+        pytest.param(things(FAR_APART), FIND, id="dates far apart: what was opened when"),
+        pytest.param(things(sorted(IN_DISORDER)), "https://example.org/branches", id="an address of places"),
+        pytest.param(things([""] * 6, DAYS), FIND, id="days as titles"),
         pytest.param(page(f"<p>{WORDS}</p>"), URL, id="no links"),
         pytest.param("", URL, id="nothing"),
         pytest.param('{"version": 1}', URL, id="no page"),
@@ -249,6 +302,22 @@ WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in ra
 )
 def test_a_page_without_a_list_is_never_certain(html: str, url: str) -> None:
     assert detect(html, url).verdict != "certain"
+
+
+@pytest.mark.parametrize(
+    ("html", "url"),
+    [
+        pytest.param(page(entries(date="<b>1 May 2026</b>")), URL + "today", id="news of one day"),
+        pytest.param(
+            things(IN_DISORDER, TITLES), "https://example.org/jobs/berlin", id="jobs by their names"
+        ),
+        pytest.param(
+            page(entries(date="<b>1{n} May 2026</b>")), "https://example.org/log-book", id="oldest first"
+        ),
+    ],
+)
+def test_dates_of_entries_are_dates_of_news_where_all_else_says_so(html: str, url: str) -> None:
+    assert detect(html, url).verdict == "certain"
 
 
 def test_a_page_that_scripts_make_says_that_it_needs_a_browser() -> None:
@@ -289,6 +358,13 @@ def test_a_redesigned_list_is_known_by_its_links() -> None:
     again = detect(page(REDESIGNED), "https://example.org/", known=known)
     assert again.verdict == "certain"
     assert [entry.link for entry in again.entries] == [f"https://example.org{link(n)}" for n in range(9, 15)]
+
+
+def test_a_sidebar_that_looks_like_a_redesigned_list_is_none_of_it() -> None:
+    known = known_of(links()[1:])
+    beside = entries(titles=[f"An old {title}" for title in TITLES[:4]]).replace("/news/", "/news/1")
+    html = page(f'<div class="first">{entries()}</div><div class="second">{beside}</div>')
+    assert [entry.link for entry in detect(html, URL, known=known).entries] == links()
 
 
 def test_a_list_that_is_longer_now_is_judged_by_as_many_entries_as_it_had() -> None:

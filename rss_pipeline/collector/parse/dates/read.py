@@ -345,7 +345,8 @@ def folded(text: str) -> str:
 
 
 # A line a language: English, German, Dutch, French, Spanish, Portuguese, Italian, Polish, Russian, Greek,
-# Hungarian, Turkish. Slavic and Greek months are in the genitive, too: "3 января".
+# Hungarian, Turkish; of months also Swedish and Danish, Romanian, Czech, Ukrainian, Arabic. Slavic and Greek
+# months are in the genitive, too: "3 января".
 _MONTHS = """
 jan january | feb february | mar march | apr april | may | jun june | jul july | aug august
   | sep sept september | oct october | nov november | dec december
@@ -372,6 +373,14 @@ január | február | márc március | ápr április | máj május | jún június
   | szept szeptember | október | | december
 oca ocak | şub şubat | mart | nis nisan | mayıs | haz haziran | tem temmuz | ağu ağustos | eyl eylül
   | eki ekim | kas kasım | ara aralık
+| | marts | | | | | augusti | | | |
+ianuarie | februarie | martie | aprilie | | iunie | iulie | | septembrie | octombrie | noiembrie | decembrie
+leden ledna | únor února | březen března | duben dubna | květen května | červen června | červenec července
+  | srpen srpna | září | říjen října | | prosinec prosince
+січень січня | лютий лютого | березень березня | квітень квітня | травень травня | червень червня
+  | липень липня | серпень серпня | вересень вересня | жовтень жовтня | листопад листопада | грудень грудня
+يناير جانفي | فبراير فيفري شباط | مارس آذار | أبريل أفريل نيسان | مايو ماي أيار | يونيو جوان حزيران
+  | يوليو جويلية تموز | أغسطس أوت | سبتمبر أيلول | أكتوبر | نوفمبر | ديسمبر
 """
 
 _WEEKDAYS = """
