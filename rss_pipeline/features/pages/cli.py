@@ -112,6 +112,7 @@ def _show(detected: Detected) -> None:
         terminal.say(f"  {sentence}")
     for entry in detected.entries[:_SHOWN]:
         day = "no date   " if entry.date is None else entry.date.isoformat()
-        terminal.say(f"{day}  {entry.title or '(no title)'}\n            {entry.link}")
+        terminal.say(f"{day}  {entry.title or '(no title)'}")
+        terminal.say(f"            {entry.link}")
     if len(detected.entries) > _SHOWN:
         terminal.say(f"and {len(detected.entries) - _SHOWN} more; --json prints all")

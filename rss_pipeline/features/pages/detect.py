@@ -44,7 +44,7 @@ def detect(html: str, url: str, known: Known | None = None) -> Detected:
         return Detected(
             verdict="none", score=score, evidence=(_why_none(page),), feeds=page.feeds, title=page.title
         )
-    doubts = doubts_about(page, dates, best)
+    doubts = doubts_about(page, dates, best, lists)
     if known is not None:
         doubts = ("It has too few of the links that were on the page before.", *doubts)
     return _detected(page, dates, best, "ask" if doubts else "certain", _seen(best), *doubts)
@@ -139,4 +139,6 @@ def _why_none(page: Page) -> str:
         return "The page is made by scripts and needs a browser: without them it shows next to no text."
     if page.has_frames:
         return "The page shows other pages in frames: take the address of one of them."
+    if not page.anchors:
+        return "The page has no link that an entry could have."
     return f"{len(page.anchors)} links, and no group of them looks like entries."

@@ -80,6 +80,7 @@ _RUNNING_TEXT = 80
 _MUCH_TEXT = 500
 _MOST_DATED = 0.6
 _MOST_HEADED = 0.8
+_SOME_TEXT = 0.2
 _LIST_SHARE = 0.6
 """The share of the page's text that a list without dates has to be."""
 _ARCHIVE_SHARE = 0.45
@@ -96,10 +97,24 @@ _FAR_APART = 300
 """Days between dates of birth, of openings."""
 
 
-def doubts_about(page: Page, dates: PageDates, best: Judged) -> tuple[str, ...]:
-    """Sentences on what is against a list; none if it is certain."""
+def doubts_about(page: Page, dates: PageDates, best: Judged, lists: Sequence[Judged]) -> tuple[str, ...]:
+    """Sentences on what is against the best of a page's lists; none if it is certain."""
     days = dates_of(page, dates, best.links.boxes)
-    return tuple(_doubts(page, best, [day for day in days if day is not None]))
+    doubts = list(_doubts(page, best, [day for day in days if day is not None]))
+    if max(best.dated, best.headed) < _MOST_DATED and any(_is_fuller(each, best) for each in lists):
+        doubts.append("Few of the entries have a date or a heading, and those of another list have.")
+    return tuple(doubts)
+
+
+def _is_fuller(other: Judged, best: Judged) -> bool:
+    """True for a list beside the best, of which the entries have dates, or headings and texts."""
+    ids = {box.anchor.identity for box in best.links.boxes}
+    return (
+        (other.dated >= _MOST_HEADED or (other.headed >= _MOST_HEADED and other.text >= _SOME_TEXT))
+        and not other.links.in_aside
+        and other.generic < 0.5
+        and ids.isdisjoint(box.anchor.identity for box in other.links.boxes)
+    )
 
 
 def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
@@ -143,7 +158,7 @@ def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
         if len(best.links.boxes) < _FEW or best.own < _MOST_HEADED:
             yield f"{undated}, and they are few or on other hosts."
         # Things for sale, people and answers have headings and texts, too.
-        is_headed = is_home and best.headed >= _MOST_HEADED and best.text >= 0.2
+        is_headed = is_home and best.headed >= _MOST_HEADED and best.text >= _SOME_TEXT
         documents = sum(_DOCUMENT.search(box.anchor.url) is not None for box in best.links.boxes)
         is_shown_by_text = best.title_length >= _LONG_TITLE and (
             documents >= _MOST_HEADED * len(best.links.boxes)

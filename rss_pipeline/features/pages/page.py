@@ -78,6 +78,7 @@ _ASIDE_TAGS = frozenset(("nav", "footer", "aside", "form", "dialog"))
 _ASIDE_ROLES = frozenset(
     ("navigation", "contentinfo", "complementary", "search", "menu", "menubar", "dialog")
 )
+_MENU_ROLES = frozenset(("navigation", "menu", "menubar"))
 _ASIDE_WORDS = frozenset(
     [
         "nav",
@@ -131,7 +132,7 @@ _ASIDE_WORDS = frozenset(
     ]
 )
 _ASIDE_SHARE = 0.45
-"""A menu with more of the page's text is the page's content."""
+"""A margin with more of the page's text is its content; a menu stays one, however long."""
 
 
 def decode_page(body: bytes, content_type: str | None, *, hint: str | None = None) -> Decoded:
@@ -351,7 +352,8 @@ def _mark_asides(page: Page) -> None:
             continue
         if tag in ("header", "footer") and _is_in_entry(page, node):
             continue
-        marks[node] = page.length(node) < total * _ASIDE_SHARE
+        is_menu = tag == "nav" or element.get("role") in _MENU_ROLES
+        marks[node] = is_menu or page.length(node) < total * _ASIDE_SHARE
     page.is_aside = marks
 
 

@@ -239,6 +239,7 @@ def test_the_feeds_that_a_page_names_are_listed_whatever_its_list() -> None:
     assert detect(page("", head=head), URL).feeds == ("https://example.org/feed.xml",)
 
 
+DEPARTMENTS = "".join(f'<li><a href="/d/{n}">The department of things no. {n}</a></li>' for n in range(200))
 PLACES = ("Aldgate", "Baker Street", "Camden", "Deptford", "Elephant Road", "Fulham")
 
 
@@ -295,6 +296,14 @@ WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in ra
         pytest.param(things(FAR_APART), FIND, id="dates far apart: what was opened when"),
         pytest.param(things(sorted(IN_DISORDER)), "https://example.org/branches", id="an address of places"),
         pytest.param(things([""] * 6, DAYS), FIND, id="days as titles"),
+        pytest.param(
+            page(entries().replace("h2>", "b>") + f"<ul>{DEPARTMENTS}</ul>"),
+            URL,
+            id="a menu longer than the dated list",
+        ),
+        pytest.param(
+            page(entries(date="") + f"<ul>{DEPARTMENTS}</ul>"), URL, id="and longer than one with headings"
+        ),
         pytest.param(page(f"<p>{WORDS}</p>"), URL, id="no links"),
         pytest.param("", URL, id="nothing"),
         pytest.param('{"version": 1}', URL, id="no page"),
@@ -318,6 +327,10 @@ def test_a_page_without_a_list_is_never_certain(html: str, url: str) -> None:
 )
 def test_dates_of_entries_are_dates_of_news_where_all_else_says_so(html: str, url: str) -> None:
     assert detect(html, url).verdict == "certain"
+
+
+def test_a_menu_that_is_longer_than_the_list_is_no_list() -> None:
+    assert found(page(f"<nav><ul>{DEPARTMENTS}</ul></nav>{entries(date='')}")) == links()
 
 
 def test_a_page_that_scripts_make_says_that_it_needs_a_browser() -> None:
