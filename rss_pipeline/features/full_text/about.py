@@ -182,7 +182,7 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
             until=row["next_attempt_at"] if is_pending else None,
             own_characters=row["own_characters"],
             page_characters=row["page_characters"],
-            can_fetch=can_fetch and is_pending and int(row["attempts"]) > 0,
+            can_fetch=can_fetch and is_pending and int(row["attempts"]) > 0 and row["reason"] != sql.SOON,
         )
 
     return Query.of(sql.look_at_item(user_id, item_id), read)

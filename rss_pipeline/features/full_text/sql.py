@@ -22,6 +22,7 @@ _VERSION = (
 _ARRIVED = "coalesce((SELECT max(i.arrived) FROM items AS i WHERE i.feed_id = feeds.id), 0)"
 _SWITCHED = "SELECT feed_id FROM subscriptions WHERE full_text_after IS NOT NULL"
 """The feeds with articles by the switch of a subscription."""
+SOON = "its page is requested in a moment"
 IN_TURN = f"a user has {AN_HOUR} new addresses an hour; this page has its turn then"
 
 
@@ -163,14 +164,15 @@ def request_article(user_id: str, item_id: str, *, now: datetime) -> list[Statem
     never requested has its turn among the new addresses of that user, one that failed is tried again."""
     return [
         Statement(
-            f"""INSERT INTO articles (item_id, feed_id, next_attempt_at, user_id)
-            SELECT i.id, i.feed_id, ?, s.user_id FROM items AS i
+            f"""INSERT INTO articles (item_id, feed_id, next_attempt_at, reason, user_id)
+            SELECT i.id, i.feed_id, ?, ?, s.user_id FROM items AS i
             CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
             CROSS JOIN feeds AS f ON f.id = i.feed_id
             WHERE i.id = ? AND i.link IS NOT NULL AND (f.full_text IS NOT NULL OR f.id IN ({_SWITCHED}))
-            ON CONFLICT (item_id) DO UPDATE SET next_attempt_at = excluded.next_attempt_at
+            ON CONFLICT (item_id) DO UPDATE SET next_attempt_at = excluded.next_attempt_at,
+              reason = excluded.reason
             WHERE articles.status = 'pending' AND articles.attempts > 0""",
-            [instant(now), user_id, item_id],
+            [instant(now), SOON, user_id, item_id],
             name="request an article",
         ),
         *_in_turn(user_id, [item_id], now),

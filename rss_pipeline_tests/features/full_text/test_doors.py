@@ -137,6 +137,8 @@ def test_the_article_of_an_item_is_requested_once_and_again_after_a_failure(read
     shown = page.get(f"/items/{id}").text
     assert (button in shown, "no answer" in shown) == (True, True)
     assert user.client.post(path).json()["until"] < "2099"
+    shown = page.get(f"/items/{id}").text
+    assert (button in shown, "in a moment" in shown) == (False, True)
     assert reader.user("bob").client.post(path).status_code == 404
 
 

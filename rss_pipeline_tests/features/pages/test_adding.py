@@ -206,7 +206,11 @@ def test_the_pages_of_a_reader_and_json_lead_to_what_would_be_collected_now(read
     change(reader.database, "UPDATE feeds SET last_error_kind = 'list_lost' WHERE id = 'a'")
     [known] = user.client.get("/api/feeds").json()["feeds"]
     assert known["health"]["may_accept"] is True
-    assert "What would be collected now?" in client.get("/feeds/a").text
+    shown = client.get("/feeds/a").text
+    assert 'href="/feeds/a/edit#collected">What would be collected now?' in shown
+    assert "its entries were found again" not in shown
+    assert 'id="collected"' in client.get("/feeds/a/edit").text
+    assert "Of a web page without a feed" in client.get("/feeds/add").text
     shown = client.get("/feeds/a/edit").text
     assert "See what would be collected now" in shown
     looked = client.post("/feeds/add", data={"url": known["url"]})
