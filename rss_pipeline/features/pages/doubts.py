@@ -73,11 +73,14 @@ _PRICE = re.compile(
 )
 _DOCUMENT = re.compile(r"\.(?:pdf|docx?|odt|rtf|wpd)(?:\Z|[?#])", re.IGNORECASE)
 _WORDS = re.compile(r"[a-z0-9]+")
+_NAME_WORDS = re.compile(r"[^\W_]+")
+_OF_A_DAY = re.compile(r"/(?:19|20)\d\d/[01]?\d(?:/[0-3]?\d)?/[^/\d]{0,99}[^\W\d_][^/]{0,999}\Z")
 _LANGUAGE = re.compile(r"[a-z]{2}(?:-[a-z]{2})?")
 
 _RUNNING_TEXT = 80
 """Characters of a line from which it is running text and no label."""
 _MUCH_TEXT = 500
+_TITLE_WORDS = 5
 _MOST_DATED = 0.6
 _MOST_HEADED = 0.8
 _SOME_TEXT = 0.2
@@ -140,6 +143,8 @@ def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
     is_home = all(_LANGUAGE.fullmatch(each) or each in ("index", "home") for each in segments)
     if page.og_type == "article" and outside > _MUCH_TEXT:
         yield "The page says that it is one article, and it has running text."
+    if _is_article(page.url):
+        yield "By its address it is one article."
     if segments and segments[-1] in _THINGS_WORDS:
         yield "By its address it is a list of people or places."
     if _is_calendar(page, best, days):
@@ -198,6 +203,18 @@ def _is_calendar(page: Page, best: Judged, days: Sequence[date]) -> bool:
     equal = Counter(text for text in texts if text is not None).most_common(1)
     falling = sum(after < before for before, after in pairwise(days))
     return bool(equal) and equal[0][1] * 2 >= len(texts) and falling * 2 < len(days)
+
+
+def _is_article(url: str) -> bool:
+    """True for an address that ends with a title of many words, or with a name behind a day or month."""
+    try:
+        path = unquote(urlsplit(url).path).lower().rstrip("/")
+    except ValueError:
+        return False
+    words = _NAME_WORDS.findall(path.rpartition("/")[2].partition(".")[0])
+    if not words or words[-1] in _LIST_WORDS or words[-1] in ("index", "page"):
+        return False
+    return len(words) >= _TITLE_WORDS or bool(_OF_A_DAY.search(path))
 
 
 def _segments(url: str) -> list[str]:

@@ -278,6 +278,8 @@ WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in ra
         pytest.param(page(ARTICLE), URL + "a-bridge", id="an article"),
         pytest.param(page(ARTICLE + OTHERS), URL + "a-bridge", id="an article with others below it"),
         pytest.param(page(f"<ul>{MENU}</ul>"), "https://example.org/", id="a menu longer than any list"),
+        pytest.param(page(entries()), URL + "a-bridge-is-built-across", id="an address of many words"),
+        pytest.param(page(entries()), URL + "2026/05/bridge.html", id="an address with a day and a name"),
         pytest.param(page(f"<form>{entries()}<input type=password></form>"), URL, id="a login"),
         pytest.param(page(entries(date="<b>€ 19.90</b>")), "https://example.org/shop/", id="a shop"),
         pytest.param(page(entries()), "https://example.org/docs/", id="documentation"),
@@ -317,6 +319,8 @@ def test_a_page_without_a_list_is_never_certain(html: str, url: str) -> None:
     ("html", "url"),
     [
         pytest.param(page(entries(date="<b>1 May 2026</b>")), URL + "today", id="news of one day"),
+        pytest.param(page(entries()), URL + "2026/05/", id="an archive of a month"),
+        pytest.param(page(entries()), URL + "all-our-latest-press-releases", id="a long name of a list"),
         pytest.param(
             things(IN_DISORDER, TITLES), "https://example.org/jobs/berlin", id="jobs by their names"
         ),
