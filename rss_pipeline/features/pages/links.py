@@ -12,10 +12,12 @@ from rss_pipeline.features.pages.model import Entry
 
 DROPPED_PARAMETERS = re.compile(
     r"(?:utm_\w+|fbclid|gclid|gbraid|wbraid|dclid|msclkid|yclid|mc_cid|mc_eid|igshid|_hsenc|_hsmi"
-    r"|ref|ref_src|phpsessid|jsessionid|aspsessionid\w*|sid|sessionid|session_id|cfid|cftoken)",
-    re.IGNORECASE,
+    r"|ref|ref_src|phpsessid|jsessionid|aspsessionid\w*|sessionid|session_id|cfid|cftoken)(?:=.*)?"
+    r"|sid(?:=[\w-]{16,})?",
+    re.IGNORECASE | re.DOTALL,
 )
-"""The one table of what is dropped of a query: campaigns, where a click came from, sessions."""
+"""The one table of what is dropped of a query: campaigns, where a click came from, sessions. A short `sid` is
+the number of a story."""
 _DROPPED_OF_PATH = re.compile(r";jsessionid=[^/?#]*", re.IGNORECASE)
 _PORTS = {"http": ":80", "https": ":443"}
 
@@ -35,7 +37,7 @@ def without_dropped(url: str) -> str:
     host = host.removesuffix(_PORTS.get(scheme, "\0"))
     query = parts.query
     if query:
-        kept = (each for each in query.split("&") if not DROPPED_PARAMETERS.fullmatch(each.partition("=")[0]))
+        kept = (each for each in query.split("&") if not DROPPED_PARAMETERS.fullmatch(each))
         query = "&".join(filter(None, kept))
     path = _DROPPED_OF_PATH.sub("", parts.path) if ";" in parts.path else parts.path
     return urlunsplit((scheme, host, path or "/", query, ""))

@@ -14,6 +14,7 @@ from rss_pipeline.features.pages.links import identities, identity, shape, witho
         ("https://example.org/a?utm_source=x&id=7&fbclid=1", "https://example.org/a?id=7"),
         ("https://example.org/a;jsessionid=77?PHPSESSID=1", "https://example.org/a"),
         ("https://user:pass@example.org", "https://example.org/"),
+        ("https://example.org/t?sid=0a1b2c3d4e5f60718293&t=1", "https://example.org/t?t=1"),
     ],
 )
 def test_links_to_one_entry_have_one_identity(one: str, other: str) -> None:
@@ -27,6 +28,7 @@ def test_links_to_one_entry_have_one_identity(one: str, other: str) -> None:
         ("https://example.org/a/", "https://example.org/a"),
         ("https://example.org/?id=1&page=2", "https://example.org/?id=1&page=3"),
         ("https://example.org:8080/a", "https://example.org/a"),
+        ("https://example.org/a?sid=26/05/17/1", "https://example.org/a?sid=26/05/18/2"),
     ],
 )
 def test_links_to_two_entries_have_two(one: str, other: str) -> None:
