@@ -39,6 +39,26 @@ def test_a_list_of_dated_articles_is_certain_and_has_all_that_a_reader_wants() -
 
 
 @pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        ('<a href="{link}">Read more</a>', ""),
+        ('<p><a href="{link}#c">{n} Briefe</a></p><p><a class="m" href="{link}">Weiterlesen »</a></p>', ""),
+        ('<p><a href="{link}">Lire la suite <span>de {title}</span></a></p>', ""),
+        ('<p>See <a href="/bridge">the plan</a></p>', " See the plan"),
+        ('<p><a href="{link}">All parts</a> are long.</p>', " All parts are long."),
+        ('<p><a href="{link}">{own}</a></p>', " {own}"),
+    ],
+)
+def test_links_to_the_entry_that_end_most_texts_are_no_part_of_them(end: str, kept: str) -> None:
+    own = ("By day", "By night", "In May", "In the town", "On foot", "By bus")
+    values = [{"link": link(n), "title": title, "n": n + 2, "own": own[n]} for n, title in enumerate(TITLES)]
+    form = '<li><h2><a href="{link}">{title}</a></h2><p>' + WORDS + "</p>" + end + "</li>"
+    html = page(f"<ul>{''.join(form.format(**each) for each in values)}</ul>")
+    texts = [entry.text for entry in detect(html, URL).entries]
+    assert texts == [WORDS + kept.format(**each) for each in values]
+
+
+@pytest.mark.parametrize(
     "main",
     [
         pytest.param(
