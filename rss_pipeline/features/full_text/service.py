@@ -321,7 +321,7 @@ class _Round:
         match outcome:
             case OnHold(hold=hold, not_before=not_before):
                 pause = max(hold.until, not_before or hold.until) - self._now
-                self._put_off(rows, pause, str(outcome), has_ended=True)
+                self._put_off(rows, pause, f"{hold.of} is on hold ({hold.reason})", has_ended=True)
             case Failure() as failure:
                 attempts = min(int(row["attempts"]) for row in rows) + 1
                 is_unreached = failure.kind in UNREACHED_KINDS - UNREQUESTED_KINDS
