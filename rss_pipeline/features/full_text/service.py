@@ -25,7 +25,7 @@ from rss_pipeline.features.full_text import auto, sql
 from rss_pipeline.features.full_text.about import HOST_A_DAY, NOT_YET
 from rss_pipeline.features.full_text.kept_pages import open_page, page_key
 from rss_pipeline.features.full_text.model import Extracted
-from rss_pipeline.features.pages.model import AUTO
+from rss_pipeline.features.pages import AUTO
 from rss_pipeline.pipeline.adding.find_feed import feed_at
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.run_context import RunContext
