@@ -39,6 +39,22 @@ def test_a_list_of_dated_articles_is_certain_and_has_all_that_a_reader_wants() -
 
 
 @pytest.mark.parametrize(
+    ("shown", "kept"),
+    [
+        ("<p>{n} January 2026</p>", ""),
+        ('<p>Thu {n} Jan 2026 · <a href="/a">Ann</a></p>', "Thu {n} Jan 2026 · Ann "),
+        ('<time datetime="2026-01-0{n}">{n} days ago</time>', ""),
+        ("<p>Posted on 2026-01-0{n}</p>", "Posted on 2026-01-0{n} "),
+        ("<p>Meets again</p><p>2026-01-0{n}</p>", "Meets again 2026-01-0{n} "),
+        ("<p>01/0{n}/2026</p>", "01/0{n}/2026 "),
+    ],
+)
+def test_a_date_above_a_text_is_no_part_of_it_if_it_was_read(shown: str, kept: str) -> None:
+    found = detect(page(entries(date=shown)), URL).entries
+    assert [entry.text for entry in found] == [f"{kept.format(n=n)}{WORDS}" for n in range(1, 7)]
+
+
+@pytest.mark.parametrize(
     ("end", "kept"),
     [
         ('<a href="{link}">Read more</a>', ""),
