@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from rss_pipeline.features.stories import paired, vocabulary
 from rss_pipeline.features.stories.facts import Facts, read_facts
-from rss_pipeline.features.stories.frequencies import plain_words
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.words import (
     PAIRED_SCRIPTS,
@@ -60,8 +59,8 @@ class Article:
     """Names as they are written, by stem."""
     located: frozenset[str] = frozenset()
     """Stems of names behind a word as "in" or "near"."""
-    title_rare: frozenset[str] = frozenset()
-    """Pairs of characters of the title that no common word has."""
+    lead: frozenset[str] = frozenset()
+    """Pairs of characters of the title and of as much of the text as is aligned."""
     title_marked: tuple[tuple[str, ...], ...] = ()
     """Names in a title of such scripts that their writing shows, and known places, as pairs."""
     title_stems: tuple[str, ...] = ()
@@ -134,7 +133,7 @@ def _read_spaced(title: str, text: str, language: str) -> Article:
 
 def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Article:
     text = text[:PAIRED_CHARACTERS]
-    found = paired.read(title, text)
+    found = paired.read(title, text, TEMPLATE_CHARACTERS)
     terms = Counter(map(hashed, found.text_pairs))
     for pair in found.title_pairs:
         terms[hashed(pair)] += _TITLE_TIMES
@@ -154,7 +153,7 @@ def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Ar
         title_stems=tuple(dict.fromkeys(found.title_pairs)),
         weighed=tuple(dict.fromkeys(found.title_pairs)),
         long_names=(),
-        title_rare=frozenset(found.title_pairs).difference(plain_words(language)),
+        lead=found.lead,
         title_marked=paired.marked(found.normal_title),
         facts=found.facts,
         # A character of these scripts says as much as two to three letters.

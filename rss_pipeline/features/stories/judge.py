@@ -11,27 +11,22 @@ from math import log1p
 
 from rss_pipeline.features.stories.pair import Likeness
 
-VERSION = 5
+VERSION = 6
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {
-    "title_names": 0.06,
-    "names": 1.79,
-    "numbers": 2.07,
-    "differ": -1.09,
-    "template": -4.69,
-    "name_slots": -4.17,
-    "number_slots": -2.69,
-    "title_name_slots": -0.35,
-    "soft": -0.8,
-    "told": 1.25,
-    "days": 0.16,
-    "full": 2.92,
-    "lack": -5.22,
-    "soon": 1.85,
-    "unmet": -1.51,
-    "rare": 2.16,
-    "one": -3.22,
+    "numbers": 2.59,
+    "units": -1.14,
+    "template": -7.93,
+    "name_slots": -4.33,
+    "number_slots": -4.5,
+    "soft": -1.93,
+    "full": 5.52,
+    "soon": 2.67,
+    "unmet": -0.97,
+    "entities": 1.47,
+    "titled": 3.1,
+    "one": -5.55,
 }
 SHORT = {
     "title_names": 0.3,
@@ -76,7 +71,7 @@ LONG = {
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
 
-_MUCH, _BY_CHANCE = 400, 7.7
+_MUCH, _BY_CHANCE = 400, 8.6
 """Two texts of more characters in pairs have rare ones in common by chance: by so much the line is higher."""
 
 _BARE, _OF_BARE = 80, 1.0
@@ -171,7 +166,7 @@ def _features(likenesses: Sequence[Likeness], cosine: float, named: float) -> di
         "soon": mean(lambda each: each.soon * min(1.0, each.named)),
         "unmet": mean(lambda each: each.unmet),
         "placed": mean(lambda each: each.placed),
-        "rare": mean(lambda each: min(6, each.rare)) / 3,
+        "units": mean(lambda each: log1p(each.units_differ)),
         "full": template * max(0.0, (title_names - 0.7) / 0.3),
         "lack": max(0.0, named - title_names),
         "one": 1.0,
