@@ -61,8 +61,6 @@ class Article:
     """Stems of names behind a word as "in" or "near"."""
     lead: frozenset[str] = frozenset()
     """Pairs of characters of the title and of as much of the text as is aligned."""
-    title_marked: tuple[tuple[str, ...], ...] = ()
-    """Names in a title of such scripts that their writing shows, and known places, as pairs."""
     title_stems: tuple[str, ...] = ()
     """Stems of the title's words that say something."""
     weighed: tuple[str, ...] = ()
@@ -154,7 +152,6 @@ def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Ar
         weighed=tuple(dict.fromkeys(found.title_pairs)),
         long_names=(),
         lead=found.lead,
-        title_marked=paired.marked(found.normal_title),
         facts=found.facts,
         # A character of these scripts says as much as two to three letters.
         characters=int(2.5 * (len(title) + len(text))),

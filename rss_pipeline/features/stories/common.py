@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rss_pipeline.features.stories.article import HEAD, LEAST_COMPOUND, Article
-from rss_pipeline.features.stories.frequencies import plain_words
+from rss_pipeline.features.stories.frequencies import latin_words
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS
 from rss_pipeline.features.stories.words import stem
 
@@ -147,18 +147,19 @@ def _of_paired(one: Article, other: Article, weights: Callable[[Iterable[str]], 
     """
     stretches = _korean_stretches if one.language == "ko" else _stretches
     mine, theirs = stretches(one, other, len(one.words)), stretches(other, one, other.title_length)
-    latin = (one.names & other.names).difference(plain_words("latin"))
+    latin = (one.names & other.names).difference(latin_words())
     weighed = weights({*latin, *(pair for _, found in (*mine, *theirs) for pair in found)})
     worths = [(at, _worth_of([weighed[pair] for pair in found])) for at, found in mine]
     others = [(at, _worth_of([weighed[pair] for pair in found])) for at, found in theirs]
-    names = {name: _worth(weighed[name]) for name in sorted(latin)}
+    # Words in Latin letters are of one thing: Let's Encrypt.
+    named = _worth_of([weighed[name] for name in latin]) if latin else 0.0
     titled = [
         sum(worth for at, worth in each if at < article.title_length)
-        + sum(worth for name, worth in names.items() if name in article.title_names)
+        + (0.0 if latin.isdisjoint(article.title_names) else named)
         for article, each in ((one, worths), (other, others))
     ]
-    total = [*(worth for _, worth in worths), *names.values()]
-    return Shared(sum(total) - max(total, default=0.0), 0.0, max(titled))
+    total = [named, *(worth for _, worth in worths)]
+    return Shared(sum(total) - max(total), 0.0, max(titled))
 
 
 def _worth_of(rarities: Sequence[float]) -> float:
@@ -168,29 +169,47 @@ def _worth_of(rarities: Sequence[float]) -> float:
     return min(_MOST, most + _BESIDE * (sum(worths) - most))
 
 
+_HIRAGANA = re.compile("[\u3041-\u3096]{2}")
+_KATAKANA = re.compile("[\u30a1-\u30fc]{2}")
+
+
 def _stretches(one: Article, other: Article, end: int) -> list[Stretch]:
     """The stretches of the first characters of one that the other has, each pair once.
 
-    Two that stand beside each other in both are one: a name and its quotation mark.
+    Two that stand beside each other in both are one: a name and its quotation mark. Words in Latin letters
+    are names of their own, behind a number is a counter, hiragana are endings, and two katakana alone are a
+    part of a word.
     """
     words, lead, title_end = one.words, other.lead, one.title_length - 1
     whole = "".join(other.words)
-    found: list[Stretch] = []
-    seen: set[str] = set()
+    found: list[list[int]] = []
     last = -3
     for at in range(end - 1):
         pair = words[at] + words[at + 1]
-        # Words in Latin letters are names of their own.
-        if pair not in lead or at == title_end or pair.isascii():
+        if (
+            pair not in lead
+            or at == title_end
+            or pair.isascii()
+            or (at and words[at - 1].isdigit())
+            or _HIRAGANA.match(pair)
+        ):
             continue
-        goes_on = at == last + 1 or (at == last + 2 and "".join(words[last : at + 2]) in whole)
+        if at == last + 1 or (at == last + 2 and "".join(words[last : at + 2]) in whole):
+            found[-1].append(at)
+        else:
+            found.append([at])
         last = at
-        if not goes_on or not found:
-            found.append((at, []))
-        if pair not in seen:
-            seen.add(pair)
-            found[-1][1].append(pair)
-    return [each for each in found if each[1]]
+    stretches: list[Stretch] = []
+    seen: set[str] = set()
+    for places in found:
+        pairs = dict.fromkeys(words[at] + words[at + 1] for at in places)
+        if len(places) == 1 and _KATAKANA.match(next(iter(pairs))):
+            continue
+        fresh = [pair for pair in pairs if pair not in seen]
+        if fresh:
+            seen.update(fresh)
+            stretches.append((places[0], fresh))
+    return stretches
 
 
 def _korean_stretches(one: Article, other: Article, end: int) -> list[Stretch]:

@@ -52,14 +52,10 @@ def common_words(language: str) -> frozenset[str]:
 
 
 @cache
-def plain_words(language: str) -> frozenset[str]:
-    """Pairs of characters of words that are no names, the common ones of a language and further ones;
-    `latin` gives words in Latin letters that such texts have, `places` provinces and large cities."""
+def latin_words() -> frozenset[str]:
+    """Words in Latin letters that texts in other scripts have, and that are no names."""
     lines = (Path(__file__).parent / "common.txt").read_text("utf-8").splitlines()
-    further = next((line.split()[1:] for line in lines if line.startswith(f"{language}+ ")), [])
-    if language not in PAIRED_LANGUAGES:
-        return frozenset(further)
-    return common_words(language).union(word[at : at + 2] for word in further for at in range(len(word) - 1))
+    return next(frozenset(words) for name, *words in map(str.split, lines) if name == "latin+")
 
 
 class Frequencies:

@@ -15,18 +15,18 @@ VERSION = 6
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {
-    "numbers": 2.59,
-    "units": -1.14,
-    "template": -7.93,
-    "name_slots": -4.33,
-    "number_slots": -4.5,
-    "soft": -1.93,
-    "full": 5.52,
-    "soon": 2.67,
-    "unmet": -0.97,
-    "entities": 1.47,
-    "titled": 3.1,
-    "one": -5.55,
+    "numbers": 2.67,
+    "units": -0.69,
+    "template": -8.36,
+    "name_slots": -4.95,
+    "number_slots": -4.09,
+    "soft": -1.87,
+    "full": 7.33,
+    "lack": -27.58,
+    "soon": 3.15,
+    "entities": 1.05,
+    "titled": 2.12,
+    "one": -4.09,
 }
 SHORT = {
     "title_names": 0.3,
@@ -71,7 +71,7 @@ LONG = {
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
 
-_MUCH, _BY_CHANCE = 400, 8.6
+_MUCH, _BY_CHANCE = 400, 6.7
 """Two texts of more characters in pairs have rare ones in common by chance: by so much the line is higher."""
 
 _BARE, _OF_BARE = 80, 1.0
@@ -129,7 +129,7 @@ def _over(weights: dict[str, float], features: dict[str, float]) -> float:
     return sum([weight * features[name] for name, weight in weights.items()])
 
 
-_NAMED, _NAMED_PAIRED = 0.4, 0.25
+_NAMED, _NAMED_PAIRED = 0.4, 0.15
 """The share of the titles' names in the other text below which common words count less."""
 
 

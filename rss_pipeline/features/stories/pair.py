@@ -3,7 +3,7 @@
 judge.py makes a decision of it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -18,10 +18,10 @@ from rss_pipeline.features.stories.words import stem
 
 _MOST_SLOT = 5
 """Words between two common runs that are a slot of a template; more are another text."""
-_MOST_UNMET, _MOST_MARKED = 2.5, 2
-"""The worth of unmet names that counts, and the number of marked ones."""
-_OTHER_DAY = 1.5
-"""The part of a soft fact that other weekdays have in scripts of pairs, whose news seldom names one."""
+_MOST_UNMET = 2.5
+"""The worth of unmet names that counts."""
+_OTHER_DAY = 2.0
+"""The worth of other weekdays in scripts of pairs, whose news seldom names one: that of another score."""
 _NEAR = 0.12
 _MOST_APART = 0.21
 """Magnitudes of one quake: what is measured again differs by as much."""
@@ -133,7 +133,7 @@ def compare(
         named=common_rare.named,
         told=common_rare.told,
         titled=common_rare.titled,
-        unmet=min(*map(len, _unmet(one, other)), _MOST_MARKED) if one.is_paired else min(*unmet, _MOST_UNMET),
+        unmet=min(*unmet, _MOST_UNMET),
         placed=not (one.located.isdisjoint(other.known) and other.located.isdisjoint(one.known)),
         soon=soon,
     )
@@ -190,12 +190,6 @@ def _share(one: Article, other: Article, weights: Weights) -> tuple[float, float
         if name in other.known or (len(name) >= 5 and _with_ending(name, other.long_names)):
             found += each
     return (found / total if total else 0.5), (total - found) / HIGHEST_RARITY
-
-
-def _unmet(one: Article, other: Article) -> Iterator[list[tuple[str, ...]]]:
-    """Marked names of each title that the other text lacks."""
-    for mine, theirs in ((one, other), (other, one)):
-        yield [name for name in mine.title_marked if not theirs.known.issuperset(name)]
 
 
 def _word_share(one: Article, other: Article, weights: Weights) -> float:

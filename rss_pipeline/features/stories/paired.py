@@ -3,16 +3,13 @@
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import cache
 
 from rss_pipeline.features.stories.facts import Facts
-from rss_pipeline.features.stories.frequencies import plain_words
 
 _RUN = re.compile(
     "[\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]+"
 )
 _WORD = re.compile(r"[A-Za-z]+[A-Za-z0-9]*|[\u30a1-\u30fa\u30fc]{3,}")
-_MARKED = r"[\u30a1-\u30fa\u30fc]{3,}|[A-Za-z][A-Za-z0-9]+|[「『《“‘']([^」』》”’'「『《“‘]{2,12})[」』》”’']"
 _LATIN = re.compile(r"[A-Za-z]{2,}[A-Za-z0-9]*")
 _NOISE = re.compile(r"[\s、。，．・「」『』（）()“”\"'‘’！!？?：:;；…—–\-|]+")
 _DIGITS = {each: number for number, each in enumerate("〇一二三四五六七八九十")}
@@ -109,9 +106,10 @@ _UNITS = {
 """One name for what is counted alike."""
 _TENTHS = frozenset("割成")
 _PRICE_CUT = re.compile(
-    "降价|降價|促销|促銷|直降|优惠|特价|特價|値下げ|割引|セール|最安|特価|인하|할인|특가|세일"
+    "降价|降價|促销|促銷|直降|优惠|特价|特價|値下げ|割引|セール|最安|特価"
+    "|(?:가격|요금|출고가) ?인하|할인|특가|세일"
 )
-_RUMOUR = re.compile("传闻|傳聞|爆料|(?<!被)曝|据传|噂|リーク|うわさ|루머|유출|소문")
+_RUMOUR = re.compile("传闻|傳聞|爆料|(?<!被)曝|据传|噂|リーク|うわさ|루머|소문")
 _WEEKDAY = re.compile("(?:周|星期|礼拜)([一二三四五六日天])|([月火水木金土日])曜|([월화수목금토일])요일")
 _DAYS = {
     each: n
@@ -126,8 +124,6 @@ class Read:
     title: str
     text: str
     """Both in one form, without spaces and marks."""
-    normal_title: str
-    """The title in one form, with its marks."""
     title_pairs: tuple[str, ...]
     text_pairs: tuple[str, ...]
     lead: frozenset[str]
@@ -168,25 +164,12 @@ def read(title: str, text: str, lead: int = 0) -> Read:
     return Read(
         title=_plain(title),
         text=_plain(text),
-        normal_title=title,
         title_pairs=tuple(of_title),
         text_pairs=tuple(of_text),
         lead=frozenset(of_title).union(of_lead),
         words=words,
         facts=facts,
     )
-
-
-@cache
-def _names() -> re.Pattern[str]:
-    return re.compile("|".join([*sorted(plain_words("places"), key=len, reverse=True), _MARKED]))
-
-
-def marked(title: str) -> tuple[tuple[str, ...], ...]:
-    """Names that their writing shows, and known places: look-alikes differ in them. Each is its pairs of
-    characters."""
-    found = (tuple(pairs(each[1] or each[0])) for each in _names().finditer(title))
-    return tuple(each for each in found if each)
 
 
 def _read(facts: Facts, text: str, *, is_title: bool) -> None:

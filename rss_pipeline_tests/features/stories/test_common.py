@@ -96,6 +96,8 @@ def test_rare_pairs_of_characters_count(language: str, one: tuple[str, str], oth
     [
         ("zh", ("事故发生", "警方调查。"), ("警方通报", "事故现场。")),
         ("ja", ("事故の原因", "警察が発表した。"), ("警察", "事故の原因を発表。")),
+        ("ja", ("なぜ拒まれるためのものか", "クラウンのライバル。"), ("なぜためのものか", "オンライン。")),
+        ("zh", ("有230万辆", "全程。"), ("有110万辆", "计划。")),
     ],
 )
 def test_common_pairs_of_characters_say_nothing(
@@ -128,23 +130,11 @@ def test_days_that_both_name_speak_for_one_event_or_against_it() -> None:
     assert likeness("en", one, ("Vote in Tarnby", "It was late.")).days == 0
 
 
-@pytest.mark.parametrize(
-    ("language", "one", "other"),
-    [
-        (
-            "de",
-            ("Neuer Chef für die Stadtwerke Tarnau", "Er kommt."),
-            ("Stadtwerke Lohfeld: Neue Chefin", "Ja."),
-        ),
-        ("zh", ("湖南多车追尾", "昨天。"), ("山东大雾追尾", "今天。")),
-        ("ja", ("「風見鶏」の視聴率が発表", "新作です。"), ("「星座線」の視聴率が発表", "新作です。")),
-    ],
-)
-def test_names_that_each_title_has_alone_are_unmet(
-    language: str, one: tuple[str, str], other: tuple[str, str]
-) -> None:
-    assert likeness(language, one, other).unmet >= 0.5
-    assert likeness(language, one, (other[0], f"{other[1]} {one[0]}")).unmet == 0
+def test_names_that_each_title_has_alone_are_unmet() -> None:
+    one = ("Neuer Chef für die Stadtwerke Tarnau", "Er kommt.")
+    other = ("Stadtwerke Lohfeld: Neue Chefin", "Ja.")
+    assert likeness("de", one, other).unmet >= 0.5
+    assert likeness("de", one, (other[0], f"{other[1]} {one[0]}")).unmet == 0
 
 
 def test_a_place_of_one_text_is_in_the_other() -> None:
