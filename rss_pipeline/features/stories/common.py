@@ -174,7 +174,7 @@ _KATAKANA = re.compile("[\u30a1-\u30fc]{2}")
 
 
 def _stretches(one: Article, other: Article, end: int) -> list[Stretch]:
-    """The stretches of the first characters of one that the other has, each pair once.
+    """The stretches of the first characters of one that the other has, each once.
 
     Two that stand beside each other in both are one: a name and its quotation mark. Words in Latin letters
     are names of their own, behind a number is a counter, hiragana are endings, and two katakana alone are a
@@ -206,7 +206,8 @@ def _stretches(one: Article, other: Article, end: int) -> list[Stretch]:
         if len(places) == 1 and _KATAKANA.match(next(iter(pairs))):
             continue
         fresh = [pair for pair in pairs if pair not in seen]
-        if fresh:
+        # A name with its title or ending is no other thing.
+        if 2 * len(fresh) > len(pairs):
             seen.update(fresh)
             stretches.append((places[0], fresh))
     return stretches

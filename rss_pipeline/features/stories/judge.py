@@ -15,18 +15,18 @@ VERSION = 6
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {
-    "numbers": 2.67,
-    "units": -0.69,
-    "template": -8.36,
-    "name_slots": -4.95,
-    "number_slots": -4.09,
-    "soft": -1.87,
-    "full": 7.33,
-    "lack": -27.58,
-    "soon": 3.15,
-    "entities": 1.05,
-    "titled": 2.12,
-    "one": -4.09,
+    "numbers": 2.54,
+    "units": -1.06,
+    "template": -9.16,
+    "name_slots": -4.37,
+    "number_slots": -4.19,
+    "soft": -2.12,
+    "full": 7.58,
+    "lack": -27.76,
+    "timely": 3.85,
+    "entities": 0.98,
+    "titled": 2.2,
+    "one": -4.49,
 }
 SHORT = {
     "title_names": 0.3,
@@ -71,7 +71,7 @@ LONG = {
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
 
-_MUCH, _BY_CHANCE = 400, 6.7
+_MUCH, _BY_CHANCE = 400, 7.0
 """Two texts of more characters in pairs have rare ones in common by chance: by so much the line is higher."""
 
 _BARE, _OF_BARE = 80, 1.0
@@ -162,8 +162,9 @@ def _features(likenesses: Sequence[Likeness], cosine: float, named: float) -> di
         "told": mean(lambda each: log1p(each.told)) * min(1.0, title_names / named),
         "days": mean(lambda each: each.days),
         "titled": mean(lambda each: log1p(each.titled)),
-        # To be near in time says something of two texts that share a name.
+        # To be near in time says something of two texts that share a name, or in scripts of pairs a number.
         "soon": mean(lambda each: each.soon * min(1.0, each.named)),
+        "timely": mean(lambda each: each.soon * min(1.0, each.named + each.numbers)),
         "unmet": mean(lambda each: each.unmet),
         "placed": mean(lambda each: each.placed),
         "units": mean(lambda each: log1p(each.units_differ)),
