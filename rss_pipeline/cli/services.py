@@ -42,7 +42,7 @@ _FIRST_SECONDS = 15.0
 """Time without a client after which the first reader ends: forked before Dagster is imported, it shares 25 MB
 less with the others than the next one, and the first poll needs the most memory of all."""
 
-_LEFT_OUT = ("cryptography", "pygments", "rich", "watchfiles")
+_LEFT_OUT = ("cryptography", "greenlet", "pygments", "rich", "watchfiles")
 """Packages that libraries load where they are installed, for what none of these processes does."""
 
 
