@@ -283,7 +283,7 @@ def newest_revision() -> str | None:
 
 
 class RunOutput(LocalComputeLogManager):
-    """What runs print, in the files where Dagster has it, and nowhere else.
+    """The output of runs, in the files where Dagster has it, and nowhere else.
 
     Dagster's own class starts four processes a run that copy it back to the terminal: 10 MB, and a tenth of a
     second of processor time. `rss-pipeline up` prints a line for each run.
