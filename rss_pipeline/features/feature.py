@@ -320,6 +320,9 @@ class Feature:
     """A key of feeds.yaml."""
     replaying: Replaying | None = None
     """Work beside each replay."""
+    restored: "Part[Callable[[Database], None]] | None" = None
+    """A note in a database whose feeds and items were restored: what the feature keeps among the backups is
+    to be read again."""
     settings: OwnSettings | None = None
     """Its own variables."""
     stale: "Part[Statement] | None" = None

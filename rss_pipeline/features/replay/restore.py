@@ -15,6 +15,7 @@ from typing import Any
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.registry.feed_url import literal, read_url
 from rss_pipeline.errors import BackupUnreadable, ExtraMissing, RegistryError, StorageRejected
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.replay import restore_sql as restores
 from rss_pipeline.features.replay.restore_sql import (
     FeedState,
@@ -320,6 +321,9 @@ def restore(
         restored.articles = pages.shown
         restored.pages_unread = pages.unread
     _adopt_images(run, restored)
+    for feature in FEATURES:
+        if feature.restored is not None:
+            feature.restored.load()(run.database)
     restore_users(run, restored.users, on_feeds)
     return restored
 

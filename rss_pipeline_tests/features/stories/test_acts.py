@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from rss_pipeline.features.stories import acts, service, sql
+from rss_pipeline.features.stories.lease import hold
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import hidden_unread
 from rss_pipeline.reader.item_queries import Filter, Fold, Order, Page, Scope, items, together
@@ -14,17 +15,17 @@ from rss_pipeline.reader.user_backups import back_up_user
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.user_states import KeptStories, list_states, load_state, parts_of
 from rss_pipeline.storage.database import Database
-from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE, arrive, three, window
+from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE, arrive, objects, three, window
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.support.pipeline import Clock
 
-__all__ = ["three", "window"]
+__all__ = ["objects", "three", "window"]
 
 
 @pytest.fixture
-def ada(database: Database, three: tuple[str, str, str], window: Path) -> Caller:
+def ada(database: Database, objects: FolderStore, three: tuple[str, str, str], window: Path) -> Caller:
     """Ada, who reads a, b and c, of which the first two have a story."""
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     caller = signed_in(database, "ada", clock=Clock())
     database.query(
         "INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)"
@@ -52,7 +53,7 @@ def test_lists_and_counts_are_alike_on_every_database(three: tuple[str, str, str
 
 
 def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_back(
-    database: Database, three: tuple[str, str, str], window: Path, ada: Caller
+    database: Database, objects: FolderStore, three: tuple[str, str, str], window: Path, ada: Caller
 ) -> None:
     first, second, third = three
     assert story(ada, first) == {first, second}
@@ -60,7 +61,7 @@ def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_ba
     assert story(ada, first) == {first}
     later = arrive(database, "c", "later", AGAIN, minutes=-2)
     copy = arrive(database, "c", "copy", LANDSLIDE, minutes=-1)
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     assert story(ada, later) == {second, later}
     assert story(ada, first) == {first, copy}
     assert acts.together(ada, first, third)
@@ -83,7 +84,7 @@ def test_items_that_are_decided_at_once_follow_a_choice_one_behind_the_other(
         sql.Member(item_id=id, story_id=first, article=id, later=0, evidence=None, nearest=nearest)
         for id, nearest in ((later, second), (last, later))
     ]
-    with service._lease(database, sql.ends(database)) as lease:
+    with hold(database, sql.ends(database)) as lease:
         lease.commit(members, arrived=lease.writer.arrived)
     assert story(ada, last) == {second, later, last}
 
