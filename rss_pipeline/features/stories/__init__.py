@@ -13,13 +13,18 @@ user sees: reading.py (lists and counts), person.py (a story, and why), acts.py 
 pages.py and api.py.
 """
 
-from rss_pipeline.features.feature import Feature, Part
+from rss_pipeline.features.feature import Feature, Part, UserRows
 
 FEATURE = Feature(
     name="stories",
     clean=Part("stories.moves:clean_moves"),
     commands={
         "stories": Part("stories.cli:stories"),
+    },
+    copied_tables={
+        "story_members": ("item_id",),
+        "story_choices": ("user_id", "item_id"),
+        "story_acts": ("user_id", "act"),
     },
     dagster=Part("stories.dagster:parts"),
     folding=Part("stories.reading:FOLDING"),
@@ -29,4 +34,11 @@ FEATURE = Feature(
     reader_pages=(Part("stories.pages:router"),),
     reader_routers=(Part("stories.api:router"),),
     restored=Part("stories.moves:restored"),
+    user_rows={
+        "stories": UserRows(
+            table="story_choices",
+            columns={"item_id": r"[A-Za-z0-9_-]{1,80}", "story_id": r"[A-Za-z0-9_-]{1,80}~?"},
+            restore=Part("stories.acts:restore_choices"),
+        ),
+    },
 )
