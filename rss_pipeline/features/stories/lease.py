@@ -26,6 +26,10 @@ class StoriesBusy(RssPipelineError):
     """Another process is writing stories."""
 
 
+class NewerMethod(RssPipelineError):
+    """A newer version of the method has decided items of this database."""
+
+
 @dataclass(slots=True)
 class Lease:
     """The right to decide, as long as nobody else has taken it."""
@@ -48,10 +52,9 @@ class Lease:
             StoriesBusy: another process has taken over; nothing was stored.
         """
         now = datetime.fromisoformat(sql.ends(self.database).now)
-        version = max(VERSION, self.writer.version)
         if moved:
             more["moves"] = new_token()
-        after = replace(self.writer, until=instant(now + LEASE), version=version, **more)
+        after = replace(self.writer, until=instant(now + LEASE), version=VERSION, **more)
         ids = [*(each.item_id for each in members), *(each.item_id for each in moved)]
         notes = [note_change_of_items(), *mark_items_stale(ids)] if ids else []
         first, *_ = self.database.batch(
@@ -72,8 +75,11 @@ def hold(database: Database, ends: Ends) -> Iterator[Lease]:
 
     Raises:
         StoriesBusy: another process has it.
+        NewerMethod: a newer version decides here; this one would undo its order.
     """
     before = ends.writer
+    if before.version > VERSION:
+        raise NewerMethod("a newer rss_pipeline writes the stories of this database: update this one")
     if before.token and before.until > ends.now:
         raise StoriesBusy("another process writes the stories now")
     until = instant(datetime.fromisoformat(ends.now) + LEASE)

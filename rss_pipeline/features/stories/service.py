@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.stories import sql
 from rss_pipeline.features.stories.lease import Lease, hold, member
 from rss_pipeline.features.stories.model import WINDOW, Decision
 from rss_pipeline.features.stories.moves import Earlier, mend
 from rss_pipeline.features.stories.sql import Ends, Item, Member, Place
-from rss_pipeline.features.stories.window import VERSION, Window
+from rss_pipeline.features.stories.window import Window
 from rss_pipeline.features.stories.window_file import load, save
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -24,13 +23,11 @@ from rss_pipeline.storage.sql import compact
 
 MOST_MEMBERS = 200
 """Members of a story: it is closed then, and what still comes begins another one."""
+_LARGE = 10
+"""Members of a story in a window with which it may be full."""
 LEAST_CHARACTERS = 50
 """Characters of a title and a text with which an item may be on an event: copies have any."""
 _NAMES = 12
-
-
-class NewerMethod(RssPipelineError):
-    """A newer version of the method has decided items of this database."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,8 +61,6 @@ def catch_up(
     done = Done()
     if not ends.is_behind:
         return done
-    if ends.writer.version > VERSION:
-        raise NewerMethod("a newer rss_pipeline writes the stories of this database: update this one")
     with hold(database, ends) as lease:
         mend(lease, objects, path)
         earlier = Earlier.of(lease, objects) if lease.writer.is_restored else None
@@ -90,7 +85,7 @@ def catch_up(
                 if earlier.make(window, before=items[0].fetched_at):
                     continue
                 items = earlier.part(items)
-            decided = _decided(window, items, up_to=ends.writer.arrived)
+            decided = _decided(database, window, items, up_to=ends.writer.arrived)
             if not is_rebuilt and any(_went(decision) for _, decision in decided):
                 window, at, is_rebuilt = Window(), start, True
                 continue
@@ -123,7 +118,7 @@ def _decide_again(
         for each in [before + timedelta(days=n) for n in range((day - before).days + 1)]:
             window.forget(datetime(each.year, each.month, each.day, tzinfo=UTC).timestamp() - WINDOW)
             for items in _between(sql.fetched_on(database, each, up_to=up_to), earlier, window):
-                decided = _decided(window, items, up_to=arrived if each == day else up_to)
+                decided = _decided(database, window, items, up_to=arrived if each == day else up_to)
                 members = _members(database, decided, done, window)
                 lease.commit([replace(each, nearest=None) for each in members], arrived=arrived)
                 done.decided += len(decided)
@@ -149,8 +144,12 @@ def _went(decision: Decision) -> bool:
     return decision.evidence is None and decision.story != decision.item
 
 
-def _decided(window: Window, items: list[Item], *, up_to: int) -> list[tuple[Item, Decision]]:
+def _decided(
+    database: Database, window: Window, items: list[Item], *, up_to: int
+) -> list[tuple[Item, Decision]]:
     """Take these items into the window, and return the decisions on those that had none."""
+    large = {*window.large(_LARGE), *(item.story for item in items if item.story is not None)}
+    window.full = sql.full(database, sorted(large), most=MOST_MEMBERS)
     found = []
     for item in items:
         if item.arrived <= up_to or item.story is not None:
@@ -179,17 +178,29 @@ def _members(
         for item, _ in decided
         if item.began
     ]
+    begun = dict[str, str]()
+    """By stories that are full, the item with which another one begins."""
     for item, decision in joins:
         evidence = decision.evidence
         assert evidence is not None
-        place = known.get(evidence.nearest)
+        nearest = evidence.nearest
+        place = known.get(nearest)
         is_bare = len(item.entry.title) + len(item.entry.text) < LEAST_CHARACTERS
-        if place is None or place.members >= MOST_MEMBERS or (is_bare and decision.kind == "event"):
-            # The other item went meanwhile, the story never ends, or so few words could be of anything.
+        if place is None or (is_bare and decision.kind == "event"):
+            # The other item went meanwhile, or so few words could be of anything.
             window.move(item.entry.id, None)
             continue
+        while place.members >= MOST_MEMBERS:
+            if place.story not in begun:
+                begun[place.story] = item.entry.id
+                known[item.entry.id] = Place(story=item.entry.id, article=item.entry.id, members=0)
+            nearest = begun[place.story]
+            place = known[nearest]
+            window.move(item.entry.id, None if nearest == item.entry.id else place.story)
+        if nearest == item.entry.id:
+            continue
         if place.members == 0:
-            members.append(member(evidence.nearest, place.story, place.article, texts[evidence.nearest]))
+            members.append(member(nearest, place.story, place.article, texts[nearest]))
             place = replace(place, members=1)
         article = place.article if decision.kind == "copy" else item.entry.id
         shown = {**asdict(evidence), "score": round(decision.score, 3), "cosine": round(evidence.cosine, 3)}
@@ -202,14 +213,14 @@ def _members(
                 article,
                 len(item.entry.text),
                 evidence=compact(shown),
-                nearest=evidence.nearest,
+                nearest=nearest,
             )
         )
         counted = Place(story=place.story, article=place.article, members=place.members + 1)
         for id, each in known.items():
             if each.story == place.story:
                 known[id] = replace(each, members=counted.members)
-        known[evidence.nearest] = counted
+        known[nearest] = counted
         known[item.entry.id] = replace(counted, article=article)
         day = datetime.fromtimestamp(item.entry.seen, UTC).date()
         done.days[day] = done.days.get(day, 0) + 1

@@ -296,6 +296,19 @@ def places(database: Database, ids: Sequence[str]) -> dict[str, Place]:
     }
 
 
+def full(database: Database, stories: Sequence[str], *, most: int) -> frozenset[str]:
+    """Return those of these stories that have so many members."""
+    if not stories:
+        return frozenset()
+    rows = database.query(
+        """SELECT m.story_id FROM json_each(?) AS j CROSS JOIN story_members AS m ON m.story_id = j.value
+        GROUP BY m.story_id HAVING count(*) >= CAST(? AS INTEGER)""",
+        [compact(list(stories)), most],
+        name="find full stories",
+    ).rows
+    return frozenset(row["story_id"] for row in rows)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A member to be stored. What else its row has is the item's."""

@@ -8,7 +8,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import service, sql
-from rss_pipeline.features.stories.lease import StoriesBusy, hold
+from rss_pipeline.features.stories.lease import NewerMethod, StoriesBusy, hold
 from rss_pipeline.features.stories.window import VERSION
 from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline.storage.backends.folder.backend import FolderStore
@@ -142,7 +142,7 @@ def test_a_newer_method_is_not_undone_by_an_older_one(
     database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
 ) -> None:
     database.batch([sql.take(None, sql.Writer(version=VERSION + 1))])
-    with pytest.raises(service.NewerMethod):
+    with pytest.raises(NewerMethod):
         service.catch_up(database, objects, window)
     assert list(stored_stories(database, since=NOW - timedelta(days=1))) == []
 
