@@ -183,8 +183,8 @@ def _members(
     for item, decision in joins:
         evidence = decision.evidence
         assert evidence is not None
-        nearest = evidence.nearest
-        place = known.get(nearest)
+        near = evidence.nearest
+        place = known.get(near)
         is_bare = len(item.entry.title) + len(item.entry.text) < LEAST_CHARACTERS
         if place is None or (is_bare and decision.kind == "event"):
             # The other item went meanwhile, or so few words could be of anything.
@@ -194,13 +194,13 @@ def _members(
             if place.story not in begun:
                 begun[place.story] = item.entry.id
                 known[item.entry.id] = Place(story=item.entry.id, article=item.entry.id, members=0)
-            nearest = begun[place.story]
-            place = known[nearest]
-            window.move(item.entry.id, None if nearest == item.entry.id else place.story)
-        if nearest == item.entry.id:
+            near = begun[place.story]
+            place = known[near]
+            window.move(item.entry.id, None if near == item.entry.id else place.story)
+        if near == item.entry.id:
             continue
         if place.members == 0:
-            members.append(member(nearest, place.story, place.article, texts[nearest]))
+            members.append(member(near, place.story, place.article, texts[near]))
             place = replace(place, members=1)
         article = place.article if decision.kind == "copy" else item.entry.id
         shown = {**asdict(evidence), "score": round(decision.score, 3), "cosine": round(evidence.cosine, 3)}
@@ -213,14 +213,14 @@ def _members(
                 article,
                 len(item.entry.text),
                 evidence=compact(shown),
-                nearest=nearest,
+                nearest=near,
             )
         )
         counted = Place(story=place.story, article=place.article, members=place.members + 1)
         for id, each in known.items():
             if each.story == place.story:
                 known[id] = replace(each, members=counted.members)
-        known[nearest] = counted
+        known[near] = counted
         known[item.entry.id] = replace(counted, article=article)
         day = datetime.fromtimestamp(item.entry.seen, UTC).date()
         done.days[day] = done.days.get(day, 0) + 1

@@ -81,7 +81,7 @@ def word(number: int) -> str:
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("stores", [200], indirect=True)
-def test_items_of_one_template_stand_apart_however_many_there_are(stores: Stores, count: int) -> None:
+def test_items_of_one_template_are_not_joined_however_many_there_are(stores: Stores, count: int) -> None:
     stores.arrive(
         *(
             (
@@ -175,7 +175,7 @@ def test_a_feed_made_to_join_everything_joins_no_stories_of_others_and_leads_non
         feed_id="f59",
     )
     after = stores.decide()
-    # Nobody else moved.
+    # All others are where they were.
     assert {story - {*spam} for story in after} - {frozenset()} == before
     leads = {
         row["story_id"]: row["item_id"]
