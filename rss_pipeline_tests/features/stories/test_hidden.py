@@ -83,11 +83,12 @@ def as_user(database: Database, name: str) -> Caller:
 
 
 def test_a_hidden_item_is_named_nowhere_but_on_its_own_page(database: Database) -> None:
-    for place in ("a hidden 1", "b 2", "c 3", "a hidden 4", "b hidden 5"):
+    for place in ("a hidden 1", "b 2", "c 3", "a hidden 4", "b hidden 5", "c 7", "a hidden 8"):
         arrive(database, *place.split(" ", 1))
     database.query("UPDATE items SET title = 'Title ' || guid")
     first, *others = one_story(database, "ahidden 1", "b2", "c3")
     fourth, fifth = one_story(database, "ahidden 4", "bhidden 5")
+    half = one_story(database, "c7", "ahidden 8")
     ann, bob = as_user(database, "ann"), as_user(database, "bob")
 
     assert [[each.id for each in found] for found in ann.ask(together("ann", Scope(), others)).values()] == [
@@ -111,8 +112,8 @@ def test_a_hidden_item_is_named_nowhere_but_on_its_own_page(database: Database) 
     assert [each.id for each in person.story_of(ann, first)] == [first, *others]
     assert [each.id for each in person.story_of(ann, fourth)] == [fourth]
     stories = person.stories_of(bob, limit=9).stories
-    assert [[each.id for each in story] for story in stories] == [[fourth, fifth], [first, *others]]
-    assert {each.reason.nearest for each in stories[1]} == {None, first}
+    assert [[each.id for each in story] for story in stories] == [half, [fourth, fifth], [first, *others]]
+    assert {each.reason.nearest for each in stories[2]} == {None, first}
     assert person.stories_of(ann, limit=9).next_key is None
 
 
