@@ -123,6 +123,8 @@ class Window:
         self.stories: dict[int, Story] = {}
         self._numbers: dict[str, int] = {}
         """Stories by the id of their first item."""
+        self.full: frozenset[str] = frozenset()
+        """Ids of stories that take no more."""
         self.postings = Postings()
         self._articles: OrderedDict[int, Article] = OrderedDict()
         self._means: OrderedDict[int, Mean] = OrderedDict()
@@ -210,6 +212,10 @@ class Window:
             if known is not None:
                 known.members.append(self.first + at)
                 known.feeds.add(self.feeds[at])
+
+    def large(self, least: int) -> list[str]:
+        """The ids of stories with so many items here."""
+        return [each.id for each in self.stories.values() if len(each.members) >= least]
 
     def entry(self, number: int) -> Entry:
         """The item of a number."""
@@ -353,13 +359,16 @@ class Window:
                     continue
                 other = _said(*kept.readable(self.kept[number - self.first]))
                 kind = copies.kind_of_copy(entry, other)
-                if kind is not None:
-                    story = self._story(number)
+                story = self._story(number)
+                if kind is not None and not self._is_full(story):
                     evidence = Evidence(kind=kind, nearest=other.id, cosine=1.0)
                     return story, Decision(
                         item=entry.id, story=self._id_of(story), score=1.0, evidence=evidence
                     )
         return None
+
+    def _is_full(self, story: int) -> bool:
+        return story in self.stories and self.stories[story].id in self.full
 
     # Events
 
@@ -434,7 +443,7 @@ class Window:
                 return False
             began = latest = self.times[at]
         else:
-            if feed in known.feeds:
+            if feed in known.feeds or known.id in self.full:
                 return False
             began, latest = known.began, known.latest
         if entry.time is None or began < 0:
