@@ -15,18 +15,18 @@ VERSION = 6
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {
-    "numbers": 2.54,
-    "units": -1.06,
-    "template": -9.16,
-    "name_slots": -4.37,
-    "number_slots": -4.19,
-    "soft": -2.12,
-    "full": 7.58,
-    "lack": -27.76,
-    "timely": 3.85,
-    "entities": 0.98,
-    "titled": 2.2,
-    "one": -4.49,
+    "numbers": 2.23,
+    "units": -1.35,
+    "template": -7.88,
+    "name_slots": -5.22,
+    "number_slots": -4.71,
+    "soft": -2.49,
+    "full": 7.72,
+    "lack": -30.47,
+    "timely": 2.76,
+    "entities": 1.08,
+    "titled": 2.16,
+    "one": -3.72,
 }
 SHORT = {
     "title_names": 0.3,
@@ -71,7 +71,7 @@ LONG = {
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
 
-_MUCH, _BY_CHANCE = 400, 7.0
+_MUCH, _BY_CHANCE = 400, 6.2
 """Two texts of more characters in pairs have rare ones in common by chance: by so much the line is higher."""
 
 _BARE, _OF_BARE = 80, 1.0
