@@ -182,11 +182,11 @@ class Window:
             return
         into = self._numbers.get(story)
         if into is None:
-            into = self._number(story)
-            if into is not None:
-                into = self._story(into)
+            named = self._number(story)
+            if named is not None and self._id_of(self._story(named)) == story:
+                into = self._story(named)
         if into is None:
-            # Its first item left the window, or the database.
+            # Its first item left the window, or the database, or the story.
             into = number
             self._found(into, story)
         else:
@@ -351,7 +351,7 @@ class Window:
     def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision] | None:
         tried: set[int] = set()
         for key in keys:
-            for number in self.postings.latest(key, 20, self.first):
+            for number in sorted(self.postings.latest(key, 20, self.first)):
                 if number in tried:
                     continue
                 tried.add(number)
