@@ -38,10 +38,6 @@ _OF_THE_READER = (
 )
 """Modules that each reader would load for itself."""
 
-_FIRST_SECONDS = 15.0
-"""Time without a client after which the first reader ends: forked before Dagster is imported, it shares 25 MB
-less with the others than the next one, and the first poll needs the most memory of all."""
-
 _LEFT_OUT = ("cryptography", "greenlet", "pygments", "rich", "watchfiles")
 """Packages that libraries load where they are installed, for what none of these processes does."""
 
@@ -133,13 +129,16 @@ def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_f
         serve_reader(
             settings,
             listener=door,
-            idle_seconds=_FIRST_SECONDS if is_first else IDLE_SECONDS,
+            idle_seconds=IDLE_SECONDS,
             is_said=is_first,
             looks_are_forked=looks_are_forked,
         )
     except RssPipelineError as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
+    except KeyboardInterrupt:
+        # Before it served.
+        return DONE
     return DONE
 
 

@@ -178,6 +178,8 @@ class FeedKey:
     memory: str | None = None
     """A column of the table of feeds with what the feature keeps from one document to the next: each claim
     and each backup has it, as they have the key."""
+    remembers: "Part[Callable[[Feed, Parsed], str | None]] | None" = None
+    """The memory after a document before which there was none, for its backup: no later one may come."""
     accept: "Part[Callable[[str, str, Offer], list[Statement]]] | None" = None
     """Statements after which the feed with an id, and a value of the key, takes what was offered of its
     document."""
@@ -186,7 +188,7 @@ class FeedKey:
     not what it was."""
     reads: "Part[Callable[..., ParsedFeed]] | None" = None
     """The reader of the feed's documents in place of the usual ones: of a ParseTask and the bytes, with
-    `keep_tree`. A replay reads each document by the key and the memory of then."""
+    `keep_tree`. A replay reads each document by the key and the memories of then, before it and after it."""
     least_interval: timedelta | None = None
     """The shortest interval that `auto` gives the feed."""
     before_request: "Part[Callable[[Database, Clock], RequestCheck]] | None" = None
