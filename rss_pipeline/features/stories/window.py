@@ -46,8 +46,10 @@ LOOKED_UP_OF_PAIRS = 64
 """Heavy terms by which an item is looked up in scripts of pairs, of which one name has several."""
 NAME_TERMS = 16
 """Names among the heavy terms."""
-MOST_STORIES = 3
+MOST_STORIES = 2
 MOST_MEMBERS = 3
+SURE = 4.0
+"""So far above the line, neither further members of a story nor less like stories are judged."""
 MOST_IN_MEAN = 30
 SAMPLED = 32
 """Items whose texts others are packed with, which makes those a sixth shorter."""
@@ -324,7 +326,7 @@ class Window:
     def _article(self, number: int) -> Article:
         found = self._articles.get(number)
         if found is None:
-            found = read(_said(*self._kept(number)))
+            found = read(_said(*self._kept(number)), is_kept=True)
             self._remember(number, found)
         return found
 
@@ -366,6 +368,8 @@ class Window:
             judged = self._judge(article, mine, cosine, members, entry.time)
             if judged is not None and (best is None or judged[0] > best[0]):
                 best = (judged[0], story, judged[1], judged[2])
+                if judged[0] >= SURE:
+                    break
         if best is None:
             return None
         over, story, number, likeness = best
@@ -462,7 +466,7 @@ class Window:
         likenesses: list[Likeness] = []
         voices: set[int] = set()
         weights = partial(self.frequencies.weights, article.language)
-        best = -1
+        over, best = -1.0, -1
         for near, negative in nearest:
             number = -negative
             feed = self.items.feed(number)
@@ -479,11 +483,9 @@ class Window:
             soon = _soon(time, self.items.time(number))
             likenesses.append(compare(article, other, near, mine, theirs, weights, soon))
             best = number if best < 0 else best
-            if len(likenesses) == MOST_MEMBERS:
+            over = margin(likenesses, cosine, article.characters, is_paired=article.is_paired)
+            if len(likenesses) == MOST_MEMBERS or over >= SURE:
                 break
-        if not likenesses:
-            return None
-        over = margin(likenesses, cosine, article.characters, is_paired=article.is_paired)
         return (over, best, likenesses[0]) if over >= 0 else None
 
 
