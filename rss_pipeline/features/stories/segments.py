@@ -90,8 +90,8 @@ class Segment:
 
     @property
     def columns(self) -> "Columns":
-        """For each item the hash of its feed, its time, the moment when it came, the end of its record; and the
-        directory, terms and places."""
+        """For each item the hash of its feed, its time, the moment when it came, the end of its record; then
+        the directory, terms and places."""
         return self.feeds, self.times, self.seen, self.ends, self.starts, self.terms, self.places
 
     @property
