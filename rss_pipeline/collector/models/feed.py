@@ -213,6 +213,8 @@ class Feed:
     feature_keys: Mapping[str, str] = field(default_factory=dict)
     memories: Mapping[str, str] = field(default_factory=dict)
     """The memories of features from one document to the next, by the same names; each a text of a column."""
+    later_memories: Mapping[str, str] = field(default_factory=dict)
+    """The memories after this document, where it is read again."""
     wished_interval: timedelta | None = None
     """The shortest that a subscriber wishes; None if none wishes any."""
     auto_is_wished: bool = False

@@ -175,14 +175,15 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
         can_fetch = bool(row["link"] and is_wanted)
         if row["status"] is None:
             return AboutItem(status="off", can_fetch=can_fetch)
+        has_failed = is_pending and int(row["attempts"]) > 0 and row["reason"] != sql.SOON
         return AboutItem(
             status=row["status"],
-            verdict=row["verdict"],
+            verdict=None if is_pending else row["verdict"],
             reason=(row["reason"] or NOT_YET) if row["status"] != "shown" else None,
             until=row["next_attempt_at"] if is_pending else None,
             own_characters=row["own_characters"],
             page_characters=row["page_characters"],
-            can_fetch=can_fetch and is_pending and int(row["attempts"]) > 0 and row["reason"] != sql.SOON,
+            can_fetch=can_fetch and (has_failed or row["verdict"] == sql.INTERRUPTED),
         )
 
     return Query.of(sql.look_at_item(user_id, item_id), read)

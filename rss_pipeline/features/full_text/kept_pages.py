@@ -1,9 +1,13 @@
 """The pages of articles in the object store, as they were served, and what of them expires."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from rss_pipeline.batched import batched
+from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.models.outcome import Document, Response
 from rss_pipeline.features.full_text import sql
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
@@ -16,6 +20,27 @@ _AT_ONCE = 500
 def page_key(feed_id: str, item_id: str) -> str:
     """The key of the page behind an item."""
     return f"{PAGES}{feed_id}/{item_id}.html"
+
+
+def open_page(objects: ObjectStore, key: str, folder: Path) -> Document | None:
+    """The page under this key as a document, in a file of this folder; None where it is gone."""
+    got = objects.get(key)
+    if got is None:
+        return None
+    body, info = got
+    path = folder / key.replace("/", "@")
+    path.write_bytes(body)
+    about = json.loads(info.metadata.get("rss-pipeline", "{}"))
+    url = about.get("url") or ""
+    response = Response(
+        status=200,
+        requested_url=url,
+        url=url,
+        fetched_at=from_instant(about.get("fetched_at")) or info.modified,
+        fetch_ms=0,
+        content_type=about.get("content_type"),
+    )
+    return Document(response=response, path=path, body_bytes=len(body), content_hash="", backup_key=key)
 
 
 def forget_pages(objects: ObjectStore, feed_id: str) -> Mapping[str, str]:

@@ -1,21 +1,20 @@
 """Pages in the object store read again, without a request: for better texts, and after a restore."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from rss_pipeline.batched import batched
-from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.features.feature import ReadAgain
 from rss_pipeline.features.full_text import sql
-from rss_pipeline.features.full_text.kept_pages import PAGES
+from rss_pipeline.features.full_text.kept_pages import PAGES, open_page
 from rss_pipeline.features.full_text.service import (
     ArticleTask,
     ReadArticle,
+    article_task,
     fetched_of,
     read_article,
     record,
@@ -68,7 +67,7 @@ class _Page:
     key: str
     row: Row
     task: ArticleTask
-    fetched_at: datetime | None
+    fetched_at: datetime
 
 
 class _OfFeed:
@@ -101,23 +100,15 @@ class _OfFeed:
 
     def _open(self, item_of: Mapping[str, str], rows: Mapping[str, Row]) -> Iterator[_Page]:
         keys = [key for key, item_id in item_of.items() if item_id in rows]
+
+        def opened(key: str) -> Document | None:
+            return open_page(self._run.objects, key, self._folder)
+
         with ThreadPoolExecutor(_THREADS, "pages") as threads:
-            for key, got in zip(keys, threads.map(self._run.objects.get, keys), strict=True):
-                if got is None:
-                    continue
-                body, info = got
-                row, path = rows[item_of[key]], self._folder / f"page-{item_of[key]}"
-                path.write_bytes(body)
-                about = json.loads(info.metadata.get("rss-pipeline", "{}"))
-                task = ArticleTask(
-                    path=path,
-                    content_type=about.get("content_type"),
-                    url=about.get("url") or row["link"] or "",
-                    bytes=len(body),
-                    title=row["title"] or "",
-                    own_html=row["own_html"] or "",
-                )
-                yield _Page(key, row, task, from_instant(about.get("fetched_at")))
+            for key, page in zip(keys, threads.map(opened, keys), strict=True):
+                if page is not None:
+                    row = rows[item_of[key]]
+                    yield _Page(key, row, article_task(row, page), page.response.fetched_at)
 
     def _take(self, page: _Page, result: ReadArticle) -> None:
         text, link = result.extracted.text, (page.row["link"] or "").partition("#")[0]
@@ -130,10 +121,9 @@ class _OfFeed:
         row = page.row
         now = fetched_of(
             row,
-            urlsplit(row["link"] or "").hostname or "",
             result,
             backup_key=page.key,
-            requested_at=None,
+            requested_at=None if row["status"] is not None else page.fetched_at,
             is_same=is_same,
         )
         is_known = row["status"] is not None
@@ -143,6 +133,4 @@ class _OfFeed:
         self._done.shown += now.html is not None
         if self._dry_run:
             return
-        if not is_known:
-            now = replace(now, requested_at=page.fetched_at or self._run.clock())
-        record(self._run, row, now, result.images, was_shown=row["html"] is not None, counts=not is_known)
+        record(self._run, row, now, result.images, was_shown=row["html"] is not None)

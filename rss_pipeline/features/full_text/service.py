@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rss_pipeline.collector.fetch.feed_round import fetch_feeds
 from rss_pipeline.collector.http.address_policy import private_hosts
@@ -22,7 +23,7 @@ from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBeg
 from rss_pipeline.errors import ExtraMissing, StorageRejected
 from rss_pipeline.features.full_text import auto, sql
 from rss_pipeline.features.full_text.about import HOST_A_DAY, NOT_YET
-from rss_pipeline.features.full_text.kept_pages import page_key
+from rss_pipeline.features.full_text.kept_pages import open_page, page_key
 from rss_pipeline.features.full_text.model import Extracted
 from rss_pipeline.features.pages.model import AUTO
 from rss_pipeline.pipeline.adding.find_feed import feed_at
@@ -44,6 +45,7 @@ _BUSY = timedelta(minutes=5)
 _MOST_BYTES = 10_000_000
 _MOST_LATER = 200
 _ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
+_INTERRUPTED = "the run that requested its page was killed, and the answer is lost"
 _MISSING = (
     "full text needs trafilatura, which is not installed: run `pip install -c constraints.txt -e"
     " '.[full-text]'` where rss_pipeline is installed; nothing was requested"
@@ -111,6 +113,18 @@ def read_article(task: ArticleTask) -> ReadArticle:
         extracted=found,
         own_characters=len(own) * len(task.own_html) // read,
         images=find_images(found.html, bases=[task.url]) if found.html else (),
+    )
+
+
+def article_task(row: Row, page: Document) -> ArticleTask:
+    """The task to read the page behind an item."""
+    return ArticleTask(
+        path=page.path,
+        content_type=page.response.content_type,
+        url=page.response.url or row["link"] or "",
+        bytes=page.body_bytes,
+        title=row["title"] or "",
+        own_html=row["own_html"] or "",
     )
 
 
@@ -195,6 +209,10 @@ def _decide(session: Session, done: Articles) -> None:
             done.decisions[row["id"]] = decision
 
 
+def _address(row: Row) -> str:
+    return str(row["link"]).partition("#")[0]
+
+
 class _Round:
     """Some due articles on their way to being recorded."""
 
@@ -208,6 +226,9 @@ class _Round:
         """The requests by URL."""
         self._rows: dict[str, list[Row]] = defaultdict(list)
         """The items with that link, by URL; one request serves all."""
+        self._begun: set[str] = set()
+        self._pages: list[tuple[Row, Document]] = []
+        """The pages that came, each with its item and the key of its backup."""
 
     def fetch(self, rows: Sequence[Row]) -> None:
         """Request what may be requested now, and record or put off each."""
@@ -215,11 +236,15 @@ class _Round:
         asked = sql.requested_since(self._database, sql.day_before(self._now))
         for row in rows:
             self._choose(row, asked)
-        urls = list(self._feeds)
-        if not urls:
-            return
-        outcomes = fetch_feeds(
-            [(self._feeds[url], Access()) for url in urls],
+        if self._feeds:
+            self._request()
+        self._read()
+
+    def _request(self) -> None:
+        """Request the pages, each noted before and kept after: a run that is killed loses what is on its way
+        at that moment alone."""
+        fetch_feeds(
+            [(feed, Access()) for feed in self._feeds.values()],
             policy=replace(
                 self._session.policy,
                 accept=_ACCEPT,
@@ -230,33 +255,48 @@ class _Round:
             pace=self._session.politeness.pace,
             holds=self._session.politeness.holds,
             other_runs=self._session.other_runs,
+            beginnings=self,
+            on_done=self._keep,
             check_of=checks(self._session.run),
         )
         self._session.politeness.keep_holds()
-        documents: list[tuple[str, Document]] = []
-        for url, outcome in zip(urls, outcomes, strict=True):
-            if isinstance(outcome, Document):
-                documents.append((url, outcome))
-            else:
-                self._end_without(url, outcome)
-        self._read(documents)
+
+    def has_begun(self, feed_id: str) -> bool:
+        """True if the request with this id is noted."""
+        return feed_id in self._begun
+
+    def begin(self, feed_id: str) -> bool:
+        """Note a request before it is made: it may never be made again, whatever becomes of this run."""
+        feed = next(feed for feed in self._feeds.values() if feed.id == feed_id)
+        ids = [row["item_id"] for row in self._rows[feed.url]]
+        self._database.batch([sql.begin(ids, host=feed.address.host, at=self._session.run.clock())])
+        self._begun.add(feed_id)
+        return True
+
+    def _keep(self, feed: Feed, outcome: FetchOutcome) -> None:
+        """Back up a page as it comes, or record why there is none."""
+        if not isinstance(outcome, Document):
+            self._end_without(feed, outcome)
+            return
+        for row in self._rows[feed.url]:
+            self._pages.append((row, replace(outcome, backup_key=self._back_up(row, outcome))))
 
     def _choose(self, row: Row, asked: dict[str, int]) -> None:
         """Take an article into the round, or end it or put it off."""
-        url = row["link"].partition("#")[0]
-        feed = feed_at(url, allow_private=False)
+        feed = feed_at(_address(row), allow_private=False)
         if isinstance(feed, Failure):
             self._none([row], "", feed.kind, feed.message, requested=False)
             return
-        host = feed.address.host
+        url, host = feed.url, feed.address.host
         if row["allow_private"]:
             # The hosts that feeds.yaml opens, whatever else a document links to.
             named = tuple(json.loads(row["private_hosts"] or "[]"))
             opened = private_hosts(row["feed_url"], allow_private=True, named=named)
             if opened.includes([host]):
                 feed = replace(feed, allow_private=True, private_hosts=named)
+        is_begun = row["verdict"] == sql.BEGUN
         if url not in self._feeds:
-            if asked.get(host, 0) >= HOST_A_DAY:
+            if not is_begun and asked.get(host, 0) >= HOST_A_DAY:
                 self._done.full_hosts[host] = HOST_A_DAY
                 reason = f"{host} had {HOST_A_DAY} requests for articles within 24 hours, the most of a day"
                 self._put_off([row], _AGAIN, reason)
@@ -268,16 +308,20 @@ class _Round:
                 if not taken.is_ours:
                     self._put_off([row], _BUSY, f"another run requests from {host}")
                     return
+            if is_begun:
+                self._resume(row, host)
+                return
             asked[host] = asked.get(host, 0) + 1
             # As before a page that is collected: robots.txt, of the hosts of redirects too.
             self._feeds[url] = replace(feed, feature_keys={"page": AUTO})
         self._rows[url].append(row)
 
-    def _end_without(self, url: str, outcome: FetchOutcome) -> None:
-        rows, host = self._rows[url], self._feeds[url].address.host
+    def _end_without(self, feed: Feed, outcome: FetchOutcome) -> None:
+        rows, host = self._rows[feed.url], feed.address.host
         match outcome:
             case OnHold(hold=hold, not_before=not_before):
-                self._put_off(rows, max(hold.until, not_before or hold.until) - self._now, str(outcome))
+                pause = max(hold.until, not_before or hold.until) - self._now
+                self._put_off(rows, pause, str(outcome), has_ended=True)
             case Failure() as failure:
                 attempts = min(int(row["attempts"]) for row in rows) + 1
                 is_unreached = failure.kind in UNREACHED_KINDS - UNREQUESTED_KINDS
@@ -285,58 +329,46 @@ class _Round:
                     attempts < _ATTEMPTS
                 ):
                     pause = max(_AGAIN * 4 ** (attempts - 1), timedelta(seconds=failure.retry_after or 0))
-                    self._put_off(rows, pause, failure.message, after=sql.Attempt(host=host, at=self._now))
+                    self._put_off(rows, pause, failure.message, has_ended=True)
                 else:
                     was_requested = failure.answered or failure.kind not in UNREQUESTED_KINDS
                     self._none(rows, host, failure.kind, failure.message, requested=was_requested)
             case NotBegun(not_before=not_before):
-                self._put_off(
-                    rows, max(_BUSY, (not_before or self._now) - self._now), "its turn did not come"
-                )
+                pause = max(_BUSY, (not_before or self._now) - self._now)
+                self._put_off(rows, pause, "its turn did not come", has_ended=True)
             case _:
                 self._none(rows, host, "no_content", "the server sent nothing", requested=True)
 
-    def _read(self, documents: Sequence[tuple[str, Document]]) -> None:
-        """Back up each page, read it, and record what it has."""
-        tasks: list[ArticleTask] = []
-        of_task: dict[int, tuple[str, Row, Document, str | None]] = {}
-        for url, document in documents:
-            for row in self._rows[url]:
-                key = self._back_up(row, document)
-                task = ArticleTask(
-                    path=document.path,
-                    content_type=document.response.content_type,
-                    url=document.response.url,
-                    bytes=document.body_bytes,
-                    title=row["title"] or "",
-                    own_html=row["own_html"] or "",
-                )
-                tasks.append(task)
-                of_task[id(task)] = url, row, document, key
+    def _resume(self, row: Row, host: str) -> None:
+        """Go on with an item whose page another run has requested, and was killed: with its backup alone."""
+        key = page_key(row["feed_id"], row["item_id"])
+        page = open_page(self._session.run.objects, key, self._session.spool.folder)
+        if page is None:
+            self._none([row], host, sql.INTERRUPTED, _INTERRUPTED, requested=True)
+        else:
+            self._pages.append((row, page))
+
+    def _read(self) -> None:
+        """Read each page, and record what it has."""
+        tasks = [article_task(row, page) for row, page in self._pages]
+        of_task = {id(task): page for task, page in zip(tasks, self._pages, strict=True)}
         read = [
             (*of_task[id(task)], result)
             for task, result in self._session.parser_pool.map(read_article, tasks)
         ]
         texts: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for url, row, _, _, result in read:
+        for row, _, result in read:
             if isinstance(result, ReadArticle) and result.extracted.text:
-                texts[row["feed_id"], result.extracted.text].add(url)
-        for url, row, document, key, result in read:
+                texts[row["feed_id"], result.extracted.text].add(_address(row))
+        for row, page, result in read:
             is_same = (
                 isinstance(result, ReadArticle) and len(texts[row["feed_id"], result.extracted.text]) > 1
             )
-            fetched = fetched_of(
-                row,
-                self._feeds[url].address.host,
-                result,
-                backup_key=key,
-                requested_at=document.response.fetched_at,
-                is_same=is_same,
-            )
+            fetched = fetched_of(row, result, backup_key=page.backup_key, is_same=is_same)
             self._record(row, fetched, result.images if isinstance(result, ReadArticle) else ())
         # Thousands of pages would fill the spool before the session ends.
-        for _, document in documents:
-            document.path.unlink(missing_ok=True)
+        for _, page in self._pages:
+            page.path.unlink(missing_ok=True)
 
     def _back_up(self, row: Row, document: Document) -> str | None:
         key = page_key(row["feed_id"], row["item_id"])
@@ -372,7 +404,7 @@ class _Round:
                 host=host,
                 verdict=kind,
                 reason=reason,
-                requested_at=self._now if requested else None,
+                was_requested=requested,
             )
             self._record(row, fetched, ())
 
@@ -382,28 +414,27 @@ class _Round:
             self._done.reasons.append((row["feed_id"], row["link"], reason))
 
     def _put_off(
-        self, rows: Sequence[Row], pause: timedelta, reason: str, *, after: sql.Attempt | None = None
+        self, rows: Sequence[Row], pause: timedelta, reason: str, *, has_ended: bool = False
     ) -> None:
         ids = [row["item_id"] for row in rows]
         until: datetime = self._now + max(pause, _BUSY)
-        self._database.batch([sql.put_off(ids, until, reason, after=after)])
+        self._database.batch([sql.put_off(ids, until, reason, has_ended=has_ended)])
         self._done.waiting += len(ids)
 
 
 def fetched_of(
     row: Row,
-    host: str,
     result: ReadArticle | WorkerFailure,
     *,
     backup_key: str | None,
-    requested_at: datetime | None,
+    requested_at: datetime | None = None,
     is_same: bool = False,
 ) -> sql.Fetched:
     """The end of a request by what was read of its page."""
     found = sql.Fetched(
         item_id=row["item_id"],
         feed_id=row["feed_id"],
-        host=host,
+        host=urlsplit(row["link"] or "").hostname or "",
         verdict="unreadable",
         reason="",
         backup_key=backup_key,
@@ -432,16 +463,15 @@ def record(
     images: Sequence[str],
     *,
     was_shown: bool = False,
-    counts: bool = True,
 ) -> None:
     """Write the end of a request, and tasks for the images of an article that is shown. `was_shown`: an
-    article of before is replaced; `counts`: it was a request."""
+    article of before is replaced."""
     now = run.clock()
     try:
-        run.database.batch(sql.record(fetched, was_shown=was_shown, counts=counts, now=now))
+        run.database.batch(sql.record(fetched, was_shown=was_shown, now=now))
     except StorageRejected as error:
         refused = replace(fetched, html=None, verdict="storage_rejected", reason=str(error))
-        run.database.batch(sql.record(refused, was_shown=was_shown, counts=counts, now=now))
+        run.database.batch(sql.record(refused, was_shown=was_shown, now=now))
         return
     if fetched.html is None or not images or not row["images"]:
         return

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.accounts.user_rows import note_change_of_items
-from rss_pipeline.storage.database import Database, Row, Statement, Value
+from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import own_text
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, give_turns_to
@@ -22,6 +22,8 @@ _VERSION = (
 _ARRIVED = "coalesce((SELECT max(i.arrived) FROM items AS i WHERE i.feed_id = feeds.id), 0)"
 _SWITCHED = "SELECT feed_id FROM subscriptions WHERE full_text_after IS NOT NULL"
 """The feeds with articles by the switch of a subscription."""
+BEGUN, INTERRUPTED = "begun", "interrupted"
+"""Verdicts where there is no answer: it may come yet; it never will."""
 SOON = "its page is requested in a moment"
 IN_TURN = f"a user has {AN_HOUR} new addresses an hour; this page has its turn then"
 
@@ -148,12 +150,15 @@ def _in_turn(user_id: str, item_ids: Sequence[str], now: datetime) -> list[State
 
 
 def want_since(database: Database, feed_id: str, *, since: datetime | None, most: int, now: datetime) -> int:
-    """Let stored items of a feed have their article, those collected since an instant, the newest `most`."""
+    """Let stored items of a feed have their article, those collected since an instant, the newest `most`;
+    also where the answer of a request was lost."""
     return database.query(
-        """INSERT INTO articles (item_id, feed_id, next_attempt_at)
+        f"""INSERT INTO articles (item_id, feed_id, next_attempt_at)
         SELECT i.id, i.feed_id, ? FROM items AS i
         WHERE i.feed_id = ? AND i.created_at >= ? AND i.link IS NOT NULL
-        ORDER BY i.created_at DESC, i.arrived DESC LIMIT ? ON CONFLICT (item_id) DO NOTHING""",
+        ORDER BY i.created_at DESC, i.arrived DESC LIMIT ? ON CONFLICT (item_id) DO UPDATE SET
+          status = 'pending', verdict = NULL, reason = NULL, next_attempt_at = excluded.next_attempt_at
+        WHERE articles.verdict = '{INTERRUPTED}'""",
         [instant(now), feed_id, "" if since is None else instant(since), most],
         name="want articles of stored items",
     ).changes
@@ -170,8 +175,10 @@ def request_article(user_id: str, item_id: str, *, now: datetime) -> list[Statem
             CROSS JOIN feeds AS f ON f.id = i.feed_id
             WHERE i.id = ? AND i.link IS NOT NULL AND (f.full_text IS NOT NULL OR f.id IN ({_SWITCHED}))
             ON CONFLICT (item_id) DO UPDATE SET next_attempt_at = excluded.next_attempt_at,
-              reason = excluded.reason
-            WHERE articles.status = 'pending' AND articles.attempts > 0""",
+              reason = excluded.reason, status = 'pending',
+              verdict = CASE WHEN articles.status = 'pending' THEN articles.verdict END
+            WHERE articles.status = 'pending' AND articles.attempts > 0
+              OR articles.verdict = '{INTERRUPTED}'""",
             [instant(now), SOON, user_id, item_id],
             name="request an article",
         ),
@@ -195,7 +202,7 @@ def due_articles(database: Database, *, now: datetime, most: int, feed_id: str |
     """The articles to be requested now, the longest due first, with what is needed of items and feeds."""
     one = "" if feed_id is None else "AND a.feed_id = ?"
     return database.query(
-        f"""SELECT a.item_id, a.feed_id, a.attempts, i.arrived, i.link, i.title,
+        f"""SELECT a.item_id, a.feed_id, a.attempts, a.verdict, i.arrived, i.link, i.title,
           substr({own_text("i")}, 1, {OWN_CHARACTERS}) AS own_html, f.url AS feed_url, f.allow_private,
           f.private_hosts, f.images
         FROM articles AS a CROSS JOIN items AS i ON i.id = a.item_id CROSS JOIN feeds AS f ON f.id = a.feed_id
@@ -231,28 +238,23 @@ def requested_since(database: Database, since: datetime) -> dict[str, int]:
     return {row["host"]: int(row["n"]) for row in rows}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A request that gave no page."""
-
-    host: str
-    at: datetime
-
-
-def put_off(
-    item_ids: Iterable[str], until: datetime, reason: str, *, after: Attempt | None = None
-) -> Statement:
-    """A statement that lets articles wait, maybe after an attempt."""
-    counted, values = "", list[Value]()
-    if after is not None:
-        counted, values = (
-            ", attempts = attempts + 1, host = ?, requested_at = ?",
-            [after.host, instant(after.at)],
-        )
+def begin(item_ids: Iterable[str], *, host: str, at: datetime) -> Statement:
+    """A statement that notes a request which is made next."""
     return Statement(
-        f"""UPDATE articles SET next_attempt_at = ?, reason = ?{counted}
+        """UPDATE articles SET verdict = ?, host = ?, requested_at = ?, attempts = attempts + 1
         WHERE item_id IN (SELECT value FROM json_each(?)) AND status = 'pending'""",
-        [instant(until), reason, *values, compact(list(item_ids))],
+        [BEGUN, host, instant(at), compact(list(item_ids))],
+        name="begin requests for articles",
+    )
+
+
+def put_off(item_ids: Iterable[str], until: datetime, reason: str, *, has_ended: bool = False) -> Statement:
+    """A statement that lets articles wait. `has_ended`: no request of them is under way."""
+    return Statement(
+        """UPDATE articles SET next_attempt_at = ?, reason = ?,
+          verdict = CASE WHEN CAST(? AS INTEGER) = 0 THEN verdict END
+        WHERE item_id IN (SELECT value FROM json_each(?)) AND status = 'pending'""",
+        [instant(until), reason, int(has_ended), compact(list(item_ids))],
         name="put off articles",
     )
 
@@ -273,10 +275,11 @@ class Fetched:
     own_characters: int | None = None
     page_characters: int | None = None
     requested_at: datetime | None = None
-    """None where there was no request."""
+    """The time of the request, where it is not stored."""
+    was_requested: bool = True
 
 
-def record(one: Fetched, *, was_shown: bool, counts: bool, now: datetime) -> list[Statement]:
+def record(one: Fetched, *, was_shown: bool, now: datetime) -> list[Statement]:
     """Statements that end the request for an article. A text that is shown from now on, or no more, leaves
     the feed's own as an earlier version of the item, by which all that keeps texts sees the change."""
     is_shown = one.html is not None
@@ -287,9 +290,10 @@ def record(one: Fetched, *, was_shown: bool, counts: bool, now: datetime) -> lis
         name="begin an article",
     )
     ended = Statement(
-        """UPDATE articles SET status = ?, verdict = ?, reason = ?, host = ?, html = ?,
+        """UPDATE articles SET status = ?, verdict = ?, reason = ?, host = coalesce(host, ?), html = ?,
           backup_key = coalesce(?, backup_key), own_characters = ?, page_characters = ?,
-          requested_at = coalesce(?, requested_at), attempts = attempts + CAST(? AS INTEGER)
+          requested_at = CASE WHEN CAST(? AS INTEGER) = 1 THEN coalesce(?, requested_at) END,
+          attempts = CASE WHEN attempts = 0 THEN CAST(? AS INTEGER) ELSE attempts END
         WHERE item_id = ?""",
         [
             "shown" if is_shown else "none",
@@ -300,8 +304,9 @@ def record(one: Fetched, *, was_shown: bool, counts: bool, now: datetime) -> lis
             one.backup_key,
             one.own_characters,
             one.page_characters,
+            int(one.was_requested),
             None if one.requested_at is None else instant(one.requested_at),
-            int(counts),
+            int(one.was_requested),
             one.item_id,
         ],
         name="end the request for an article",

@@ -40,6 +40,7 @@ FEATURE = Feature(
             stays=True,
             in_lists=(AUTO, CONFIRMED),
             memory="page_known",
+            remembers=Part("pages.document:first_memory"),
             accept=Part("pages.sql:accept_page"),
             may_accept=MAY_ACCEPT,
             reads=Part("pages.document:read_document"),

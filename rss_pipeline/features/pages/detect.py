@@ -9,9 +9,9 @@ from collections.abc import Sequence, Set
 from rss_pipeline.features.pages.dates import PageDates
 from rss_pipeline.features.pages.doubts import doubts_about
 from rss_pipeline.features.pages.entries import entries_of
-from rss_pipeline.features.pages.judged import Judged, css_of, judged_lists, structure_of, widened
+from rss_pipeline.features.pages.judged import Judged, css_of, judged, judged_lists, structure_of, widened
 from rss_pipeline.features.pages.known import Known, mark
-from rss_pipeline.features.pages.lists import LEAST_ENTRIES
+from rss_pipeline.features.pages.lists import LEAST_ENTRIES, LinkList, boxes_of
 from rss_pipeline.features.pages.model import Detected, Verdict
 from rss_pipeline.features.pages.page import Page, read_page
 from rss_pipeline.features.pages.structured import with_structured_data
@@ -21,11 +21,12 @@ LEAST_SCORE = 2.0
 _FEW_WORDS = 60
 
 
-def detect(html: str, url: str, known: Known | None = None) -> Detected:
+def detect(html: str, url: str, known: Known | None = None, *, was_taken: bool = False) -> Detected:
     """The list of a page at an address, by the page alone.
 
     With what is `known` of the page's last documents, the list with most of the known entries is taken, and
-    is certain if it is the same list; without one, a person has to confirm what is found.
+    is certain if it is the same list; without one, a person has to confirm what is found. `was_taken`: the
+    last known list is that of this document, so all its links are one, too, whatever they look like.
     """
     page = read_page(html, url)
     if page is None:
@@ -39,6 +40,8 @@ def detect(html: str, url: str, known: Known | None = None) -> Detected:
         return _detected(page, dates, again, "certain", f"{count} of its links are known entries.")
     if known is not None and (again := _moved(page, dates, lists, known)) is not None:
         return _detected(page, dates, again, "certain", "Its entries are known ones at other addresses.")
+    if known is not None and was_taken and (again := _by_links(page, dates, known, ids)) is not None:
+        return _detected(page, dates, again, "certain", "Its links are those of the last list.")
     if best is None or best.score < LEAST_SCORE:
         score = best.score if best else 0.0
         return Detected(
@@ -109,6 +112,14 @@ def _moved(page: Page, dates: PageDates, lists: Sequence[Judged], known: Known) 
         if known.moved_among(entries, mark(structure_of(page, found))):
             return found
     return None
+
+
+def _by_links(page: Page, dates: PageDates, known: Known, ids: Set[str]) -> Judged | None:
+    """The known links, if these are all of the last list."""
+    boxes = boxes_of(page, [anchor for anchor in page.anchors if anchor.identity in ids])
+    if not boxes or not known.has_last_list(box.anchor.identity for box in boxes):
+        return None
+    return judged(page, dates, LinkList(boxes))
 
 
 def _fits(page: Page, found: Judged, known: Known) -> bool:

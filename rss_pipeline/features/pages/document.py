@@ -54,6 +54,14 @@ def page_in(parsed: Parsed) -> PageOfDocument | None:
     return found if isinstance(found, PageOfDocument) else None
 
 
+def first_memory(feed: Feed, parsed: Parsed) -> str | None:
+    """The memory of a page after its first document with a list, None after any other."""
+    found = page_in(parsed)
+    if found is None or known_of(feed, parsed.document.response.url) is not None:
+        return None
+    return found.known.to_text()
+
+
 def known_of(feed: Feed, url: str) -> Known | None:
     """The memory of a page that is at `url` now; None before its first list, and after a change of its
     settings."""
@@ -61,6 +69,13 @@ def known_of(feed: Feed, url: str) -> Known | None:
     if known is None or known.settings != mark(feed.feature_keys["page"]):
         return None
     return replace(known, here=home_of(url))
+
+
+def _taken(feed: Feed, url: str) -> Known | None:
+    """The memory after a document that is read again, if its list was taken then: whatever the detection of
+    now says of it."""
+    later = known_of(replace(feed, memories=feed.later_memories), url)
+    return None if later is None or later.is_confirmed else later
 
 
 def _homes(feed: Feed, url: str) -> Known:
@@ -90,7 +105,10 @@ def read_document(task: ParseTask, body: bytes, *, keep_tree: bool) -> ParsedFee
         found = select(decoded.text, response.url, settings, now=response.fetched_at)
         _refuse_dead(found, decoded.text, response.url, known)
     else:
-        found = detect(decoded.text, response.url, known)
+        taken = _taken(feed, response.url)
+        found = detect(decoded.text, response.url, taken or known, was_taken=taken is not None)
+        if taken is not None:
+            found = _as_taken(found, taken, known)
     if known is None:
         _refuse_unsure(found, feed)
     elif found.verdict != "certain":
@@ -107,6 +125,21 @@ def read_document(task: ParseTask, body: bytes, *, keep_tree: bool) -> ParsedFee
         part = replace(part, warnings=(*part.warnings, warning))
     parsed = _parsed(found, guids, part, decoded, response.url, response.fetched_at, keep_tree=keep_tree)
     return replace(parsed, moved=moved)
+
+
+def _as_taken(found: Detected, taken: Known, known: Known | None) -> Detected:
+    """The list without entries that nobody has seen until the memory `taken`.
+
+    All stay where it may be too short for the entries of the document, and where the document had no list
+    then: it is the memory from before.
+    """
+    guids = [taken.at_home(guid) for guid in guids_of(found.entries)]
+    are_known = taken.among(guids)
+    is_whole = taken.has_last_list(are_known)
+    if len(taken.marks) >= MOST_MARKS or not (is_whole or known is None or taken.marks != known.marks):
+        return found
+    kept = tuple(entry for entry, guid in zip(found.entries, guids, strict=True) if guid in are_known)
+    return replace(found, entries=kept)
 
 
 def _refuse_dead(found: Detected, html: str, url: str, known: Known | None) -> None:

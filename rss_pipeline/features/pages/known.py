@@ -100,6 +100,10 @@ class Known:
         marks = set(self.marks)
         return frozenset(guid for guid in guids if mark(self.at_home(guid)) in marks)
 
+    def has_last_list(self, guids: Iterable[str]) -> bool:
+        """True if these are all entries of the last list, as far as it is known."""
+        return {mark(self.at_home(guid)) for guid in guids}.issuperset(self.marks[: self.count])
+
     def has_shape(self, link: str) -> bool:
         """True if this is one of the usual forms of its links."""
         return _shape(self.at_home(identity(link))) in self.shapes

@@ -85,6 +85,8 @@ class BackupVisit:
     feed: Feed
     backup_key: str
     backup_bytes: int
+    following: str | None = None
+    """The key of the feed's next backup."""
     dry_run: bool = False
     """Write nothing; report what would be written, and what differs."""
     repair: bool = False

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Self
 from zlib import crc32
 
@@ -196,11 +197,13 @@ def backup_visits(
     features = in_replay(feed)
     planned: Planned = {}
     secrets = Secrets.of(access or Access())
+    infos = list(list_backups(objects, feed.id))
     return [
         BackupVisit(
             feed=feed,
             backup_key=info.key,
             backup_bytes=info.size,
+            following=None if later is None else later.key,
             dry_run=dry_run,
             repair=repair,
             secrets=secrets,
@@ -209,7 +212,7 @@ def backup_visits(
             features=features,
             planned=planned,
         )
-        for info in list_backups(objects, feed.id)
+        for info, later in zip_longest(infos, infos[1:])
     ]
 
 

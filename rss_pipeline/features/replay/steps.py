@@ -435,7 +435,9 @@ def open_backups(visits: Sequence[BackupVisit], *, objects: ObjectStore, spool: 
 
 def _opened(visit: BackupVisit, objects: ObjectStore, folder: Path) -> BackupVisit:
     try:
-        opened = open_backup(visit.feed, visit.backup_key, objects=objects, folder=folder)
+        opened = open_backup(
+            visit.feed, visit.backup_key, objects=objects, folder=folder, following=visit.following
+        )
     except BackupUnreadable as error:
         return replace(visit, outcome=Unreadable(message=str(error)))
     if opened is None:

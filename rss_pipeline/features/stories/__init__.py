@@ -7,22 +7,38 @@ weights), frequencies.py (which begins with common.txt, the common words of news
 window.py (the stories of a week), window_file.py (their files beside the search index). The same items in the
 same order give the same stories.
 
-service.py decides new items at each poll and stores stories of two and more, by sql.py; dagster.py has the
-asset, cli.py the command. What one user sees: reading.py (lists and counts), person.py (a story, and why),
-acts.py (what they say of it), pages.py and api.py.
+service.py decides new items at each poll and stores stories of two and more, by sql.py, under a lease
+(lease.py); moves.py has what an operator says for all, dagster.py the asset, cli.py the command. What one
+user sees: reading.py (lists and counts), person.py (a story, and why), acts.py (what they say of it),
+pages.py and api.py.
 """
 
-from rss_pipeline.features.feature import Feature, Part
+from rss_pipeline.features.feature import Feature, Part, UserRows
 
 FEATURE = Feature(
     name="stories",
+    clean=Part("stories.moves:clean_moves"),
     commands={
         "stories": Part("stories.cli:stories"),
     },
+    copied_tables={
+        "story_members": ("item_id",),
+        "story_choices": ("user_id", "item_id"),
+        "story_acts": ("user_id", "act"),
+    },
     dagster=Part("stories.dagster:parts"),
     folding=Part("stories.reading:FOLDING"),
+    forget=Part("stories.moves:forget_moves"),
     poll_events=Part("stories.dagster:poll_events"),
     reader_page_parts="stories/in_pages.html",
     reader_pages=(Part("stories.pages:router"),),
     reader_routers=(Part("stories.api:router"),),
+    restored=Part("stories.moves:restored"),
+    user_rows={
+        "stories": UserRows(
+            table="story_choices",
+            columns={"item_id": r"[A-Za-z0-9_-]{1,80}", "story_id": r"[A-Za-z0-9_-]{1,80}~?"},
+            restore=Part("stories.acts:restore_choices"),
+        ),
+    },
 )

@@ -122,6 +122,8 @@ class Window:
         """The story of each member; one that is in none is one by itself, of its own number."""
         self._numbers: dict[str, int] = {}
         """Stories by the id of their first item."""
+        self.full: frozenset[str] = frozenset()
+        """Ids of stories that take no more."""
         self._articles: OrderedDict[int, Article] = OrderedDict()
         self._means: OrderedDict[int, Mean] = OrderedDict()
 
@@ -198,6 +200,10 @@ class Window:
         self._numbers = {each.id: number for number, each in stories.items()}
         for number, each in stories.items():
             self._story_of.update(dict.fromkeys(each.members, number))
+
+    def large(self, least: int) -> list[str]:
+        """The ids of stories with so many items here."""
+        return [each.id for each in self.stories.values() if len(each.members) >= least]
 
     def entry(self, number: int) -> Entry:
         """The item of a number."""
@@ -348,13 +354,16 @@ class Window:
                     continue
                 other = _said(*self._kept(number))
                 kind = copies.kind_of_copy(entry, other)
-                if kind is not None:
-                    story = self._story(number)
+                story = self._story(number)
+                if kind is not None and not self._is_full(story):
                     evidence = Evidence(kind=kind, nearest=other.id, cosine=1.0)
                     return story, Decision(
                         item=entry.id, story=self._id_of(story), score=1.0, evidence=evidence
                     )
         return None
+
+    def _is_full(self, story: int) -> bool:
+        return story in self.stories and self.stories[story].id in self.full
 
     # Events
 
@@ -428,7 +437,7 @@ class Window:
         else:
             if known.feeds is None:
                 known.feeds = set(map(self.items.feed, known.members))
-            if feed in known.feeds:
+            if feed in known.feeds or known.id in self.full:
                 return False
             began, latest = known.began, known.latest
         if entry.time is None or began < 0:

@@ -1,19 +1,27 @@
 """The op backup: each new document into the object store as it was served; and how one is read back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.outcome import Document, Response
-from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected, file_error
+from rss_pipeline.collector.models.outcome import Document, Parsed, Response
+from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable, StorageRejected, file_error
 from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import rejected
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
-from rss_pipeline.storage.backups.backups import describe_backup, newest_same_backup, put_backup
+from rss_pipeline.storage.backups.backups import (
+    Backup,
+    Places,
+    describe_backup,
+    newest_same_backup,
+    put_again,
+    put_backup,
+)
 from rss_pipeline.storage.objects import ObjectStore
 
 
@@ -31,9 +39,7 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
                     # The visit that took it never closed: its items, if any, carry that fetch time.
                     response = replace(document.response, fetched_at=known.fetched_at)
                     return replace(visit, outcome=replace(document, response=response, backup_key=known.key))
-            secrets = Secrets.of(visit.access)
-            marks = secrets.marks(document.path.read_bytes()) if secrets.plain else ()
-            key = put_backup(objects, feed, document, secrets=marks)
+            key = put_backup(objects, feed, document, secrets=_marks(visit, document))
         except StorageRejected as error:
             # Its bytes are not at fault, so they may come again: with other headers they can be kept.
             failure = replace(rejected(document, str(error)), document_hash=None)
@@ -54,8 +60,30 @@ class OpenedBackup:
     """The ones that the backup's metadata marks in it."""
 
 
-def open_backup(feed: Feed, key: str, *, objects: ObjectStore, folder: Path) -> OpenedBackup | None:
+def remember(visit: Visit, parsed: Parsed, *, objects: ObjectStore) -> None:
+    """Put a document's backup again with what features remember of it, if no backup before it shows that."""
+    feed, document = visit.feed, parsed.document
+    found = {
+        name: text
+        for name in feed.feature_keys
+        if (remembers := FEED_KEYS[name].remembers) is not None
+        and (text := remembers.load()(feed, parsed)) is not None
+    }
+    if found:
+        put_again(objects, replace(feed, later_memories=found), document, secrets=_marks(visit, document))
+
+
+def _marks(visit: Visit, document: Document) -> Places:
+    secrets = Secrets.of(visit.access)
+    return secrets.marks(document.path.read_bytes()) if secrets.plain else ()
+
+
+def open_backup(
+    feed: Feed, key: str, *, objects: ObjectStore, folder: Path, following: str | None = None
+) -> OpenedBackup | None:
     """The backup under this key, with its body in a file of this folder; None where it is gone.
+
+    `following` is the key of the next one, which has the memories after it; after the newest, the feed has.
 
     Raises:
         BackupUnreadable: its metadata is not a backup's.
@@ -102,7 +130,22 @@ def open_backup(feed: Feed, key: str, *, objects: ObjectStore, folder: Path) -> 
             http=http,
             feature_keys={**keys, **backup.keys},
             memories=backup.memories,
+            later_memories=_memories_after(feed, backup, following, objects),
         ),
         document=document,
         secrets=Secrets.marked(body, backup.secrets),
     )
+
+
+def _memories_after(
+    feed: Feed, backup: Backup, following: str | None, objects: ObjectStore
+) -> Mapping[str, str]:
+    if backup.after or not any(FEED_KEYS[name].memory for name in backup.keys):
+        return backup.after
+    if following is None:
+        return feed.memories
+    info = objects.head(following)
+    try:
+        return {} if info is None else describe_backup(info).memories
+    except BackupUnreadable:
+        return {}

@@ -18,6 +18,7 @@ from rss_pipeline.errors import StorageRejected, spooling
 from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.visits.backup import remember
 from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
 from rss_pipeline.pipeline.visits.identify import identify, to_identify
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
@@ -57,6 +58,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     now = run.clock()
     ending = after_visit(feed, parsed, now=now, most_backup_bytes=run.settings.most_backup_bytes)
     limited, left_out = _within_day(visit, parsed, now, run=run)
+    remember(visit, parsed, objects=run.objects)
     written = _write(visit, limited, ending, now, run=run)
     closed = written.closed
     if closed is not None:

@@ -57,6 +57,8 @@ class Backup:
     """The keys of features by which the document is read, as they were then."""
     memories: Mapping[str, str] = field(default_factory=dict)
     """The memories of these features of the documents before."""
+    after: Mapping[str, str] = field(default_factory=dict)
+    """Their memories after this document, where there were none before."""
     is_keep_known: bool = False
     """False in backups that do not say how long the feed's items are kept."""
 
@@ -72,6 +74,24 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
         StorageRejected: the feed has a backup of each of the next 60 seconds.
         ObjectStoreUnavailable: the store is not there.
     """
+    metadata = _metadata(feed, document, secrets)
+    for seconds in range(_SECONDS_TRIED):
+        key = backup_key(feed.id, document.response.fetched_at + timedelta(seconds=seconds))
+        if store.put(key, document.path, content_type=_CONTENT_TYPE, metadata=metadata, only_if_absent=True):
+            return key
+    raise StorageRejected(
+        f"{feed.id}: no free backup name for {_SECONDS_TRIED} seconds: has the clock stopped?"
+    )
+
+
+def put_again(store: ObjectStore, feed: Feed, document: Document, *, secrets: Places = ()) -> None:
+    """Store a document under the key that it has, with what is known of the feed now."""
+    assert document.backup_key is not None
+    metadata = _metadata(feed, document, secrets)
+    store.put(document.backup_key, document.path, content_type=_CONTENT_TYPE, metadata=metadata)
+
+
+def _metadata(feed: Feed, document: Document, secrets: Places) -> dict[str, str]:
     response = document.response
     known: dict[str, Any] = {
         "content_type": response.content_type,
@@ -93,14 +113,9 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
     if keys := {name: text for name, text in feed.feature_keys.items() if FEED_KEYS[name].reads is not None}:
         known["keys"] = keys
         known["memories"] = {name: text for name, text in feed.memories.items() if name in keys}
-    metadata = {METADATA_NAME: _fitting(known)}
-    for seconds in range(_SECONDS_TRIED):
-        key = backup_key(feed.id, response.fetched_at + timedelta(seconds=seconds))
-        if store.put(key, document.path, content_type=_CONTENT_TYPE, metadata=metadata, only_if_absent=True):
-            return key
-    raise StorageRejected(
-        f"{feed.id}: no free backup name for {_SECONDS_TRIED} seconds: has the clock stopped?"
-    )
+    if feed.later_memories:
+        known["after"] = dict(feed.later_memories)
+    return {METADATA_NAME: _fitting(known)}
 
 
 _DISPENSABLE = ("etag", "last_modified", "url", "content_type")
@@ -158,6 +173,7 @@ def describe_backup(info: ObjectInfo) -> Backup:
             secrets=tuple((int(start), int(length)) for start, length in known.get("secrets", ())),
             keys=_texts(known, "keys"),
             memories=_texts(known, "memories"),
+            after=_texts(known, "after"),
             keep_days=_keep_days(known),
             is_keep_known=_is_keep_known(known),
         )

@@ -139,6 +139,12 @@ def test_the_article_of_an_item_is_requested_once_and_again_after_a_failure(read
     assert user.client.post(path).json()["until"] < "2099"
     shown = page.get(f"/items/{id}").text
     assert (button in shown, "in a moment" in shown) == (False, True)
+    reader.database.query(
+        "UPDATE articles SET status = 'none', verdict = 'interrupted', reason = 'it is lost'"
+    )
+    shown = page.get(f"/items/{id}").text
+    assert (button in shown, "it is lost" in shown) == (True, True)
+    assert user.client.post(path).json()["status"] == "pending"
     assert reader.user("bob").client.post(path).status_code == 404
 
 

@@ -391,6 +391,16 @@ def test_a_list_that_is_longer_now_is_judged_by_as_many_entries_as_it_had() -> N
     assert not known.is_same_list([*others[:3], *links(3)])
 
 
+def test_a_list_that_was_taken_is_its_links_where_no_structure_shows_it_any_more() -> None:
+    known = known_of(links(4))
+    one, two, three, four = (f'<a href="{each}">The entry of {each}</a>' for each in links(4))
+    html = page(f"<h2>{one}</h2><p>{WORDS}</p><div><b>{two}</b></div><ul><li>{three}</li></ul><i>{four}</i>")
+    assert detect(html, URL, known=known).verdict != "certain"
+    again = detect(html, URL, known=known, was_taken=True)
+    assert (again.verdict, [entry.link for entry in again.entries]) == ("certain", links(4))
+    assert detect(html, URL, known=known_of(links()), was_taken=True).verdict != "certain"
+
+
 def test_a_list_with_none_of_the_known_links_has_to_be_confirmed() -> None:
     assert (
         detect(page(entries()), URL, known=known_of(["https://example.org/old/1", *links(2)])).verdict
