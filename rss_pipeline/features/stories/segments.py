@@ -18,7 +18,7 @@ from typing import Any
 NEWEST = 256
 """Items in the table; a segment of fewer is merged with the next one."""
 _SMALLEST, _LARGEST = 4_096, 16_384
-"""Items to which segments grow: an eighth of the window, between these."""
+"""Items to which segments grow: a quarter of the window, between these."""
 _LOW, _HIGH = 16, 12
 """Bits of a term that are kept: the lower ones in order, the higher ones as the place in a directory."""
 _TERM, _MASK = (1 << _LOW + _HIGH) - 1, (1 << _LOW) - 1
@@ -213,8 +213,8 @@ class Items:
         least = 0.0
         for part in self._latest_first():
             found, wanted = part.walk(wanted, self.first)
-            # An item that none of the lists had so far has no more than this. An older one with a sum that is
-            # not higher is behind those of later parts.
+            # The most that the lists which are left give an item. An older one with a sum that is not higher
+            # is behind those of later parts.
             bound = sum([weight for weight, _ in found]) + _SLACK
             sums: dict[int, float] = {}
             for weight, places in found:
@@ -222,14 +222,17 @@ class Items:
                     for place in places:
                         sums[place] = sums.get(place, 0.0) + weight
                 else:
+                    sums = {place: total for place, total in sums.items() if total + bound > least}
+                    if not sums:
+                        break
                     for place in sums.keys() & places:
                         sums[place] += weight
                 bound -= weight
             first = part.first
-            best = nlargest(
-                count, best + [(total, first + place) for place, total in sums.items() if total > least]
-            )
-            least = best[-1][0] if len(best) == count else 0.0
+            more = [(total, first + place) for place, total in sums.items() if total > least]
+            if more:
+                best = nlargest(count, best + more)
+                least = best[-1][0] if len(best) == count else 0.0
         return [number for _, number in best]
 
     def forget(self, before: float) -> int:
@@ -262,7 +265,7 @@ class Items:
         columns = newest.feeds, newest.times, newest.seen, newest.ends, *_parted(keys)
         self.segments.append(Segment(newest.first, columns, newest.records))
         self._newest = Newest(newest.end)
-        largest = min(max(_SMALLEST, len(self) // 8), _LARGEST)
+        largest = min(max(_SMALLEST, len(self) // 4), _LARGEST)
         at, size = len(self.segments) - 1, len(newest.feeds)
         while at:
             before = len(self.segments[at - 1].feeds)
