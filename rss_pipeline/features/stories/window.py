@@ -346,7 +346,7 @@ class Window:
     def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision] | None:
         tried: set[int] = set()
         for key in keys:
-            for number in sorted(self.items.latest(key, MOST_COMPARED)):
+            for number in self.items.latest(key, MOST_COMPARED):
                 if number in tried:
                     continue
                 tried.add(number)
