@@ -37,6 +37,7 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline.storage.images.image_claims import claim_images, earlier_requests
 from rss_pipeline.storage.images.image_closings import Archived, Asked, record_archived
+from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.features.full_text.made import article
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
@@ -78,7 +79,7 @@ def main() -> None:
         _pipeline(Path(scratch), cloudflare) as (pipeline, resources),
     ):
         if options.stories:
-            _stories(pipeline.database, feeds, Path(scratch) / "stories.window")
+            _stories(pipeline.database, pipeline.objects, feeds, Path(scratch) / "stories.window")
             return
         for number in range(feeds):
             _publish(server, pipeline, number, items=0)
@@ -306,7 +307,7 @@ def _clean(pipeline: DagsterPipeline) -> None:
     print(f"a clean with nothing to do: {counts['requests']} requests, {counts['rows_read']:,} rows read")
 
 
-def _stories(database: Database, feeds: int, window: Path) -> None:
+def _stories(database: Database, objects: ObjectStore, feeds: int, window: Path) -> None:
     """A day of 24 polls in which each feed brings 20 items, of which a third is in stories of two feeds; then
     what a user reads of all feeds, with all of that unread."""
     names = [f"feed-{number:04}" for number in range(feeds)]
@@ -337,7 +338,7 @@ def _stories(database: Database, feeds: int, window: Path) -> None:
             [number],
         )
         Counting.counts.clear()
-        joined += catch_up(database, window).joined
+        joined += catch_up(database, objects, window).joined
         costs += Counting.counts
     items = int(database.query("SELECT count(*) AS n FROM items").rows[0]["n"])
     print(

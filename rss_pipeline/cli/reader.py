@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import click
 
-from rss_pipeline.cli.output import terminal
+from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.features import FEATURES
 from rss_pipeline.settings import Settings
 
@@ -65,7 +65,8 @@ def serve_reader(
 
 
 def _say(line: str) -> None:
-    terminal.say(line)
+    # Not through cli/output: that loads what draws tables into a server that stays.
+    sys.stdout.write(f"{one_line(line)}\n")
     sys.stdout.flush()
 
 

@@ -231,6 +231,18 @@ class OwnSettings:
     """Variables that name its servers, maybe with a password. Where one is wrong, `doctor` goes by none."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class UserRows:
+    """A table of users' own, of which each user's backup has the rows."""
+
+    table: str
+    columns: Mapping[str, str]
+    """The columns that are kept, texts, each with the pattern that its values match; the first one identifies
+    a row of a user."""
+    restore: "Part[Callable[[str, str], list[Statement]]]"
+    """Statements that give a user rows: a JSON list of lists, in the order of the columns."""
+
+
 @dataclass(frozen=True)
 class UpFlag:
     """A flag of `up` for installations of a kind."""
@@ -267,6 +279,9 @@ class Feature:
     not delete, with the reason."""
     commands: Mapping[str, "Part[click.Command]"] = field(default_factory=dict)
     """Commands of `rss-pipeline`, by name."""
+    copied_tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tables that a copy takes along, by name: the columns of the primary key, the first one text. A table
+    comes after those it refers to."""
     dagster: "Part[Callable[[Building], DagsterParts]] | None" = None
     """Assets, checks, jobs, schedules, sensors and resources, for all definitions."""
     doctor: "Mapping[str, Part[Callable[[Settings], Finding | None]]]" = field(default_factory=dict)
@@ -322,6 +337,9 @@ class Feature:
     """A key of feeds.yaml."""
     replaying: Replaying | None = None
     """Work beside each replay."""
+    restored: "Part[Callable[[Database], None]] | None" = None
+    """A note in a database whose feeds and items were restored: what the feature keeps among the backups is
+    to be read again."""
     settings: OwnSettings | None = None
     """Its own variables."""
     stale: "Part[Statement] | None" = None
@@ -334,13 +352,15 @@ class Feature:
     """Sections of `status`, each read once in its database; None for one with nothing to say."""
     up_flags: Mapping[str, UpFlag] = field(default_factory=dict)
     """Flags of `rss-pipeline up`, by name without the two hyphens."""
+    user_rows: Mapping[str, UserRows] = field(default_factory=dict)
+    """Rows in the backup of each user, and in its restore, by their name in its lines."""
 
 
 # Points that no feature of today uses. The first that needs one adds its field above, and reads it there:
 #
 # - keys of a topic in feeds.yaml
-# - tables, kinds of objects and local files, and how retention, `forget`, restore, `copy`, export and the
-#   backup of users treat them; what spares an item from retention (today's tables are in storage/schema.sql)
+# - a schema of its tables (today's are in storage/schema.sql), local files, and how retention, `forget` and
+#   export treat them; what spares an item from retention
 # - statements in the batches of a visit (pipeline/visits) that insert items and close it, of any feed
 # - a transform for search, a filter, a word of the search box, what else is marked with
 #   an item, entries in the list of feeds, tags of apps (reader/item_queries.py, reader/feed_queries.py)

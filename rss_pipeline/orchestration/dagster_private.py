@@ -60,6 +60,9 @@ from dagster._core.execution.backfill import (
     PartitionBackfill,
 )
 
+# What runs of ours print goes into files alone.
+from dagster._core.execution.compute_logs import redirect_to_file
+
 # The instance of a home with another place for what its runs print.
 from dagster._core.instance.ref import InstanceRef
 
@@ -85,6 +88,9 @@ from dagster._core.run_coordinator.queued_run_coordinator import RunQueueConfig
 # See InstigatorType.
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData
 
+# The places of what runs print: their files are removed with the runs, and some runs get none.
+from dagster._core.storage.compute_log_manager import CapturedLogContext, ComputeIOType
+
 # The storages and their tables: files stay open, the purge removes what Dagster leaves behind, a poll writes
 # its events together, a run's file is made in one transaction.
 from dagster._core.storage.event_log import InMemoryEventLogStorage, SqlEventLogStorage, SqliteEventLogStorage
@@ -98,9 +104,7 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
     INDEX_SHARD_NAME,
     SqliteEventLogStorageWatchdog,
 )
-
-# The places of what runs print: their files are removed with the runs, and some runs get none.
-from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
+from dagster._core.storage.local_compute_log_manager import IO_TYPE_EXTENSION, LocalComputeLogManager
 from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
 from dagster._core.storage.runs import SqliteRunStorage, SqlRunStorage
 from dagster._core.storage.runs.schema import BackfillTagsTable, BulkActionsTable, RunsTable, RunTagsTable

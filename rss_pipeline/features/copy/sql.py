@@ -8,22 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rss_pipeline.errors import StorageRejected
+from rss_pipeline.features import FEATURES
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value, item_bytes
 from rss_pipeline.storage.items.items import fitted
 from rss_pipeline.storage.sql import chunked, compact, number
 
-TABLES = {
+TABLES: Mapping[str, tuple[str, ...]] = {
     "feeds": ("id",),
     "items": ("id",),
     "image_tasks": ("id",),
     "item_versions": ("item_id", "replaced_at"),
-    "articles": ("item_id",),
-    "streams": ("feed_id", "name"),
-    "item_streams": ("feed_id", "stream", "item_id"),
     "expired_items": ("feed_id", "guid"),
     "item_aliases": ("feed_id", "guid"),
-    "story_members": ("item_id",),
     "hosts": ("host",),
     "feed_holds": ("feed_id",),
     "image_holds": ("host",),
@@ -38,10 +35,10 @@ TABLES = {
     "folders": ("user_id", "name"),
     "item_states": ("user_id", "feed_id", "arrived"),
     "new_addresses": ("user_id", "address"),
-    "story_choices": ("user_id", "item_id"),
-    "story_acts": ("user_id", "act"),
+    **{table: key for feature in FEATURES for table, key in feature.copied_tables.items()},
 }
-"""Table to the columns of its primary key, the first one text; a table comes after those it refers to.
+"""Table to the columns of its primary key, the first one text; a table comes after those it refers to;
+those of features at the end.
 
 The tables of topics are not copied: the first sync in the target makes them from feeds.yaml, so that every
 topic is published there, into the bucket that the target has for topics. Sessions, failed logins, known

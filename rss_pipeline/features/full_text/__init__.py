@@ -24,6 +24,7 @@ FEATURE = Feature(
     automations=lambda _: ["fetch_articles_when_due"],
     clean=Part("full_text.kept_pages:clean_pages"),
     commands={"full-text": Part("full_text.cli:full_text")},
+    copied_tables={"articles": ("item_id",)},
     dagster=Part("full_text.dagster:parts"),
     feed_keys={
         "full_text": FeedKey(

@@ -15,12 +15,12 @@ from typing import Any
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.registry.feed_url import literal, read_url
 from rss_pipeline.errors import BackupUnreadable, ExtraMissing, RegistryError, StorageRejected
+from rss_pipeline.features import FEATURES
 from rss_pipeline.features.replay import restore_sql as restores
 from rss_pipeline.features.replay.restore_sql import (
     FeedState,
     restore_marks,
     restore_stars,
-    restore_stories,
     restore_user,
     stored_feeds,
 )
@@ -32,18 +32,20 @@ from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
 from rss_pipeline.storage.backups.user_states import (
     KeptMarks,
+    KeptRows,
     KeptStars,
-    KeptStories,
     KeptSubscription,
     UserHead,
     list_states,
     load_state,
     parts_of,
+    user_rows,
 )
 from rss_pipeline.storage.feeds.feed_row import feed_ids
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.images.places import TASK_METADATA, stored_pixels
 from rss_pipeline.storage.objects import IMAGES, PRIVATE_IMAGES, ObjectInfo
+from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
 logger = logging.getLogger(__name__)
@@ -131,8 +133,9 @@ def _restore(
                 back = run.database.batch(restore_stars(head.id, part))[0].changes
                 restored.stars += back
                 restored.stars_lost += len(part.stars) - back
-            case KeptStories():
-                run.database.batch(restore_stories(head.id, part))
+            case KeptRows():
+                restore_rows = user_rows()[part.name].restore.load()
+                run.database.batch(restore_rows(head.id, compact(part.rows)))
     run.database.batch([users.end_restore(head.id)])
     restored.users += 1
     restored.subscriptions += len(plan.subscriptions)
@@ -320,6 +323,9 @@ def restore(
         restored.articles = pages.shown
         restored.pages_unread = pages.unread
     _adopt_images(run, restored)
+    for feature in FEATURES:
+        if feature.restored is not None:
+            feature.restored.load()(run.database)
     restore_users(run, restored.users, on_feeds)
     return restored
 

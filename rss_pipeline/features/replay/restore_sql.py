@@ -21,7 +21,6 @@ from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.backups.user_states import (
     KeptMarks,
     KeptStars,
-    KeptStories,
     KeptSubscription,
     UserHead,
 )
@@ -31,7 +30,7 @@ from rss_pipeline.storage.feeds.predicates import OPEN
 from rss_pipeline.storage.feeds.recount import recount
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.objects import ObjectInfo
-from rss_pipeline.storage.sql import FIELD, NOW, NUMBER_FIELD, chunked, compact, storable
+from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, storable
 from rss_pipeline.storage.stale import mark_stale_if, mark_stale_of
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.item_states import mark_items
@@ -347,28 +346,4 @@ def restore_stars(user_id: str, stars: KeptStars) -> list[Statement]:
             [compact([list(each) for each in stars.stars]), user_id],
             name="restore stars",
         )
-    ]
-
-
-def restore_stories(user_id: str, stories: KeptStories) -> list[Statement]:
-    """Put these items into the stories that the user chose; one without a story is a story of one."""
-    chosen = compact([list(each) for each in stories.choices])
-    items = """FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = json_extract(j.value, '$[0]')
-      WHERE i.arrived IS NOT NULL"""
-    return [
-        Statement(
-            f"""INSERT INTO story_members
-              (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
-            SELECT i.id, i.id, i.feed_id, i.arrived, i.id, i.arrived, {NOW}, 0 {items}
-            ON CONFLICT (item_id) DO NOTHING""",
-            [chosen],
-            name="restore stories of one",
-        ),
-        Statement(
-            f"""INSERT INTO story_choices (user_id, item_id, story_id, act)
-            SELECT ?, i.id, json_extract(j.value, '$[1]'), 0 {items}
-            ON CONFLICT (user_id, item_id) DO NOTHING""",
-            [user_id, chosen],
-            name="restore choices of stories",
-        ),
     ]

@@ -176,3 +176,27 @@ def _choose(caller: Caller, said: str, item_id: str, items: Sequence[str], story
             name="choose the story of items",
         ),
     )
+
+
+def restore_choices(user_id: str, chosen: str) -> list[Statement]:
+    """Put items into the stories that the user chose, by a JSON list of pairs of ids; one without a story is
+    a story of one."""
+    items = """FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = json_extract(j.value, '$[0]')
+      WHERE i.arrived IS NOT NULL"""
+    return [
+        Statement(
+            f"""INSERT INTO story_members
+              (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
+            SELECT i.id, i.id, i.feed_id, i.arrived, i.id, i.arrived, {NOW}, 0 {items}
+            ON CONFLICT (item_id) DO NOTHING""",
+            [chosen],
+            name="restore stories of one",
+        ),
+        Statement(
+            f"""INSERT INTO story_choices (user_id, item_id, story_id, act)
+            SELECT ?, i.id, json_extract(j.value, '$[1]'), 0 {items}
+            ON CONFLICT (user_id, item_id) DO NOTHING""",
+            [user_id, chosen],
+            name="restore choices of stories",
+        ),
+    ]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -15,9 +15,10 @@ from rss_pipeline.cli.arguments import Instant, as_json
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain, say, say_json
 from rss_pipeline.collector.models.clock import instant, rough, utc_now
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database, open_database_to_read
+from rss_pipeline.storage.backends.connect import open_database, open_database_to_read, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import StoredMember, StoredStory, stored_stories, story_of
+from rss_pipeline.storage.objects import ObjectStore
 
 _SHOWN = 40
 _WORDS = {
@@ -86,9 +87,10 @@ def why(settings: Settings, item: str, as_json: bool) -> None:
 @click.pass_obj
 def split(settings: Settings, item: str) -> None:
     """Take ITEM out of its story, for all users and for good."""
-    from rss_pipeline.features.stories import service
+    from rss_pipeline.features.stories import moves
 
-    _change(settings, lambda database, path: service.split(database, path, item), f"{item} is in no story")
+    if not _change(settings, lambda database, objects, path: moves.split(database, objects, path, item)):
+        raise click.ClickException(f"{item} is in no story; {_LISTS}")
     say(f"{item} stands alone.")
 
 
@@ -98,24 +100,43 @@ def split(settings: Settings, item: str) -> None:
 @click.pass_obj
 def join(settings: Settings, item: str, other: str) -> None:
     """Put OTHER, with its story, into the story of ITEM, for all users."""
-    from rss_pipeline.features.stories import service
+    from rss_pipeline.features.stories import moves
 
-    refusal = f"{item} and {other} are in one story already, or one of them is not stored"
-    _change(settings, lambda database, path: service.join(database, path, item, other), refusal)
+    if not _change(
+        settings, lambda database, objects, path: moves.join(database, objects, path, item, other)
+    ):
+        raise click.ClickException(
+            f"{item} and {other} are in one story already, or one of them is not stored; {_LISTS}"
+        )
     say(f"{item} and {other} are one story.")
 
 
-def _change(settings: Settings, change: Callable[[Database, Path], bool], refusal: str) -> None:
-    from rss_pipeline.features.stories.service import StoriesBusy
+@stories.command()
+@click.pass_obj
+def undo(settings: Settings) -> None:
+    """Take back the last `split` or `join`; again, the one before it."""
+    from rss_pipeline.features.stories import moves
+
+    undone = _change(settings, moves.undo)
+    if undone is None:
+        raise click.ClickException("there is no `split` or `join` to take back")
+    what = "split" if undone.is_apart else "join"
+    say(f"The {what} of {', '.join(undone.moved)} is taken back.")
+
+
+_LISTS = "`rss-pipeline stories` lists the stories"
+_T = TypeVar("_T")
+
+
+def _change(settings: Settings, change: Callable[[Database, ObjectStore, Path], _T]) -> _T:
+    from rss_pipeline.features.stories.lease import StoriesBusy
     from rss_pipeline.features.stories.window_file import window_path
 
     with open_database(settings) as database:
         try:
-            is_changed = change(database, window_path(settings))
+            return change(database, open_objects(settings), window_path(settings))
         except StoriesBusy as error:
             raise click.ClickException(f"{error}; try again after the poll") from error
-    if not is_changed:
-        raise click.ClickException(f"{refusal}; `rss-pipeline stories` lists the stories")
 
 
 def _story_of(database: Database, item: str) -> StoredStory:

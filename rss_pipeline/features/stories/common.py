@@ -6,10 +6,11 @@ Texts of one event in other words share a few rare things; look-alikes share a t
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from rss_pipeline.features.stories.article import HEAD, LEAST_COMPOUND, Article
-from rss_pipeline.features.stories.frequencies import plain_words
+from rss_pipeline.features.stories.frequencies import latin_words
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS
 from rss_pipeline.features.stories.words import stem
 
@@ -27,7 +28,6 @@ _RARE = 2.0
 _MOST = 1.5
 _BESIDE = 0.3
 """The part of the worth of further pairs of characters of one run."""
-_IN_RUN = 0.5
 _TOKEN = 2
 """Characters of a Korean word that are compared: what follows is a particle, mostly."""
 _LEAST_NAME = 3
@@ -54,11 +54,9 @@ def shared(
 
     Words of a common run are those of a template, or of a title that goes with a name: they say one thing.
     """
-    in_run = {at for start, _, length in runs for at in range(start, start + length)}
-    if one.language == "ko" and one.is_paired:
-        return _of_korean(one, other, in_run, weights)
     if one.is_paired:
-        return _of_pairs(one, other, in_run, weights)
+        return _of_paired(one, other, weights)
+    in_run = {at for start, _, length in runs for at in range(start, start + length)}
     keys = list(map(stem, one.words))
     found = [
         (at, key)
@@ -119,37 +117,6 @@ def korean_names(one: Article, other: Article) -> set[str]:
     }
 
 
-def _of_korean(
-    one: Article, other: Article, in_run: set[int], weights: Callable[[Iterable[str]], Weights]
-) -> Shared:
-    """Korean has no capitals: a long word is a name, but for a template's."""
-    short: dict[str, int] = {}
-    long: dict[str, int] = {}
-    others = {name[:_LEAST_NAME] for each in other.words if len(name := _korean(each)) >= _LEAST_NAME}
-    for at, each in enumerate(one.words):
-        word = _korean(each)
-        if len(word) < _TOKEN or word[0].isdigit():
-            continue
-        if len(word) >= _LEAST_NAME and word[:_LEAST_NAME] in others:
-            long.setdefault(word[:_LEAST_NAME], at)
-        elif word[:_TOKEN] in other.known:
-            short.setdefault(word[:_TOKEN], at)
-    pairs = {key: [key[at : at + 2] for at in range(len(key) - 1)] for key in (*short, *long)}
-    weighed = weights({each for some in pairs.values() for each in some})
-    named = told = titled = 0.0
-    for key, at in (*short.items(), *long.items()):
-        if at in in_run:
-            continue
-        worth = _worth(sum(weighed[each] for each in pairs[key]) / len(pairs[key]))
-        if key in short:
-            told += worth
-            continue
-        named += worth
-        if any(all(each in article.title_names for each in pairs[key]) for article in (one, other)):
-            titled += worth
-    return Shared(named, told, titled)
-
-
 def _worth(rarity: float) -> float:
     return min(_MOST, max(0.0, (rarity - _COMMON) / _RARE))
 
@@ -169,36 +136,100 @@ def _of_heads(
     return sum(_worth(weighed[key]) for key in heads.values())
 
 
-def _of_pairs(
-    one: Article, other: Article, in_run: set[int], weights: Callable[[Iterable[str]], Weights]
-) -> Shared:
-    words, known = one.words, other.known
-    found = [(at, pair) for at in range(len(words) - 1) if (pair := words[at] + words[at + 1]) in known]
-    latin = (one.names & other.names).difference(plain_words("latin"))
-    weighed = weights({*latin, *(pair for _, pair in found)})
-    titles = one.title_names.keys() | other.title_names.keys()
+Stretch = tuple[int, list[str]]
+"""A common stretch of text: where it begins, and those of its pairs of characters that are new."""
+
+
+def _of_paired(one: Article, other: Article, weights: Callable[[Iterable[str]], Weights]) -> Shared:
+    """Scripts of pairs have no capitals: what both have is of names and of other words alike.
+
+    The best stretch is what two reports of one person, company or town share; what is beyond it counts.
+    """
+    stretches = _korean_stretches if one.language == "ko" else _stretches
+    mine, theirs = stretches(one, other, len(one.words)), stretches(other, one, other.title_length)
+    latin = (one.names & other.names).difference(latin_words())
+    weighed = weights({*latin, *(pair for _, found in (*mine, *theirs) for pair in found)})
+    worths = [(at, _worth_of([weighed[pair] for pair in found])) for at, found in mine]
+    others = [(at, _worth_of([weighed[pair] for pair in found])) for at, found in theirs]
+    # Words in Latin letters are of one thing: Let's Encrypt.
+    named = _worth_of([weighed[name] for name in latin]) if latin else 0.0
+    titled = [
+        sum(worth for at, worth in each if at < article.title_length)
+        + (0.0 if latin.isdisjoint(article.title_names) else named)
+        for article, each in ((one, worths), (other, others))
+    ]
+    total = [named, *(worth for _, worth in worths)]
+    return Shared(sum(total) - max(total), 0.0, max(titled))
+
+
+def _worth_of(rarities: Sequence[float]) -> float:
+    """The worth of a stretch: of its rarest pair, and a part of the others'."""
+    worths = list(map(_worth, rarities))
+    most = max(worths)
+    return min(_MOST, most + _BESIDE * (sum(worths) - most))
+
+
+_HIRAGANA = re.compile("[\u3041-\u3096]{2}")
+_KATAKANA = re.compile("[\u30a1-\u30fc]{2}")
+
+
+def _stretches(one: Article, other: Article, end: int) -> list[Stretch]:
+    """The stretches of the first characters of one that the other has, each once.
+
+    Two that stand beside each other in both are one: a name and its quotation mark. Words in Latin letters
+    are names of their own, behind a number is a counter, hiragana are endings, and two katakana alone are a
+    part of a word.
+    """
+    words, lead, title_end = one.words, other.lead, one.title_length - 1
+    whole = "".join(other.words)
+    found: list[list[int]] = []
+    last = -3
+    for at in range(end - 1):
+        pair = words[at] + words[at + 1]
+        if (
+            pair not in lead
+            or at == title_end
+            or pair.isascii()
+            or (at and words[at - 1].isdigit())
+            or _HIRAGANA.match(pair)
+        ):
+            continue
+        if at == last + 1 or (at == last + 2 and "".join(words[last : at + 2]) in whole):
+            found[-1].append(at)
+        else:
+            found.append([at])
+        last = at
+    stretches: list[Stretch] = []
     seen: set[str] = set()
-    named = told = titled = 0.0
-    for name in sorted(latin):
-        worth = _worth(weighed[name])
-        named += worth
-        titled += worth * (name in titles)
-    stretch: list[tuple[int, str]] = []
-    for at, pair in [*found, (-1, "")]:
-        if stretch and at != stretch[-1][0] + 1:
-            fresh = [each for each in stretch if each[1] not in seen]
-            seen.update(pair for _, pair in fresh)
-            worths = [_worth(weighed[pair]) for _, pair in fresh] or [0.0]
-            most = max(worths)
-            worth = min(_MOST, most + _BESIDE * (sum(worths) - most))
-            # The pairs of a run begin before its last character.
-            if fresh and all(place in in_run and place + 1 in in_run for place, _ in fresh):
-                named += _IN_RUN * worth
-            elif sum(each > _IN_RUN for each in worths) > 1:
-                named += worth
-                titled += worth * all(pair in titles for _, pair in fresh)
-            else:
-                told += worth
-            stretch = []
-        stretch.append((at, pair))
-    return Shared(named, told, titled)
+    for places in found:
+        pairs = dict.fromkeys(words[at] + words[at + 1] for at in places)
+        if len(places) == 1 and _KATAKANA.match(next(iter(pairs))):
+            continue
+        fresh = [pair for pair in pairs if pair not in seen]
+        # A name with its title or ending is no other thing.
+        if 2 * len(fresh) > len(pairs):
+            seen.update(fresh)
+            stretches.append((places[0], fresh))
+    return stretches
+
+
+def _korean_stretches(one: Article, other: Article, end: int) -> list[Stretch]:
+    """The words of one whose beginning the other has, without particles; neighbours in both are one."""
+    others = list(map(_korean, other.words))
+    beginnings = {word[:length] for word in others for length in (_TOKEN, _LEAST_NAME)}
+    beside = {(before[:_TOKEN], word[:_TOKEN]) for before, word in pairwise(others)}
+    found: list[Stretch] = []
+    seen: set[str] = set()
+    before = ""
+    for at, word in enumerate(map(_korean, one.words[:end])):
+        key = word[:_LEAST_NAME] if word[:_LEAST_NAME] in beginnings else word[:_TOKEN]
+        if len(key) < _TOKEN or key[0].isdigit() or key not in beginnings:
+            before = ""
+            continue
+        if key not in seen:
+            seen.add(key)
+            if not (found and before and (before, key[:_TOKEN]) in beside):
+                found.append((at, []))
+            found[-1][1].extend(key[each : each + 2] for each in range(len(key) - 1))
+        before = key[:_TOKEN]
+    return found

@@ -11,27 +11,22 @@ from math import log1p
 
 from rss_pipeline.features.stories.pair import Likeness
 
-VERSION = 5
+VERSION = 6
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {
-    "title_names": 0.06,
-    "names": 1.79,
-    "numbers": 2.07,
-    "differ": -1.09,
-    "template": -4.69,
-    "name_slots": -4.17,
-    "number_slots": -2.69,
-    "title_name_slots": -0.35,
-    "soft": -0.8,
-    "told": 1.25,
-    "days": 0.16,
-    "full": 2.92,
-    "lack": -5.22,
-    "soon": 1.85,
-    "unmet": -1.51,
-    "rare": 2.16,
-    "one": -3.22,
+    "numbers": 2.23,
+    "units": -1.35,
+    "template": -7.88,
+    "name_slots": -5.22,
+    "number_slots": -4.71,
+    "soft": -2.49,
+    "full": 7.72,
+    "lack": -30.47,
+    "timely": 2.76,
+    "entities": 1.08,
+    "titled": 2.16,
+    "one": -3.72,
 }
 SHORT = {
     "title_names": 0.3,
@@ -76,7 +71,7 @@ LONG = {
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
 
-_MUCH, _BY_CHANCE = 400, 7.7
+_MUCH, _BY_CHANCE = 400, 6.2
 """Two texts of more characters in pairs have rare ones in common by chance: by so much the line is higher."""
 
 _BARE, _OF_BARE = 80, 1.0
@@ -134,7 +129,7 @@ def _over(weights: dict[str, float], features: dict[str, float]) -> float:
     return sum([weight * features[name] for name, weight in weights.items()])
 
 
-_NAMED, _NAMED_PAIRED = 0.4, 0.25
+_NAMED, _NAMED_PAIRED = 0.4, 0.15
 """The share of the titles' names in the other text below which common words count less."""
 
 
@@ -167,11 +162,12 @@ def _features(likenesses: Sequence[Likeness], cosine: float, named: float) -> di
         "told": mean(lambda each: log1p(each.told)) * min(1.0, title_names / named),
         "days": mean(lambda each: each.days),
         "titled": mean(lambda each: log1p(each.titled)),
-        # To be near in time says something of two texts that share a name.
+        # To be near in time says something of two texts that share a name, or in scripts of pairs a number.
         "soon": mean(lambda each: each.soon * min(1.0, each.named)),
+        "timely": mean(lambda each: each.soon * min(1.0, each.named + each.numbers)),
         "unmet": mean(lambda each: each.unmet),
         "placed": mean(lambda each: each.placed),
-        "rare": mean(lambda each: min(6, each.rare)) / 3,
+        "units": mean(lambda each: log1p(each.units_differ)),
         "full": template * max(0.0, (title_names - 0.7) / 0.3),
         "lack": max(0.0, named - title_names),
         "one": 1.0,

@@ -3,7 +3,7 @@
 judge.py makes a decision of it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -18,8 +18,10 @@ from rss_pipeline.features.stories.words import stem
 
 _MOST_SLOT = 5
 """Words between two common runs that are a slot of a template; more are another text."""
-_MOST_UNMET, _MOST_MARKED = 2.5, 2
-"""The worth of unmet names that counts, and the number of marked ones."""
+_MOST_UNMET = 2.5
+"""The worth of unmet names that counts."""
+_OTHER_DAY = 2.0
+"""The worth of other weekdays in scripts of pairs, whose news seldom names one: that of another score."""
 _NEAR = 0.12
 _MOST_APART = 0.21
 """Magnitudes of one quake: what is measured again differs by as much."""
@@ -42,6 +44,8 @@ class Likeness:
     """Numbers of both, each by what it says: one of three digits counts 1, one without a unit less."""
     shown_numbers: tuple[str, ...]
     all_numbers_differ: bool
+    units_differ: int
+    """The number of units of both whose numbers all differ."""
     template: float
     """The share of words in common runs."""
     name_slots: int
@@ -65,8 +69,6 @@ class Likeness:
     have them in look-alikes, of one event the longer text has them."""
     placed: bool
     """True where a place of one is in the other text."""
-    rare: int
-    """The number of rare pairs of characters of a title that the other text has, the higher one of both."""
     soon: float
     """1 for two items of one hour, falling to 0 for those two days apart."""
 
@@ -88,7 +90,7 @@ def compare(
     """Return the likeness of two articles in one language; `weights` gives the rarity of any word of it."""
     template, slots, runs = _aligned(one, other)
     common_rare = shared(one, other, runs, weights)
-    common, shown, differ = _numbers(one.facts, other.facts)
+    common, shown, comparable, agreeing = (_counted if one.is_paired else _numbers)(one.facts, other.facts)
     name_slots = number_slots = title_name_slots = title_word_slots = 0
     for slot in slots:
         numbers, is_name, in_title = slot
@@ -103,20 +105,22 @@ def compare(
                 title_word_slots += 1
     names = _common_names(one, other)
     hard, soft = conflicts(one.facts, other.facts, template)
+    if one.is_paired and _disjoint(set(one.facts.weekdays), set(other.facts.weekdays)):
+        soft += _OTHER_DAY
     shares, unmet = zip(_share(one, other, mine), _share(other, one, theirs), strict=True)
     title_names = sum(shares) / 2
     return Likeness(
         cosine=cosine,
         title_names=title_names,
-        title_words=(_word_share(one, other, mine) + _word_share(other, one, theirs)) / 2,
-        names=tuple(one.shown.get(name) or other.shown.get(name, name) for name in sorted(names)),
-        # Pairs of characters have no capitals: those of the titles are names, but for a template's.
-        names_share=title_names**2 * max(0.0, 1.0 - 2.0 * template)
+        title_words=0.0
         if one.is_paired
-        else _names_share(one, other, weights(names), mine, theirs),
+        else (_word_share(one, other, mine) + _word_share(other, one, theirs)) / 2,
+        names=tuple(one.shown.get(name) or other.shown.get(name, name) for name in sorted(names)),
+        names_share=0.0 if one.is_paired else _names_share(one, other, weights(names), mine, theirs),
         numbers=common,
         shown_numbers=shown,
-        all_numbers_differ=differ,
+        all_numbers_differ=comparable > 0 and agreeing == 0,
+        units_differ=comparable - agreeing,
         template=template,
         name_slots=name_slots,
         number_slots=number_slots,
@@ -129,9 +133,8 @@ def compare(
         named=common_rare.named,
         told=common_rare.told,
         titled=common_rare.titled,
-        unmet=min(*map(len, _unmet(one, other)), _MOST_MARKED) if one.is_paired else min(*unmet, _MOST_UNMET),
+        unmet=min(*unmet, _MOST_UNMET),
         placed=not (one.located.isdisjoint(other.known) and other.located.isdisjoint(one.known)),
-        rare=max(len(one.title_rare & other.known), len(other.title_rare & one.known)),
         soon=soon,
     )
 
@@ -187,12 +190,6 @@ def _share(one: Article, other: Article, weights: Weights) -> tuple[float, float
         if name in other.known or (len(name) >= 5 and _with_ending(name, other.long_names)):
             found += each
     return (found / total if total else 0.5), (total - found) / HIGHEST_RARITY
-
-
-def _unmet(one: Article, other: Article) -> Iterator[list[tuple[str, ...]]]:
-    """Marked names of each title that the other text lacks."""
-    for mine, theirs in ((one, other), (other, one)):
-        yield [name for name in mine.title_marked if not theirs.known.issuperset(name)]
 
 
 def _word_share(one: Article, other: Article, weights: Weights) -> float:
@@ -409,8 +406,28 @@ def _paired_slot(left: str, right: str, one: Article, other: Article, in_title: 
     return (False, True, in_title) if is_name else ((False, False, True) if in_title else None)
 
 
-def _numbers(one: Facts, other: Facts) -> tuple[float, tuple[str, ...], bool]:
-    """The worth of common numbers, their texts, and True if the numbers of each common unit differ."""
+_Numbers = tuple[float, tuple[str, ...], int, int]
+"""The worth of common numbers, their texts, the number of common units, and of those that agree."""
+
+
+def _counted(one: Facts, other: Facts) -> _Numbers:
+    """Numbers of one unit in scripts of pairs: there a counter follows each, and a number without one says
+    little, as versions and numbers behind a name do, which all news of a product has."""
+    found: list[float] = []
+    comparable = agreeing = 0
+    for unit in one.numbers.keys() & other.numbers.keys() - {""}:
+        values, others = one.numbers[unit], other.numbers[unit]
+        both = {each for each in values for that in others if _equal(unit, each, that)}
+        comparable += 1
+        agreeing += bool(both)
+        found += both
+    persons, others = (each.numbers.get("人", set()) for each in (one, other))
+    found += (one.tolls | persons) & (other.tolls | others) - (persons & others)
+    shown = [f"{value:,.15g}" for value in sorted(set(found))]
+    return float(len(found)), tuple(shown), comparable, agreeing
+
+
+def _numbers(one: Facts, other: Facts) -> _Numbers:
     common, shown = 0.0, []
     comparable = agreeing = 0
     for unit, values in one.numbers.items():
@@ -447,7 +464,7 @@ def _numbers(one: Facts, other: Facts) -> tuple[float, tuple[str, ...], bool]:
         # "J2" is a league, as "A7" is a road: many events have it.
         common += (0.5 if len(name) > 1 else 0.2) * len(both_named)
         shown += sorted(f"{name} {each}" for each in both_named)
-    return common, tuple(dict.fromkeys(shown)), comparable > 0 and agreeing == 0
+    return common, tuple(dict.fromkeys(shown)), comparable, agreeing
 
 
 def _written(kind: str, value: object) -> str:

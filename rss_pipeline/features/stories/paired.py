@@ -3,16 +3,13 @@
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import cache
 
 from rss_pipeline.features.stories.facts import Facts
-from rss_pipeline.features.stories.frequencies import plain_words
 
 _RUN = re.compile(
     "[\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]+"
 )
 _WORD = re.compile(r"[A-Za-z]+[A-Za-z0-9]*|[\u30a1-\u30fa\u30fc]{3,}")
-_MARKED = r"[\u30a1-\u30fa\u30fc]{3,}|[A-Za-z][A-Za-z0-9]+|[「『《“‘']([^」』》”’'「『《“‘]{2,12})[」』》”’']"
 _LATIN = re.compile(r"[A-Za-z]{2,}[A-Za-z0-9]*")
 _NOISE = re.compile(r"[\s、。，．・「」『』（）()“”\"'‘’！!？?：:;；…—–\-|]+")
 _DIGITS = {each: number for number, each in enumerate("〇一二三四五六七八九十")}
@@ -35,18 +32,29 @@ _MODEL = re.compile(r"([A-Za-z]{1,6})[- ]?(\d{1,4})(?![\d.A-Za-z])")
 _NAMED = re.compile(
     r"(?<![\u30a1-\u30ff\u4e00-\u9fff\uac00-\ud7a3])"
     r"([\u30a1-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{2,}) (\d{1,3})"
-    r"(?![\d.,:比対대]|\s?[월月日일年년万만億억명人名%時시时歳岁세위회개대호선차-])"
+    r"(?![\d.,:比対대]|\s?[월月日일年년万만億억명人名%時시时歳岁세위회개대호선차여余多천백조건곳원분층점초살톤-])"
 )
 _DATE = re.compile(r"(?:(\d{1,2})\s?[月월]\s?)?(?<!\d)(\d{1,2})\s?[日일](?!间|間|목)")
 _MONTH = re.compile(r"(?<!\d)(\d{1,2})\s?[月월](?!\s?\d{1,2}\s?[日일])(?!\s?以)")
 _YEAR = re.compile(r"((?:19|20)\d\d)\s?[年년]")
-_SCORE = re.compile(r"(?<![\d.])(\d{1,3})\s?(?:比|対|대|-|:|：|–)\s?(\d{1,3})(?![\d.])")
+_SCORE = re.compile(r"(?<![\d.])(\d{1,3})\s?(?:比|対|대|-|:|：|–|―|—|−)\s?(\d{1,3})(?![\d.])")
 _AGE = re.compile(r"(\d{1,3})\s?[岁歳세](?!대)")
-_COMPOSED = re.compile(r"(?<!\d)(\d+)([万萬億亿만억])(\d{4})(?!\d)")
 _MAGNITUDE = re.compile(r"(?:マグニチュード|規模|规模|규모|震级)[はを约約\s]*$")
+_SCALES = {
+    "百": 1e2, "백": 1e2, "千": 1e3, "천": 1e3, "万": 1e4, "萬": 1e4, "만": 1e4,
+    "亿": 1e8, "億": 1e8, "억": 1e8, "兆": 1e12, "조": 1e12,
+}  # fmt: skip
+_SCALE = "".join(_SCALES)
+_PLAIN = r"\d+(?:[.,]\d+)*"
 _NUMBER = re.compile(
-    r"(\d+(?:[.,]\d+)*)\s?([万亿億兆千만억천]*)\s?(元|円|원|달러|美元|ドル|[^\W\d_a-zA-Z\u3041-\u309f]|%|％|℃|[a-zA-Z]{1,3})?"
+    rf"({_PLAIN}(?:\s?[{_SCALE}]+\s?{_PLAIN})*(?:\s?[{_SCALE}]+)?)\s?[余多여]?\s?"
+    r"(美元|달러|ドル|小时|時間|시간|分钟|[^\W\d_a-zA-Z\u3041-\u309f은는이가을를의에로]|%|[a-zA-Z]{1,3})?"
 )
+"""A number, which may be composed of several (1억 4천만), and what it counts, but for a Korean particle."""
+_GROUP = re.compile(rf"({_PLAIN})\s?([{_SCALE}]*)")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_CLOCK = re.compile(r"[時时시点]\s?$")
+_HOURS, _MINUTES = frozenset("時时시点"), frozenset("分분")
 _SPELLED = re.compile(
     "(?<![第一二三四五六七八九十百千两数几多〇零月])([一二三四五六七八九十百千两〇零]{1,6})(?=[余多]?[万亿]?(?:[名人个個家台辆輛架户戶棟栋頭头只条件套枚张張艘元円岁歳年天日米公平公小分秒吨噸层層处處座所次位级級份箱瓶回票]))"
 )
@@ -66,16 +74,42 @@ def _spelled(found: re.Match[str]) -> str:
     return str(total) if total > 1 else found[1]
 
 
-_SCALES = {"万": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8, "억": 1e8, "兆": 1e12, "千": 1e3, "천": 1e3}
+def _value(text: str) -> float | None:
+    """The value of a number: 4億3000万, 1천900만, 1,200; None for such as 1.2.3."""
+    total = below = 0.0
+    for group in _GROUP.finditer(text):
+        digits = group[1].replace(",", "") if _THOUSANDS.fullmatch(group[1]) else group[1].replace(",", ".")
+        if digits.count(".") > 1:
+            return None
+        value = float(digits)
+        for scale in map(_SCALES.__getitem__, group[2]):
+            # A thousand is multiplied by the ten thousand behind it, a ten thousand is added.
+            if scale < 1e4:
+                value *= scale
+            else:
+                total += (below + value) * scale
+                below = value = 0.0
+        below += value
+    return total + below
+
+
 _TOLL = re.compile(
     "死|亡|伤|傷|遇难|失踪|失联|失聯|不明|けが|負傷|被困|숨|사망|실종|부상|다쳐|다친|피해|避難|避难|대피|逮捕|体捕|检测|感染|확진|搜救|救出|获救|구조"
 )
-_PERSONS = frozenset("人名名명棟户戸채")
-_MONEY = {"元": "元", "円": "¥", "원": "₩", "달러": "$", "美元": "$", "ドル": "$"}
+_COUNTED = frozenset("人户")
+"""Persons and homes, whose number may be a toll."""
+_MONEY = {"元": "元", "块": "元", "円": "¥", "원": "₩", "달러": "$", "美元": "$", "ドル": "$"}
+_UNITS = {
+    **_MONEY, "名": "人", "명": "人", "棟": "户", "戶": "户", "戸": "户", "채": "户",
+    "時間": "小时", "시간": "小时", "分": "分钟", "분": "分钟",
+}  # fmt: skip
+"""One name for what is counted alike."""
+_TENTHS = frozenset("割成")
 _PRICE_CUT = re.compile(
-    "降价|降價|促销|促銷|直降|优惠|特价|特價|値下げ|割引|セール|最安|特価|인하|할인|특가|세일"
+    "降价|降價|促销|促銷|打折|直降|优惠|特价|特價|値下げ|割引|セール|最安|特価"
+    "|(?:가격|요금|출고가) ?인하|할인|특가|세일"
 )
-_RUMOUR = re.compile("传闻|傳聞|爆料|(?<!被)曝|据传|噂|リーク|うわさ|루머|유출|소문")
+_RUMOUR = re.compile("传闻|傳聞|爆料|(?<!被)曝|据传|噂|リーク|うわさ|루머|소문")
 _WEEKDAY = re.compile("(?:周|星期|礼拜)([一二三四五六日天])|([月火水木金土日])曜|([월화수목금토일])요일")
 _DAYS = {
     each: n
@@ -90,10 +124,10 @@ class Read:
     title: str
     text: str
     """Both in one form, without spaces and marks."""
-    normal_title: str
-    """The title in one form, with its marks."""
     title_pairs: tuple[str, ...]
     text_pairs: tuple[str, ...]
+    lead: frozenset[str]
+    """Pairs of the title and of the beginning of the text."""
     words: frozenset[str]
     """Words in Latin letters: names, mostly."""
     facts: Facts
@@ -117,29 +151,25 @@ def pairs(text: str) -> list[str]:
     return found
 
 
-def read(title: str, text: str) -> Read:
-    """Return pairs and facts of a title and a text."""
-    title, text = (
-        _SPELLED.sub(_spelled, _COMPOSED.sub(r"\1.\3\2", unicodedata.normalize("NFKC", each)))
-        for each in (title, text)
-    )
+def read(title: str, text: str, lead: int = 0) -> Read:
+    """Return pairs and facts of a title and a text, whose beginning has so many characters."""
+    title, text = (_SPELLED.sub(_spelled, unicodedata.normalize("NFKC", each)) for each in (title, text))
     facts = Facts()
     _read(facts, title, is_title=True)
     _read(facts, text, is_title=False)
     words = frozenset(word.casefold() for word in _LATIN.findall(f"{title} {text}"))
-    return Read(_plain(title), _plain(text), title, tuple(pairs(title)), tuple(pairs(text)), words, facts)
-
-
-@cache
-def _names() -> re.Pattern[str]:
-    return re.compile("|".join([*sorted(plain_words("places"), key=len, reverse=True), _MARKED]))
-
-
-def marked(title: str) -> tuple[tuple[str, ...], ...]:
-    """Names that their writing shows, and known places: look-alikes differ in them. Each is its pairs of
-    characters."""
-    found = (tuple(pairs(each[1] or each[0])) for each in _names().finditer(title))
-    return tuple(each for each in found if each)
+    of_title, of_lead = pairs(title), pairs(text[:lead])
+    # The pair that stands at the end of the one and the beginning of the other is of the rest.
+    of_text = of_lead + pairs(text[max(0, lead - 1) :])
+    return Read(
+        title=_plain(title),
+        text=_plain(text),
+        title_pairs=tuple(of_title),
+        text_pairs=tuple(of_text),
+        lead=frozenset(of_title).union(of_lead),
+        words=words,
+        facts=facts,
+    )
 
 
 def _read(facts: Facts, text: str, *, is_title: bool) -> None:
@@ -228,21 +258,20 @@ def _numbers(facts: Facts, text: str, taken: list[tuple[int, int]], is_title: bo
         start = found.start(1)
         if any(first <= start < last for first, last in taken):
             continue
-        digits = found[1].rstrip(".,")
-        if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits):
-            digits = digits.replace(",", "")
-        digits = digits.replace(",", ".")
-        if digits.count(".") > 1:
+        value = _value(found[1])
+        if value is None:
             continue
-        value = float(digits)
-        for scale in found[2] or "":
-            value *= _SCALES[scale]
-        unit = (found[3] or "").casefold().replace("％", "%")
+        unit = (found[2] or "").casefold()
+        if unit in _HOURS or (unit in _MINUTES and _CLOCK.search(text[max(0, start - 2) : start])):
+            # A time of day: many events have it.
+            continue
+        if unit in _TENTHS:
+            value, unit = 10 * value, "%"
+        unit = _UNITS.get(unit, unit)
         around = text[max(0, start - 8) : found.end() + 6]
-        if unit in _PERSONS and _TOLL.search(around):
+        if unit in _COUNTED and _TOLL.search(around):
             facts.tolls.add(value)
             continue
-        unit = _MONEY.get(unit, unit)
         if _MAGNITUDE.search(text[max(0, start - 9) : start]) or (
             unit == "级" and "震" in text[found.end() :][:4]
         ):

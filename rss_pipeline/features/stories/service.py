@@ -5,42 +5,29 @@ that ran out stores nothing. The window is a file beside the database; where it 
 items of the last days, which keep the stories that are stored.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.stories import sql
+from rss_pipeline.features.stories.lease import Lease, hold, member
 from rss_pipeline.features.stories.model import WINDOW, Decision
-from rss_pipeline.features.stories.sql import Ends, Item, Member, Place, Writer
-from rss_pipeline.features.stories.window import VERSION, Window
+from rss_pipeline.features.stories.moves import Earlier, mend
+from rss_pipeline.features.stories.sql import Ends, Item, Member, Place
+from rss_pipeline.features.stories.window import Window
 from rss_pipeline.features.stories.window_file import load, save
-from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items.stories import LATER
-from rss_pipeline.storage.sql import compact, new_token
-from rss_pipeline.storage.stale import mark_items_stale
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.sql import compact
 
-LEASE = timedelta(seconds=180)
 MOST_MEMBERS = 200
 """Members of a story: it is closed then, and what still comes begins another one."""
+_LARGE = 10
+"""Members of a story in a window with which it may be full."""
 LEAST_CHARACTERS = 50
 """Characters of a title and a text with which an item may be on an event: copies have any."""
-FULL_TEXT = 500
-"""Characters of a text with which an item may lead a story."""
 _NAMES = 12
-
-
-class StoriesBusy(RssPipelineError):
-    """Another process is writing stories."""
-
-
-class NewerMethod(RssPipelineError):
-    """A newer version of the method has decided items of this database."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,13 +42,13 @@ class Done:
     """False where the time was over: the next call goes on."""
 
 
-def is_behind(ends: Ends) -> bool:
-    """True if there are items to decide."""
-    return ends.arrived > ends.writer.arrived
-
-
 def catch_up(
-    database: Database, path: Path, *, is_over: Callable[[], bool] = lambda: False, ends: Ends | None = None
+    database: Database,
+    objects: ObjectStore,
+    path: Path,
+    *,
+    is_over: Callable[[], bool] = lambda: False,
+    ends: Ends | None = None,
 ) -> Done:
     """Decide the items that came in since the last call; `path` is the window's file. `is_over` ends
     it early.
@@ -72,14 +59,14 @@ def catch_up(
     """
     ends = ends or sql.ends(database)
     done = Done()
-    if not is_behind(ends):
+    if not ends.is_behind:
         return done
-    if ends.writer.version > VERSION:
-        raise NewerMethod("a newer rss_pipeline writes the stories of this database: update this one")
-    with _lease(database, ends) as lease:
+    with hold(database, ends) as lease:
+        mend(lease, objects, path)
+        earlier = Earlier.of(lease, objects) if lease.writer.is_restored else None
         now = datetime.fromisoformat(ends.now)
         since = now - timedelta(seconds=WINDOW)
-        window = load(path, database=ends.identity)
+        window = load(path, database=lease.window_of)
         # A window that is ahead is of a database that was put back from an older copy.
         if window is None or window.arrived > ends.writer.arrived:
             window = Window()
@@ -92,9 +79,13 @@ def catch_up(
                 break
             new = [item for item in items if item.arrived > lease.writer.arrived]
             if lease.writer.again_to or any(item.is_back(now) for item in new):
-                _decide_again(database, lease, ends, done, is_over)
+                _decide_again(lease, earlier or Earlier.of(lease, objects), ends, done, is_over)
                 return done
-            decided = _decided(window, items, up_to=ends.writer.arrived)
+            if earlier is not None:
+                if earlier.make(window, before=items[0].fetched_at):
+                    continue
+                items = earlier.part(items)
+            decided = _decided(database, window, items, up_to=ends.writer.arrived)
             if not is_rebuilt and any(_went(decision) for _, decision in decided):
                 window, at, is_rebuilt = Window(), start, True
                 continue
@@ -102,17 +93,21 @@ def catch_up(
             lease.commit(_members(database, decided, done, window), arrived=max(at, lease.writer.arrived))
             done.decided += len(decided)
         done.is_complete = not items
-        if done.is_complete and lease.writer.arrived < ends.arrived:
-            lease.commit([], arrived=ends.arrived)
-        save(window, path, database=ends.identity)
+        if done.is_complete and earlier is not None:
+            earlier.make(window)
+            lease.commit(arrived=ends.arrived, **earlier.end())
+        elif done.is_complete and lease.writer.arrived < ends.arrived:
+            lease.commit(arrived=ends.arrived)
+        save(window, path, database=lease.window_of)
     return done
 
 
 def _decide_again(
-    database: Database, lease: "_Lease", ends: Ends, done: Done, is_over: Callable[[], bool]
+    lease: Lease, earlier: Earlier, ends: Ends, done: Done, is_over: Callable[[], bool]
 ) -> None:
     """Decide what came back from backups, day by day in the order in which it was fetched, each day with the
     items of the week before it. What users have said of it came back with them, so nothing follows that."""
+    database = lease.database
     arrived, up_to = lease.writer.arrived, lease.writer.again_to or ends.arrived
     window, last = Window(), date.min
     for day in sql.days_behind(database, arrived, up_to=up_to, after=lease.writer.again):
@@ -122,15 +117,26 @@ def _decide_again(
         before = max(last + timedelta(days=1), day - timedelta(seconds=WINDOW))
         for each in [before + timedelta(days=n) for n in range((day - before).days + 1)]:
             window.forget(datetime(each.year, each.month, each.day, tzinfo=UTC).timestamp() - WINDOW)
-            for items in sql.fetched_on(database, each, up_to=up_to):
-                decided = _decided(window, items, up_to=arrived if each == day else up_to)
+            for items in _between(sql.fetched_on(database, each, up_to=up_to), earlier, window):
+                decided = _decided(database, window, items, up_to=arrived if each == day else up_to)
                 members = _members(database, decided, done, window)
                 lease.commit([replace(each, nearest=None) for each in members], arrived=arrived)
                 done.decided += len(decided)
         last = day
-        lease.commit([], arrived=arrived, again=str(day), again_to=up_to)
-    lease.commit([], arrived=up_to, again="", again_to=0)
+        lease.commit(arrived=arrived, again=str(day), again_to=up_to)
+    earlier.make(window)
+    lease.commit(arrived=up_to, again="", again_to=0, **earlier.end())
     done.is_complete = up_to == ends.arrived
+
+
+def _between(pages: Iterable[list[Item]], earlier: Earlier, window: Window) -> Iterator[list[Item]]:
+    """The items between moves, which are made again."""
+    for items in pages:
+        while items:
+            earlier.make(window, before=items[0].fetched_at)
+            some = earlier.part(items)
+            yield some
+            items = items[len(some) :]
 
 
 def _went(decision: Decision) -> bool:
@@ -138,8 +144,12 @@ def _went(decision: Decision) -> bool:
     return decision.evidence is None and decision.story != decision.item
 
 
-def _decided(window: Window, items: list[Item], *, up_to: int) -> list[tuple[Item, Decision]]:
+def _decided(
+    database: Database, window: Window, items: list[Item], *, up_to: int
+) -> list[tuple[Item, Decision]]:
     """Take these items into the window, and return the decisions on those that had none."""
+    large = {*window.large(_LARGE), *(item.story for item in items if item.story is not None)}
+    window.full = sql.full(database, sorted(large), most=MOST_MEMBERS)
     found = []
     for item in items:
         if item.arrived <= up_to or item.story is not None:
@@ -164,164 +174,55 @@ def _members(
     others = sql.entries(database, [id for id in known if id not in texts and not known[id].members])
     texts |= {id: len(entry.text) for id, entry in others.items()}
     members = [
-        _member(item.entry.id, item.entry.id, item.entry.id, len(item.entry.text))
+        member(item.entry.id, item.entry.id, item.entry.id, len(item.entry.text))
         for item, _ in decided
         if item.began
     ]
+    begun = dict[str, str]()
+    """By stories that are full, the item with which another one begins."""
     for item, decision in joins:
         evidence = decision.evidence
         assert evidence is not None
-        place = known.get(evidence.nearest)
+        near = evidence.nearest
+        place = known.get(near)
         is_bare = len(item.entry.title) + len(item.entry.text) < LEAST_CHARACTERS
-        if place is None or place.members >= MOST_MEMBERS or (is_bare and decision.kind == "event"):
-            # The other item went meanwhile, the story never ends, or so few words could be of anything.
+        if place is None or (is_bare and decision.kind == "event"):
+            # The other item went meanwhile, or so few words could be of anything.
             window.move(item.entry.id, None)
             continue
+        while place.members >= MOST_MEMBERS:
+            if place.story not in begun:
+                begun[place.story] = item.entry.id
+                known[item.entry.id] = Place(story=item.entry.id, article=item.entry.id, members=0)
+            near = begun[place.story]
+            place = known[near]
+            window.move(item.entry.id, None if near == item.entry.id else place.story)
+        if near == item.entry.id:
+            continue
         if place.members == 0:
-            members.append(_member(evidence.nearest, place.story, place.article, texts[evidence.nearest]))
+            members.append(member(near, place.story, place.article, texts[near]))
             place = replace(place, members=1)
         article = place.article if decision.kind == "copy" else item.entry.id
         shown = {**asdict(evidence), "score": round(decision.score, 3), "cosine": round(evidence.cosine, 3)}
         for name in ("names", "numbers", "terms"):
             shown[name] = list(shown.get(name, ()))[:_NAMES]
         members.append(
-            _member(
+            member(
                 item.entry.id,
                 place.story,
                 article,
                 len(item.entry.text),
                 evidence=compact(shown),
-                nearest=evidence.nearest,
+                nearest=near,
             )
         )
         counted = Place(story=place.story, article=place.article, members=place.members + 1)
         for id, each in known.items():
             if each.story == place.story:
                 known[id] = replace(each, members=counted.members)
-        known[evidence.nearest] = counted
+        known[near] = counted
         known[item.entry.id] = replace(counted, article=article)
         day = datetime.fromtimestamp(item.entry.seen, UTC).date()
         done.days[day] = done.days.get(day, 0) + 1
         done.joined += 1
     return members
-
-
-def _member(
-    id: str,
-    story: str,
-    article: str,
-    characters: int,
-    *,
-    evidence: str | None = None,
-    nearest: str | None = None,
-) -> Member:
-    return Member(
-        item_id=id,
-        story_id=story,
-        article=article,
-        later=0 if characters >= FULL_TEXT else LATER,
-        evidence=evidence,
-        nearest=nearest,
-    )
-
-
-@dataclass(slots=True)
-class _Lease:
-    """The right to decide, as long as nobody else has taken it."""
-
-    database: Database
-    stored: str
-    writer: Writer
-
-    def commit(self, members: Sequence[Member], *, arrived: int, **more: Any) -> None:
-        """Store members, and how far the writer is: its number, and `more` of its fields.
-
-        Raises:
-            StoriesBusy: another process has taken over; nothing was stored.
-        """
-        now = datetime.fromisoformat(sql.ends(self.database).now)
-        until = instant(now + LEASE)
-        after = replace(self.writer, arrived=arrived, until=until, version=VERSION, **more)
-        notes = (
-            [note_change_of_items(), *mark_items_stale([one.item_id for one in members])] if members else []
-        )
-        first, *_ = self.database.batch(
-            [*sql.add_members(after, self.stored, members, version=VERSION), *notes]
-        )
-        if first.changes == 0 and str(after) != self.stored:
-            raise StoriesBusy("another process writes the stories now")
-        self.stored, self.writer = str(after), after
-
-
-@contextmanager
-def _lease(database: Database, ends: Ends) -> Iterator[_Lease]:
-    """Take the lease, and release it.
-
-    Raises:
-        StoriesBusy: another process has it.
-    """
-    before = ends.writer
-    if before.token and before.until > ends.now:
-        raise StoriesBusy("another process writes the stories now")
-    until = instant(datetime.fromisoformat(ends.now) + LEASE)
-    writer = replace(before, token=new_token(), until=until)
-    [taken] = database.batch([sql.take(ends.stored, writer)])
-    if taken.changes == 0:
-        raise StoriesBusy("another process began to write the stories at this moment")
-    lease = _Lease(database, str(writer), writer)
-    try:
-        yield lease
-    finally:
-        # Of a lease that another process has taken meanwhile nothing is released.
-        database.batch([sql.take(lease.stored, sql.released(lease.writer))])
-
-
-# What an operator says for all.
-
-
-def split(database: Database, path: Path, item_id: str) -> bool:
-    """Take an item out of its story, for good and for everybody; False if it is in none."""
-    place = sql.places(database, [item_id]).get(item_id)
-    if place is None or place.members < 2:
-        return False
-    _moved(database, path, [item_id], f"{item_id}~")
-    return True
-
-
-def join(database: Database, path: Path, item_id: str, other_id: str) -> bool:
-    """Put the story of another item, or the item, into the story of this one; False if one is not there, or
-    they are together."""
-    known = sql.places(database, [item_id, other_id])
-    if len(known) < 2 or known[item_id].story == known[other_id].story:
-        return False
-    missing = [id for id in (item_id, other_id) if not known[id].members]
-    texts = sql.entries(database, missing)
-    members = [_member(id, id, id, len(texts[id].text)) for id in missing]
-    moved = sql.members_of(database, known[other_id].story) or [other_id]
-    _moved(database, path, moved, known[item_id].story, members, evidence=_BY_OPERATOR)
-    return True
-
-
-_BY_OPERATOR = '{"kind":"operator"}'
-
-
-def _moved(
-    database: Database,
-    path: Path,
-    item_ids: list[str],
-    story: str,
-    members: Sequence[Member] = (),
-    *,
-    evidence: str | None = None,
-) -> None:
-    ends = sql.ends(database)
-    with _lease(database, ends) as lease:
-        lease.commit(members, arrived=lease.writer.arrived)
-        database.batch(
-            [sql.move(item_ids, story, evidence), note_change_of_items(), *mark_items_stale(item_ids)]
-        )
-        window = load(path, database=ends.identity)
-        if window is not None:
-            for id in item_ids:
-                window.move(id, story)
-            save(window, path, database=ends.identity)

@@ -5,7 +5,7 @@ How stories are read is in storage/items/stories.py.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
@@ -37,10 +37,20 @@ class Writer:
     """While what came back from backups is decided: the last day (UTC) that is done."""
     again_to: int = 0
     """The arrival number up to which that goes; 0 where nothing came back."""
+    moves: str = ""
+    """A mark of the moves so far."""
+    last_move: int = 0
+    """The number of the last move."""
+    moving: int = 0
+    """The number of a move that was begun; a negative one where it is taken back."""
+    is_restored: bool = False
+    """The database was restored: there may be moves in the object store that it does not know."""
 
     @classmethod
     def read(cls, text: str | None) -> Self:
-        return cls() if text is None else cls(**json.loads(text))
+        # A newer method may have written more.
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(text or "{}").items() if name in known})
 
     def __str__(self) -> str:
         return compact(asdict(self))
@@ -64,6 +74,12 @@ class Ends:
     @property
     def writer(self) -> Writer:
         return Writer.read(self.stored)
+
+    @property
+    def is_behind(self) -> bool:
+        """True if there is something to decide, or to complete."""
+        writer = self.writer
+        return self.arrived > writer.arrived or writer.moving != 0 or writer.is_restored
 
 
 def ends(database: Database) -> Ends:
@@ -140,7 +156,8 @@ _PLACE = f"CASE WHEN {_BACK} THEN {_FETCHED} + i.arrived % 1000000 ELSE i.arrive
 _COLUMNS = f"""i.id, i.arrived, i.created_at, i.feed_id, i.title, i.link, i.pub_date, i.pub_date_source,
   f.language, substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html"""
 # A story of one that a user made of an item is no decision on it (acts.py).
-_STORY = """CASE WHEN m.version > 0 OR m.story_id <> m.item_id THEN m.story_id END AS story_id,
+_IN_STORY = "CASE WHEN m.version > 0 OR m.story_id <> m.item_id THEN m.story_id END"
+_STORY = f"""{_IN_STORY} AS story_id,
   CASE WHEN m.item_id IS NULL AND EXISTS (SELECT 1 FROM story_members AS o WHERE o.story_id = i.id)
     THEN 1 ELSE 0 END AS began"""
 
@@ -279,6 +296,19 @@ def places(database: Database, ids: Sequence[str]) -> dict[str, Place]:
     }
 
 
+def full(database: Database, stories: Sequence[str], *, most: int) -> frozenset[str]:
+    """Return those of these stories that have so many members."""
+    if not stories:
+        return frozenset()
+    rows = database.query(
+        """SELECT m.story_id FROM json_each(?) AS j CROSS JOIN story_members AS m ON m.story_id = j.value
+        GROUP BY m.story_id HAVING count(*) >= CAST(? AS INTEGER)""",
+        [compact(list(stories)), most],
+        name="find full stories",
+    ).rows
+    return frozenset(row["story_id"] for row in rows)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A member to be stored. What else its row has is the item's."""
@@ -342,14 +372,63 @@ def _levels(members: Sequence[Member]) -> list[list[Member]]:
     return [levels[level] for level in sorted(levels)]
 
 
-def move(item_ids: Sequence[str], story_id: str, evidence: str | None) -> Statement:
-    """Put these items, of which each has a story, into another one, with this reason."""
-    return Statement(
-        """UPDATE story_members SET story_id = ?, evidence = ?
-        WHERE item_id IN (SELECT value FROM json_each(?))""",
-        [story_id, evidence, compact(list(item_ids))],
-        name="move members of stories",
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A member in another story, with another reason."""
+
+    item_id: str
+    story_id: str
+    evidence: str | None
+
+
+def move(writer: Writer, moved: Sequence[Moved]) -> list[Statement]:
+    """Put these items, of which each has a story, into others; nothing where another is the writer."""
+    return [
+        Statement(
+            f"""UPDATE story_members SET story_id = {FIELD.format("story_id")},
+              evidence = {FIELD.format("evidence")}
+            FROM json_each(?) AS v
+            WHERE story_members.item_id = {FIELD.format("item_id")} AND {_IS_WRITER}""",
+            [chunk, str(writer)],
+            name="move members of stories",
+        )
+        for chunk in chunked(compact(asdict(each)) for each in moved)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A stored item, and where it stands."""
+
+    item_id: str
+    feed_id: str
+    fetched_at: str
+    arrived: int
+    story: str | None
+    """None for an item without a row among the members, or with that of a user's story of one."""
+    evidence: str | None
+
+
+def standing(database: Database, ids: Sequence[str]) -> dict[str, Standing]:
+    """Return, by id, those of these items that are stored."""
+    sql = f"""SELECT i.id AS item_id, i.feed_id, i.created_at AS fetched_at, i.arrived, {_IN_STORY} AS story,
+      m.evidence
+    FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+    LEFT JOIN story_members AS m ON m.item_id = i.id"""
+    found: dict[str, Standing] = {}
+    for chunk in chunked(map(compact, ids)):
+        rows = database.query(sql, [chunk], name="find where items stand").rows
+        found |= {row["item_id"]: Standing(**{**row, "arrived": int(row["arrived"])}) for row in rows}
+    return found
+
+
+def note_restored(database: Database) -> None:
+    """Note that the database was restored, whoever writes stories at this moment."""
+    while True:
+        stored = ends(database).stored
+        [taken] = database.batch([take(stored, replace(Writer.read(stored), is_restored=True))])
+        if taken.changes:
+            return
 
 
 def released(writer: Writer) -> Writer:

@@ -24,6 +24,7 @@ FEATURE = Feature(
     commands={
         "streams": Part("streams.cli:streams"),
     },
+    copied_tables={"streams": ("feed_id", "name"), "item_streams": ("feed_id", "stream", "item_id")},
     dagster=Part("streams.dagster:parts"),
     feed_keys={
         "streams": FeedKey(

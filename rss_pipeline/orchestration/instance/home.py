@@ -18,6 +18,7 @@ from rss_pipeline.orchestration.dagster_private import (
     InstanceRef,
     NoOpComputeLogManager,
 )
+from rss_pipeline.orchestration.instance.storages import RunOutput
 from rss_pipeline.settings import DAGSTER_DATABASE, Settings
 
 _STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "
@@ -117,11 +118,12 @@ def open_instance_at_terminal(settings: Settings) -> dg.DagsterInstance:
 def instance_without_output(home: Path) -> dg.DagsterInstance:
     """The instance of this home, which keeps nothing of what its runs print.
 
-    Dagster would start four processes a run to copy the output into files and back: 25 MB, and a tenth of a
-    second of processor time. A `compute_logs` of a person's own dagster.yaml stays in use.
+    A `compute_logs` of a person's own dagster.yaml stays in use.
     """
     ref = InstanceRef.from_dir(str(home))
-    if ref.compute_logs_data == InstanceRef.config_defaults(str(home))["compute_logs"]:
+    found = ref.compute_logs_data
+    is_ours = found is not None and found.module_name == RunOutput.__module__
+    if is_ours or found == InstanceRef.config_defaults(str(home))["compute_logs"]:
         nowhere = ConfigurableClassData(
             NoOpComputeLogManager.__module__, NoOpComputeLogManager.__name__, "{}"
         )

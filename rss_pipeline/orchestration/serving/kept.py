@@ -3,6 +3,7 @@ somebody connects to its socket. That socket is open all the time, and nobody is
 """
 
 import logging
+import signal
 import socket
 import subprocess
 import time
@@ -49,6 +50,11 @@ class Kept:
     def door(self) -> socket.socket | None:
         """Its socket, while whoever connects there makes it start."""
         return self._listener if self._rests else None
+
+    def renew(self) -> None:
+        """Let it answer who is there, and end; whoever connects next starts another one."""
+        if self.process is not None and self._listener is not None:
+            self.process.send_signal(signal.SIGINT)
 
     def connected(self) -> None:
         """Somebody waits at its socket."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 
 from rss_pipeline.orchestration.in_process import poll_of_nothing
-from rss_pipeline.orchestration.instance.storages import OPEN_FILES, OpenRunStorage
+from rss_pipeline.orchestration.instance.storages import OPEN_FILES, OpenRunStorage, newest_revision
 from rss_pipeline.orchestration.run_launcher import OWN_MODULE
 from rss_pipeline.orchestration.serving.locations import InProcessCodeLocationOrigin, Locations
 from rss_pipeline.settings import Settings
@@ -39,6 +39,7 @@ def warm(settings: Settings, workspace: Path) -> None:
     _shared.append(instance)
     try:
         instance.get_runs(limit=1)
+        newest_revision()
         for origin in Locations(workspace).create_origins():
             if not isinstance(origin, InProcessCodeLocationOrigin):
                 continue

@@ -9,13 +9,16 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable
+from rss_pipeline.features import FEATURES
+from rss_pipeline.features.feature import UserRows
 from rss_pipeline.storage.accounts.user_rows import NAME
 from rss_pipeline.storage.database import MAX_INTEGER
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
@@ -35,7 +38,6 @@ _MOST_LINES = 50_000
 _USER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_STORY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}~?")
 _UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
 _TEXT_CHARACTERS = 10_000
 _PREFERENCES_CHARACTERS = 8_192
@@ -95,13 +97,20 @@ class KeptStars:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptStories:
-    """Ids of items with the stories into which the user has put them."""
+class KeptRows:
+    """Rows of a feature's table, which has this name in the lines of a backup."""
 
-    choices: tuple[tuple[str, str], ...]
+    name: str
+    rows: tuple[tuple[str, ...], ...]
 
 
-Part = UserHead | KeptSubscription | KeptMarks | KeptStars | KeptStories
+Part = UserHead | KeptSubscription | KeptMarks | KeptStars | KeptRows
+
+
+@cache
+def user_rows() -> dict[str, UserRows]:
+    """The tables of features, by name."""
+    return {name: rows for feature in FEATURES for name, rows in feature.user_rows.items()}
 
 
 def user_key(user_id: str) -> str:
@@ -168,7 +177,9 @@ def parts_of(key: str, packed: bytes) -> Iterator[Part]:
                     return
                 if number == _MOST_LINES or not line.endswith(b"\n"):
                     raise ValueError("it has more lines, or a longer one, than any of ours")
-                yield _head(key, json.loads(line)) if number == 0 else _part(json.loads(line))
+                part = _head(key, json.loads(line)) if number == 0 else _part(json.loads(line))
+                if part is not None:
+                    yield part
     except (
         ValueError,
         TypeError,
@@ -194,8 +205,8 @@ def _line(part: Part) -> dict[str, Any]:
             return {"read" if part.is_read else "unread": part.ids}
         case KeptStars():
             return {"stars": part.stars}
-        case KeptStories():
-            return {"stories": part.choices}
+        case KeptRows():
+            return {part.name: part.rows}
 
 
 def _head(key: str, line: dict[str, Any]) -> UserHead:
@@ -220,7 +231,8 @@ def _head(key: str, line: dict[str, Any]) -> UserHead:
     return head
 
 
-def _part(line: dict[str, Any]) -> Part:
+def _part(line: dict[str, Any]) -> Part | None:
+    """A line; None for rows of a feature that is not here any more."""
     if "feed_id" in line:
         wish = line["wished_interval"]
         return KeptSubscription(
@@ -243,11 +255,18 @@ def _part(line: dict[str, Any]) -> Part:
         )
     if "stars" in line:
         return KeptStars(tuple((_matching(_ITEM_ID, id), _instant(at)) for id, at in line["stars"]))
-    if "stories" in line:
-        known = [(_matching(_ITEM_ID, id), _matching(_STORY_ID, story)) for id, story in line["stories"]]
-        return KeptStories(tuple(known))
+    for name, kept in user_rows().items():
+        if name in line:
+            patterns = [re.compile(pattern) for pattern in kept.columns.values()]
+            return KeptRows(name, tuple(_row(patterns, row) for row in line[name]))
+    if not line.keys() & {"read", "unread"}:
+        return None
     is_read = "read" in line
     return KeptMarks(is_read, tuple(_matching(_ITEM_ID, id) for id in line["read" if is_read else "unread"]))
+
+
+def _row(patterns: Sequence[re.Pattern[str]], row: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_text(_matching(pattern, text)) for pattern, text in zip(patterns, row, strict=True))
 
 
 def _matching(pattern: re.Pattern[str], text: str) -> str:

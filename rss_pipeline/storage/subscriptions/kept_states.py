@@ -12,15 +12,17 @@ from typing import Any
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.feature import UserRows
 from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backups.user_states import (
     IDS_OF_A_LINE,
     KeptMarks,
+    KeptRows,
     KeptStars,
-    KeptStories,
     KeptSubscription,
     Part,
     UserHead,
+    user_rows,
 )
 from rss_pipeline.storage.database import Database, Row, Statement, one
 from rss_pipeline.storage.sql import compact
@@ -104,10 +106,11 @@ def _rest(database: Database, user_id: str, counted: Sequence[_Counted]) -> Iter
     while rows := database.batch([_stars(user_id, after)])[0].rows:
         yield KeptStars(tuple((row["item_id"], row["starred_at"]) for row in rows))
         after = int(rows[-1]["arrived"])
-    last = ""
-    while rows := database.batch([_choices(user_id, last)])[0].rows:
-        yield KeptStories(tuple((row["item_id"], row["story_id"]) for row in rows))
-        last = rows[-1]["item_id"]
+    for name, kept in user_rows().items():
+        last = ""
+        while values := database.batch([_rows(user_id, kept, last)])[0].columns(*kept.columns):
+            yield KeptRows(name, tuple(values))
+            last = values[-1][0]
 
 
 def _groups(counted: Iterable[_Counted]) -> Iterator[list[_Counted]]:
@@ -181,12 +184,13 @@ def _read_late(user_id: str, feeds: list[list[str]]) -> Statement:
     )
 
 
-def _choices(user_id: str, after: str) -> Statement:
+def _rows(user_id: str, kept: UserRows, after: str) -> Statement:
+    key, *_ = kept.columns
     return Statement(
-        f"""SELECT item_id, story_id FROM story_choices WHERE user_id = ? AND item_id > ?
-        ORDER BY item_id LIMIT {IDS_OF_A_LINE}""",
+        f"""SELECT {", ".join(kept.columns)} FROM {kept.table} WHERE user_id = ? AND {key} > ?
+        ORDER BY {key} LIMIT {IDS_OF_A_LINE}""",
         [user_id, after],
-        name="read choices of stories to back up",
+        name="read rows of a feature to back up",
     )
 
 

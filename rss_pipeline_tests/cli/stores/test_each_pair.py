@@ -146,6 +146,7 @@ def test_every_command_and_every_check_works_in_each_pair_of_stores(
         done("stories", "why", ids[0])
         assert len(json.loads(done("stories", "--since", "2026-01-01", "--json"))) == 1
         assert "alone" in done("stories", "split", ids[1])
+        assert "taken back" in done("stories", "undo")
     if "search-index" in commands:
         assert "is up to date" in done("search-index", "--update")
     done("purge", "--days", "1")

@@ -189,7 +189,8 @@ def what_came_is_in_the_search_index(up: Up) -> None:
             tables = found.execute("SELECT name FROM sqlite_master WHERE name = 'documents_1'").fetchall()
             return found.execute("SELECT count(*) FROM documents_1").fetchone()[0] if tables else 0
 
-    # A look at the reader brings it up to date.
+    # Whoever opens the reader brings it up to date.
+    urllib.request.urlopen(f"http://127.0.0.1:{up.reader_port}/", timeout=PATIENCE).close()
     soon(lambda: index.exists() and indexed() == ITEMS)
     for each in members(up.process.pid):
         with suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""A run that is killed while it requests articles: no page is requested twice, unless a person says so."""
+"""A run that is killed while it requests articles: none is requested again, unless a person says so."""
 
 import os
 import signal

@@ -17,7 +17,8 @@ from typing import get_args
 from rss_pipeline.api.google_reader.folded import NamedItems, as_entries, mark_entries
 from rss_pipeline.api.google_reader.folded import mark_shown as mark_shown_in_app
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.stories import acts, service, sql
+from rss_pipeline.features.stories import acts, moves, service, sql
+from rss_pipeline.features.stories.lease import FULL_TEXT, hold
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import SomePreferences, change_preferences
 from rss_pipeline.reader.edit import unsubscribe
@@ -37,6 +38,7 @@ from rss_pipeline.reader.item_queries import (
 from rss_pipeline.reader.mark import ItemMarks, mark_items, mark_shown
 from rss_pipeline.reader.query import together as of_one_moment
 from rss_pipeline.reader.subscribe import subscribe_named
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items.stories import LATER
@@ -70,7 +72,7 @@ class Kept:
 
     @property
     def later(self) -> int:
-        return 0 if len(self.text) >= service.FULL_TEXT else LATER
+        return 0 if len(self.text) >= FULL_TEXT else LATER
 
 
 @dataclass
@@ -102,6 +104,7 @@ class Person:
 @dataclass
 class World:
     database: Database
+    objects: FolderStore
     window: Path
     chance: random.Random
     people: list[Person]
@@ -158,7 +161,7 @@ class World:
             self._join(kept, nearest, article)
             members += [_member(nearest)] if is_first else []
             members.append(_member(kept, evidence=evidence, nearest=nearest.id))
-        with service._lease(self.database, sql.ends(self.database)) as lease:
+        with hold(self.database, sql.ends(self.database)) as lease:
             lease.commit(members, arrived=kept.arrived)
         self.waiting.discard(kept.id)
 
@@ -182,7 +185,7 @@ class World:
     def poll(self) -> None:
         """Decide what waits; what is stored is what was, and each new member follows the item that it is most
         like."""
-        service.catch_up(self.database, self.window)
+        service.catch_up(self.database, self.objects, self.window)
         stored = {row["item_id"]: row for row in self.database.query("SELECT * FROM story_members").rows}
         for kept in sorted((self.items[id] for id in self.waiting), key=lambda each: each.arrived):
             self.decided += 1
@@ -286,13 +289,13 @@ class World:
         one, other = self.chance.sample([*self.items.values()], 2)
         if self.chance.random() < 0.5:
             members = [each for each in self.items.values() if each.story == one.story]
-            is_done = service.split(self.database, self.window, one.id)
+            is_done = moves.split(self.database, self.objects, self.window, one.id)
             assert is_done == (one.story is not None and len(members) > 1)
             if is_done:
                 one.story = f"{one.id}~"
             return
         story, theirs = one.story or one.id, other.story or other.id
-        is_done = service.join(self.database, self.window, one.id, other.id)
+        is_done = moves.join(self.database, self.objects, self.window, one.id, other.id)
         assert is_done == (story != theirs)
         if is_done:
             for each in (one, other):
@@ -579,7 +582,7 @@ def world(database: Database, window: Path, seed: int) -> World:
         people.append(Person(caller, folders))
     [row] = database.query("SELECT coalesce(max(value), 0) AS n FROM sequences WHERE name = 'items'").rows
     begin = max(int(row["n"]), int(time.time() - 86_400) * 1_000_000)
-    return World(database, window, chance, people, begin, begin)
+    return World(database, FolderStore(window.with_name("objects")), window, chance, people, begin, begin)
 
 
 def _member(kept: Kept, *, evidence: str | None = None, nearest: str | None = None) -> sql.Member:

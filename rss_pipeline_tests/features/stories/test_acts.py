@@ -1,30 +1,34 @@
 """The choices of a user hold for them alone, for what comes later, and for a lost database."""
 
+import gzip
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from rss_pipeline.errors import BackupUnreadable
 from rss_pipeline.features.stories import acts, service, sql
+from rss_pipeline.features.stories.lease import hold
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import hidden_unread
 from rss_pipeline.reader.item_queries import Filter, Fold, Order, Page, Scope, items, together
 from rss_pipeline.reader.user_backups import back_up_user
 from rss_pipeline.storage.backends.folder.backend import FolderStore
-from rss_pipeline.storage.backups.user_states import KeptStories, list_states, load_state, parts_of
+from rss_pipeline.storage.backups.user_states import KeptRows, Part, list_states, load_state, parts_of
 from rss_pipeline.storage.database import Database
-from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE, arrive, three, window
+from rss_pipeline.storage.sql import compact
+from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE, arrive, objects, three, window
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.support.pipeline import Clock
 
-__all__ = ["three", "window"]
+__all__ = ["objects", "three", "window"]
 
 
 @pytest.fixture
-def ada(database: Database, three: tuple[str, str, str], window: Path) -> Caller:
+def ada(database: Database, objects: FolderStore, three: tuple[str, str, str], window: Path) -> Caller:
     """Ada, who reads a, b and c, of which the first two have a story."""
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     caller = signed_in(database, "ada", clock=Clock())
     database.query(
         "INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)"
@@ -52,7 +56,7 @@ def test_lists_and_counts_are_alike_on_every_database(three: tuple[str, str, str
 
 
 def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_back(
-    database: Database, three: tuple[str, str, str], window: Path, ada: Caller
+    database: Database, objects: FolderStore, three: tuple[str, str, str], window: Path, ada: Caller
 ) -> None:
     first, second, third = three
     assert story(ada, first) == {first, second}
@@ -60,7 +64,7 @@ def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_ba
     assert story(ada, first) == {first}
     later = arrive(database, "c", "later", AGAIN, minutes=-2)
     copy = arrive(database, "c", "copy", LANDSLIDE, minutes=-1)
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     assert story(ada, later) == {second, later}
     assert story(ada, first) == {first, copy}
     assert acts.together(ada, first, third)
@@ -83,7 +87,7 @@ def test_items_that_are_decided_at_once_follow_a_choice_one_behind_the_other(
         sql.Member(item_id=id, story_id=first, article=id, later=0, evidence=None, nearest=nearest)
         for id, nearest in ((later, second), (last, later))
     ]
-    with service._lease(database, sql.ends(database)) as lease:
+    with hold(database, sql.ends(database)) as lease:
         lease.commit(members, arrived=lease.writer.arrived)
     assert story(ada, last) == {second, later, last}
 
@@ -106,16 +110,32 @@ def test_two_tabs_that_say_something_at_one_moment_are_both_heard(
 def test_choices_are_in_the_backup_of_a_user_and_come_back(
     database: Database, three: tuple[str, str, str], ada: Caller, tmp_path: Path
 ) -> None:
-    restore = pytest.importorskip("rss_pipeline.features.replay.restore_sql")
     first, second, third = three
     acts.apart(ada, second)
     acts.together(ada, second, third)
     objects = FolderStore(tmp_path / "objects")
     assert back_up_user(database, objects, ada.user_id, now=ada.clock())
     [info] = list_states(objects)
-    [kept] = [each for each in parts_of(info.key, load_state(objects, info)) if isinstance(each, KeptStories)]
+    [kept] = [each for each in parts_of(info.key, load_state(objects, info)) if isinstance(each, KeptRows)]
     database.query("DELETE FROM story_choices")
     database.query("DELETE FROM story_members")
-    database.batch(restore.restore_stories(ada.user_id, kept))
+    database.batch(acts.restore_choices(ada.user_id, compact(kept.rows)))
     assert story(ada, second) == {second, third}
     assert story(ada, first) == set()
+
+
+def test_rows_that_are_not_a_feature_s_are_refused_and_those_of_none_left_out(
+    database: Database, ada: Caller, tmp_path: Path
+) -> None:
+    objects = FolderStore(tmp_path / "objects")
+    assert back_up_user(database, objects, ada.user_id, now=ada.clock())
+    [info] = list_states(objects)
+    packed = load_state(objects, info)
+
+    def parts(line: bytes) -> list[Part]:
+        return [*parts_of(info.key, gzip.compress(gzip.decompress(packed) + line + b"\n"))]
+
+    assert parts(b'{"of a feature that is not here":[["a"]]}') == [*parts_of(info.key, packed)]
+    for line in (b'{"stories":[["a b","c"]]}', b'{"stories":[["a"]]}', b'{"stories":[[7,"c"]]}'):
+        with pytest.raises(BackupUnreadable):
+            parts(line)

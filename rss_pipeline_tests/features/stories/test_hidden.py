@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.stories import reading
+from rss_pipeline.api.google_reader.folded import NamedItems, as_entries
+from rss_pipeline.features.stories import person, reading
+from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.item_queries import Page, Scope, items, together
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.subscriptions import item_query
+from rss_pipeline.storage.subscriptions import folding, item_query
 from rss_pipeline.storage.subscriptions.chosen import Filter, Fold
 from rss_pipeline_tests.features.stories.stored import one_story
+from rss_pipeline_tests.reader.accounts.signed_in import begin
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, arrive, guids, mark, subscribe, unread
 from rss_pipeline_tests.support.databases import migrated
+from rss_pipeline_tests.support.pipeline import Clock
 from rss_pipeline_tests.support.stored import add_feeds
 
 HIDES = item_query.ItemCondition(
@@ -29,7 +34,8 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Databa
         patched.setattr(item_query, "conditions", lambda: (HIDES,))
         # Statements take in the conditions once, as they are loaded.
         importlib.reload(reading)
-        patched.setattr(item_query, "folding", lambda: reading.FOLDING)
+        for module in (item_query, folding):
+            patched.setattr(module, "folding", lambda: reading.FOLDING)
         database = migrated(tmp_path / "rss.sqlite")
         add_feeds(database, "a", "b", "c")
         for user in ("ann", "bob"):
@@ -70,3 +76,47 @@ def test_a_hidden_item_leads_no_story_and_a_story_of_hidden_ones_is_not_shown(da
         mark(database, user, "b", ["2"], is_read=True)
     mark(database, "bob", "a", ["hidden 1"], is_read=True)
     assert (folded(database, "ann"), folded(database, "bob")) == (["3"], ["hidden 4", "6"])
+
+
+def as_user(database: Database, name: str) -> Caller:
+    return Caller(begin(database, name, clock=Clock()), database, Clock())
+
+
+def test_a_hidden_item_is_named_nowhere_but_on_its_own_page(database: Database) -> None:
+    for place in ("a hidden 1", "b 2", "c 3", "a hidden 4", "b hidden 5", "c 7", "a hidden 8"):
+        arrive(database, *place.split(" ", 1))
+    database.query("UPDATE items SET title = 'Title ' || guid")
+    first, *others = one_story(database, "ahidden 1", "b2", "c3")
+    fourth, fifth = one_story(database, "ahidden 4", "bhidden 5")
+    half = one_story(database, "c7", "ahidden 8")
+    ann, bob = as_user(database, "ann"), as_user(database, "bob")
+
+    assert [[each.id for each in found] for found in ann.ask(together("ann", Scope(), others)).values()] == [
+        others
+    ] * 2
+    for user, shown, rest in ((ann, others[0], [others[1]]), (bob, first, others)):
+        rows = user.ask(items(user.user_id, Filter(fold=Fold()), Page(limit=9))).items
+        _, ends = as_entries(user, NamedItems(), rows)
+        assert b"hidden 5" not in ends[shown]
+        for id in rest:
+            assert f"Title {guid(database, id)}".encode() in ends[shown]
+        assert (b"hidden" in ends[shown]) == (first in rest)
+
+    # On a page, and why.
+    [one] = person.stories_of(ann, limit=9).stories
+    assert [each.id for each in one] == others
+    assert [each.reason.kind for each in one] == ["first", "event"]
+    assert one[1].reason.nearest == others[0]
+    assert "ravensdale" not in {name for each in one for name in each.reason.names}
+    assert [each.id for each in person.story_of(ann, others[1])] == others
+    assert [each.id for each in person.story_of(ann, first)] == [first, *others]
+    assert [each.id for each in person.story_of(ann, fourth)] == [fourth]
+    stories = person.stories_of(bob, limit=9).stories
+    assert [[each.id for each in story] for story in stories] == [half, [fourth, fifth], [first, *others]]
+    assert {each.reason.nearest for each in stories[2]} == {None, first}
+    assert person.stories_of(ann, limit=9).next_key is None
+
+
+def guid(database: Database, id: str) -> str:
+    [row] = database.query("SELECT guid FROM items WHERE id = ?", [id]).rows
+    return str(row["guid"])

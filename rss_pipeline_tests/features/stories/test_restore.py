@@ -1,19 +1,25 @@
 """Stories of items that came back from backups, of any age: decided again in the order of then."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from ipaddress import ip_network
 
 import pytest
 
-from rss_pipeline.features.stories import acts, service, sql
+from rss_pipeline.features.stories import acts, moves, service, sql
 from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.mark import ItemMarks, mark_items
 from rss_pipeline.storage.accounts.user_rows import change_preferences
+from rss_pipeline.storage.items.stories import StoredMember, stored_stories
 from rss_pipeline_tests.reader.accounts.signed_in import begin, signed_in
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 replays = pytest.importorskip("rss_pipeline_tests.features.replay.replays")
 kept_users = pytest.importorskip("rss_pipeline_tests.reader.kept_users")
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TOWNS = ("Ravensdale", "Ostermark", "Villenoire")
 FIRST = (
     "Landslide blocks road into {0}",
@@ -37,13 +43,14 @@ def document(*texts: tuple[str, str], town: str) -> Answer:
 
 
 @pytest.fixture
-def ada(pipeline: Pipeline, server: FeedServer) -> Caller:
+def ada(place: Pipeline, server: FeedServer) -> Caller:
     """Ada, with the feeds a, b and c. Within 60 days there was news of a town three times."""
+    pipeline = place
     pipeline.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
     papers = {"c": [FIRST], "a": [SECOND], "b": [(SECOND[0], FIRST[1])]}
-    for place, (id, texts) in enumerate(papers.items(), start=2):
+    for number, (id, texts) in enumerate(papers.items(), start=2):
         answers = [document(*texts, town=town) for town in TOWNS]
-        pipeline.register(server.route(f"127.0.0.{place}", "/feed", *answers), id, shared=True)
+        pipeline.register(server.route(f"127.0.0.{number}", "/feed", *answers), id, shared=True)
     pipeline.sync()
     caller = signed_in(pipeline.database, "ada", clock=pipeline.clock)
     pipeline.database.batch([change_preferences(caller.user_id, '{"stories":true}')])
@@ -65,7 +72,10 @@ def decide(pipeline: Pipeline, *, in_slices: bool = False) -> int:
     for number in range(1, 20):
         looks = iter([False])
         if service.catch_up(
-            pipeline.database, path, is_over=lambda looks=looks: in_slices and next(looks, True)
+            pipeline.database,
+            pipeline.objects,
+            path,
+            is_over=lambda looks=looks: in_slices and next(looks, True),
         ).is_complete:
             return number
     raise AssertionError("it does not end")
@@ -79,39 +89,60 @@ def stories(pipeline: Pipeline) -> set[frozenset[str]]:
     grouped: dict[str, set[str]] = {}
     for row in rows:
         grouped.setdefault(row["story_id"], set()).add(f"{row['feed_id']} {row['guid']}")
-    return {frozenset(each) for each in grouped.values()}
+    return {frozenset(each) for each in grouped.values() if len(each) > 1}
 
 
 def choices(pipeline: Pipeline) -> list[dict[str, str]]:
     return pipeline.rows("SELECT user_id, item_id, story_id FROM story_choices ORDER BY 1, 2")
 
 
+@EVERYWHERE
 def test_after_the_database_was_lost_all_stories_are_as_they_were_in_slices(
-    pipeline: Pipeline, ada: Caller
+    place: Pipeline, ada: Caller
 ) -> None:
-    before = stories(pipeline)
-    assert before == {frozenset({f"{feed} {town} 0" for feed in "abc"}) for town in TOWNS}
-    said = pipeline.rows("SELECT id FROM items WHERE feed_id = 'a' ORDER BY created_at")
-    assert acts.apart(ada, said[0]["id"])
-    assert acts.together(ada, said[1]["id"], said[2]["id"])
-    chosen = choices(pipeline)
-    kept_users.back_up(pipeline)
-    replays.drop_database(pipeline)
+    assert stories(place) == {frozenset({f"{feed} {town} 0" for feed in "abc"}) for town in TOWNS}
+    first, second, third, *_ = (
+        row["id"] for row in place.rows("SELECT id FROM items WHERE feed_id = 'a' ORDER BY created_at")
+    )
+    assert acts.apart(ada, first)
+    assert acts.together(ada, second, third)
+    mark_items(ada, [second], ItemMarks(is_read=True, is_starred=True))
+    path = place.settings.home / "stories.window"
+    assert moves.split(place.database, place.objects, path, first)
+    assert moves.join(place.database, place.objects, path, third, second)
+    before, chosen, seen = stories(place), choices(place), kept_users.seen(place)
+    assert before == {
+        frozenset({f"{feed} {TOWNS[0]} 0" for feed in "bc"}),
+        frozenset({f"{feed} {town} 0" for feed in "abc" for town in TOWNS[1:]}),
+    }
+    reasons = members(place)
+    kept_users.back_up(place)
+    replays.drop_database(place)
 
-    assert replays.restored(pipeline).is_whole
-    assert decide(pipeline, in_slices=True) >= len(TOWNS)
+    assert replays.restored(place).is_whole
+    assert sql.ends(place.database).writer.is_restored
+    assert decide(place, in_slices=True) >= len(TOWNS)
 
-    assert stories(pipeline) == before
-    assert choices(pipeline) == chosen
-    assert sql.ends(pipeline.database).writer.again == ""
-    assert decide(pipeline) == 1
-    assert stories(pipeline) == before
+    assert stories(place) == before
+    assert members(place) == reasons
+    assert choices(place) == chosen
+    assert kept_users.seen(place) == seen
+    writer = sql.ends(place.database).writer
+    assert (writer.again, writer.is_restored) == ("", False)
+    assert decide(place) == 1
+    assert stories(place) == before
 
 
-def test_what_a_replay_brings_back_joins_its_story_of_then(pipeline: Pipeline, ada: Caller) -> None:
-    before = stories(pipeline)
-    pipeline.database.query("DELETE FROM items WHERE feed_id = 'a'")
-    assert stories(pipeline) != before
-    replays.replayed(pipeline, "a")
-    decide(pipeline)
-    assert stories(pipeline) == before
+def members(pipeline: Pipeline) -> dict[str, StoredMember]:
+    """The members of all stories with their scores and reasons, without the numbers of their arrival."""
+    found = stored_stories(pipeline.database, since=EPOCH)
+    return {each.item_id: replace(each, arrived_at=EPOCH) for story in found for each in story.members}
+
+
+def test_what_a_replay_brings_back_joins_its_story_of_then(place: Pipeline, ada: Caller) -> None:
+    before = stories(place)
+    place.database.query("DELETE FROM items WHERE feed_id = 'a'")
+    assert stories(place) != before
+    replays.replayed(place, "a")
+    decide(place)
+    assert stories(place) == before

@@ -8,8 +8,10 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import service, sql
+from rss_pipeline.features.stories.lease import NewerMethod, StoriesBusy, hold
 from rss_pipeline.features.stories.window import VERSION
 from rss_pipeline.storage.accounts.user_rows import change_preferences
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_of
 from rss_pipeline_tests.storage.subscriptions.readers import add_user
@@ -33,6 +35,11 @@ OTHER = ("A recipe for pears", "<p>Peel six pears, add sugar and cinnamon, and b
 @pytest.fixture
 def window(tmp_path: Path) -> Path:
     return tmp_path / "stories.window"
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> FolderStore:
+    return FolderStore(tmp_path / "objects")
 
 
 def arrive(
@@ -64,10 +71,10 @@ def three(database: Database) -> tuple[str, str, str]:
 
 
 def test_two_feeds_that_write_of_one_event_make_a_story_that_says_why(
-    database: Database, window: Path, three: tuple[str, str, str]
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
 ) -> None:
     first, second, third = three
-    done = service.catch_up(database, window)
+    done = service.catch_up(database, objects, window)
     assert (done.decided, done.joined, done.is_complete) == (3, 1, True)
     [story] = stored_stories(database, since=NOW - timedelta(days=1))
     assert story.id == first
@@ -79,17 +86,17 @@ def test_two_feeds_that_write_of_one_event_make_a_story_that_says_why(
     assert why.score is not None
     assert why.score > 0
     assert story_of(database, third) is None
-    assert service.catch_up(database, window).decided == 0
+    assert service.catch_up(database, objects, window).decided == 0
 
 
 def test_an_item_that_comes_later_joins_the_stored_story_also_without_the_file(
-    database: Database, window: Path, three: tuple[str, str, str]
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
 ) -> None:
     first, second, _ = three
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     window.unlink()
     late = arrive(database, "c", "2", LANDSLIDE, minutes=-1)
-    assert service.catch_up(database, window).decided == 1
+    assert service.catch_up(database, objects, window).decided == 1
     [story] = stories_by_id(database, [first])
     assert {each.item_id for each in story.members} == {first, second, late}
     copy = next(each for each in story.members if each.item_id == late)
@@ -97,71 +104,55 @@ def test_an_item_that_comes_later_joins_the_stored_story_also_without_the_file(
 
 
 def test_the_same_items_give_the_same_stories_whatever_a_call_takes(
-    database: Database, window: Path, three: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+    database: Database,
+    objects: FolderStore,
+    window: Path,
+    three: tuple[str, str, str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sql, "ITEMS_AT_ONCE", 1)
     looks = iter([False, True, False, True, False, False, False])
-    while not service.catch_up(database, window, is_over=lambda: next(looks)).is_complete:
+    while not service.catch_up(database, objects, window, is_over=lambda: next(looks)).is_complete:
         pass
     [story] = stored_stories(database, since=NOW - timedelta(days=1))
     assert [each.item_id for each in story.members] == [three[0], three[1]]
 
 
 def test_while_one_writes_another_waits_and_one_that_lost_its_lease_stores_nothing(
-    database: Database, window: Path, three: tuple[str, str, str]
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
 ) -> None:
     ends = sql.ends(database)
-    with service._lease(database, ends) as slow:
-        with pytest.raises(service.StoriesBusy):
-            service.catch_up(database, window)
+    with hold(database, ends) as slow:
+        with pytest.raises(StoriesBusy):
+            service.catch_up(database, objects, window)
         # Its lease ran out while it was thinking, and another one has taken over.
         expired = replace(slow.writer, until="2000-01-01T00:00:00Z")
         database.batch([sql.take(slow.stored, expired)])
-        assert service.catch_up(database, window).joined == 1
+        assert service.catch_up(database, objects, window).joined == 1
         member = sql.Member(
             item_id=three[2], story_id=three[0], article=three[2], later=0, evidence=None, nearest=three[0]
         )
-        with pytest.raises(service.StoriesBusy):
+        with pytest.raises(StoriesBusy):
             slow.commit([member], arrived=2**52)
     assert story_of(database, three[2]) is None
     assert sql.ends(database).writer.arrived < 2**52
 
 
 def test_a_newer_method_is_not_undone_by_an_older_one(
-    database: Database, window: Path, three: tuple[str, str, str]
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
 ) -> None:
     database.batch([sql.take(None, sql.Writer(version=VERSION + 1))])
-    with pytest.raises(service.NewerMethod):
-        service.catch_up(database, window)
+    with pytest.raises(NewerMethod):
+        service.catch_up(database, objects, window)
     assert list(stored_stories(database, since=NOW - timedelta(days=1))) == []
 
 
-def test_an_operator_splits_and_joins_for_all_and_later_items_follow(
-    database: Database, window: Path, three: tuple[str, str, str]
-) -> None:
-    first, second, third = three
-    service.catch_up(database, window)
-    assert service.split(database, window, second)
-    assert story_of(database, first) is None
-    assert not service.split(database, window, third)
-    assert service.join(database, window, first, third)
-    assert not service.join(database, window, third, first)
-    story = story_of(database, third)
-    assert story is not None
-    assert {each.item_id for each in story.members} == {first, third}
-    again = arrive(database, "c", "3", AGAIN, minutes=-1)
-    service.catch_up(database, window)
-    follows = story_of(database, again)
-    assert follows is not None
-    assert {each.item_id for each in follows.members} == {second, again}
-
-
 def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_its_name(
-    database: Database, window: Path, three: tuple[str, str, str]
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
 ) -> None:
     first, second, _ = three
     third = arrive(database, "c", "2", AGAIN, minutes=-5)
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     database.query("DELETE FROM items WHERE id = ?", [first])
     [story] = stories_by_id(database, [first])
     assert {each.item_id for each in story.members} == {second, third}
@@ -170,16 +161,16 @@ def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_it
 
 
 def test_what_came_back_is_decided_at_its_day_and_the_first_of_a_story_is_in_it_again(
-    database: Database, window: Path, three: tuple[str, str, str]
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
 ) -> None:
     first, second, _ = three
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     # Of a backup: of 40 days ago, in another order than then.
     late = arrive(database, "b", "old", AGAIN, minutes=-8, days_ago=40)
     early = arrive(database, "a", "old", LANDSLIDE, minutes=-7, days_ago=41)
     database.query("DELETE FROM items WHERE id = ?", [first])
     assert arrive(database, "a", "1", OTHER, minutes=-6) == first
-    while not service.catch_up(database, window).is_complete:
+    while not service.catch_up(database, objects, window).is_complete:
         pass
     then, now = stories_by_id(database, [early]), stories_by_id(database, [first])
     assert [[each.item_id for each in story.members] for story in then] == [[early, late]]
@@ -187,12 +178,16 @@ def test_what_came_back_is_decided_at_its_day_and_the_first_of_a_story_is_in_it_
 
 
 def test_a_story_with_the_most_members_takes_no_more(
-    database: Database, three: tuple[str, str, str], window: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database,
+    objects: FolderStore,
+    three: tuple[str, str, str],
+    window: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(service, "MOST_MEMBERS", 2)
     first, second, other = three
     later = arrive(database, "c", "2", AGAIN, minutes=-5)
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     assert story_of(database, later) is None
     found = story_of(database, first)
     assert found is not None
@@ -213,7 +208,7 @@ def test_polls_decide_for_those_who_read_stories(database: Database) -> None:
 
 
 def test_a_topic_with_stories_wants_them_and_is_published_again_with_a_new_one(
-    database: Database, three: tuple[str, str, str], window: Path
+    database: Database, objects: FolderStore, three: tuple[str, str, str], window: Path
 ) -> None:
     stored = pytest.importorskip("rss_pipeline_tests.features.topics.stored")
     stored.set_topics(database, stored.topic("plain", "c"))
@@ -222,6 +217,6 @@ def test_a_topic_with_stories_wants_them_and_is_published_again_with_a_new_one(
     assert sql.ends(database).is_wanted
     database.query("UPDATE topics SET stale = 0")
     # Its own item came in before, and is one of two now.
-    service.catch_up(database, window)
+    service.catch_up(database, objects, window)
     stale = database.query("SELECT id FROM topics WHERE stale > 0").rows
     assert [row["id"] for row in stale] == ["once"]

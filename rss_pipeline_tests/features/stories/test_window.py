@@ -111,7 +111,7 @@ def test_a_name_of_both_is_worth_more_while_they_are_near_in_time() -> None:
     other = changed(
         SORRY,
         title="カクエのノートが届かない 文具店は困惑",
-        text="棚が空になり、店は手書きの伝票でしのぐ。",
+        text="棚が空になり、店は手書きの伝票でしのぐ。出荷の再開は未定。",
         language="ja",
     )
     assert stories([one, other])["sorry"] == "breach"

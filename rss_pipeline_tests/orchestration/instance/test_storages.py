@@ -4,10 +4,12 @@ process touches what another one opened."""
 import os
 import queue
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import dagster as dg
+import psutil
 import pytest
 import sqlalchemy
 from alembic.script import ScriptDirectory
@@ -21,6 +23,7 @@ from rss_pipeline.orchestration.instance.storages import (
     OpenEventLogStorage,
     OpenRunStorage,
     OpenScheduleStorage,
+    RunOutput,
 )
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -53,6 +56,28 @@ def test_a_new_home_has_them(pipeline: Pipeline) -> None:
         kinds = (instance.run_storage, instance.event_log_storage, instance.schedule_storage)
         assert list(map(type, kinds)) == [OpenRunStorage, OpenEventLogStorage, OpenScheduleStorage]
         assert instance.run_storage.get_runs() == []
+
+
+def test_what_a_run_prints_is_in_its_files_and_no_process_copies_it(
+    pipeline: Pipeline, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (pipeline.settings.dagster_home / "dagster.yaml").unlink()
+    with open_instance(pipeline.settings) as instance:
+        output = instance.compute_log_manager
+        assert isinstance(output, RunOutput)
+        key = ["a-run", "compute_logs", "a-step"]
+        others = psutil.Process().children()
+        with capfd.disabled(), output.capture_logs(key):
+            os.write(1, b"of a library\n")
+            print("of a step")  # noqa: T201
+            print("a warning", file=sys.stderr)  # noqa: T201
+            assert not output.is_capture_complete(key)
+            assert psutil.Process().children() == others
+        found = output.get_log_data(key)
+        assert (found.stdout, found.stderr) == (b"of a library\nof a step\n", b"a warning\n")
+        assert output.is_capture_complete(key)
+        there = output.get_log_metadata(key).stdout_location
+        assert there == str(pipeline.settings.dagster_home / "storage" / "/".join(key)) + ".out"
 
 
 def test_a_home_that_dagster_made_goes_on_in_the_same_files(pipeline: Pipeline) -> None:

@@ -20,7 +20,9 @@ from rss_pipeline.orchestration.serving.restarted import next_wait
 from rss_pipeline_tests.support.waiting import soon
 
 STARTED = """
-import os, pathlib, sys, time
+import os, pathlib, signal, sys, time
+if "polite" in sys.argv:
+    signal.signal(signal.SIGINT, lambda *_: sys.exit())
 folder = pathlib.Path(sys.argv[1])
 (folder / f"{os.getpid()}.new").touch()
 (folder / f"{os.getpid()}.new").rename(folder / str(os.getpid()))
@@ -109,6 +111,22 @@ def test_one_that_no_one_needs_is_started_for_who_connects(
         kept.look()
         assert kept.process is None
         assert kept.door is door, "it has ended by itself"
+
+
+def test_one_that_is_renewed_ends_and_the_next_is_started_for_who_connects(
+    tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        kept = Kept("It", lambda: process("polite"), listener=door)
+        kept.renew()
+        kept.look()
+        [first] = soon(lambda: started(tmp_path))
+        kept.renew()
+        soon(lambda: has_ended(first))
+        kept.look()
+        assert (kept.process, kept.door) == (None, door)
+        kept.connected()
+        soon(lambda: len(started(tmp_path)) == 2)
 
 
 def test_one_for_which_there_can_be_no_process_is_tried_again() -> None:
