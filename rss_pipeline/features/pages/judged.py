@@ -31,7 +31,9 @@ _MOST_LISTS, _LONGEST_LISTS = 12, 3
 _BESIDE = 40
 _LONG_TITLE, _LONGEST_TITLE, _LONG_TEXT = 30, 60, 200
 _MOST_ELEMENTS = 60
-_LEAD_SHARE = 0.8
+_LEAD_SHARE = _SHOWN_SHARE = 0.8
+_LEAD_TEXT = 40
+_DOCUMENT = re.compile(r"\.(?:pdf|docx?|odt|rtf|wpd)(?:\Z|[?#])", re.IGNORECASE)
 _KNOWN_SHARE, _SCORE_SHARE, _SECOND_SHARE = 0.6, 0.6, 0.5
 
 
@@ -61,7 +63,27 @@ def judged_lists(page: Page, dates: PageDates) -> list[Judged]:
     longest = sorted(every, key=lambda links: (links.in_aside, -len(links.boxes)))[:_LONGEST_LISTS]
     likely = sorted(every, key=_rough, reverse=True)[:_MOST_LISTS]
     lists = {id(links): links for links in (*likely, *longest)}.values()
-    return sorted((judged(page, dates, links) for links in lists), key=lambda each: -each.score)
+    found = sorted((judged(page, dates, links) for links in lists), key=lambda each: -each.score)
+    titled = next((each for each in found[1:] if _has_titles_of(page, each, found[0])), None)
+    return found if titled is None else [titled, *(each for each in found if each is not titled)]
+
+
+def _has_titles_of(page: Page, other: Judged, best: Judged) -> bool:
+    """True for the links with the titles of entries of which the best list has others: "Apply". A document is
+    the entry itself."""
+    if [box.node for box in other.links.boxes] != [box.node for box in best.links.boxes]:
+        return False
+    if any(_DOCUMENT.search(box.anchor.url) for box in best.links.boxes):
+        return False
+    return other.titles == best.titles and _titled(page, best) == 0 and _titled(page, other) > _SHOWN_SHARE
+
+
+def _titled(page: Page, found: Judged) -> float:
+    """The share of entries with their title in their own link."""
+    pairs = zip(found.links.boxes, found.titles, strict=True)
+    return sum(bool(title) and title in page.shown_of(box.anchor.node) for box, title in pairs) / len(
+        found.titles
+    )
 
 
 def _rough(links: LinkList) -> float:
@@ -195,7 +217,7 @@ def _box_of(node: int, boxes: Sequence[Box]) -> Box | None:
 
 
 def _lead(page: Page, dates: PageDates, best: Judged, shapes: Set[Sequence[str]]) -> Box | None:
-    """The one entry before a dated list, with a heading and a date: it is shown larger."""
+    """The one entry before a dated list, with a heading and a date or text: it is shown larger."""
     first = best.links.boxes[0]
     if min(best.dated, best.headed) < _LEAD_SHARE or first.anchor.is_part:
         return None
@@ -215,7 +237,8 @@ def _lead(page: Page, dates: PageDates, best: Judged, shapes: Set[Sequence[str]]
     while (parent := page.parents[node]) >= 0 and page.ends[parent] <= first.node:
         node = parent
     box = Box(anchor, node, page.ends[node], page.begins[node], page.stops[node])
-    return box if dates.between(box.begin, box.stop) else None
+    has_text = page.length(node) - page.length(anchor.node) >= _LEAD_TEXT
+    return box if has_text or dates.between(box.begin, box.stop) else None
 
 
 def _is_shown_as(other: Judged, best: Judged) -> bool:

@@ -157,7 +157,9 @@ def test_the_first_entry_of_a_dated_list_may_be_shown_larger() -> None:
     dated = page(f"<div>{lead.format('<b>1 May 2026</b>')}</div><div>{entries()}</div>")
     assert found(dated) == [f"https://example.org{link(8)}", *links()]
     assert detect(dated, URL).entries[0].date == date(2026, 5, 1)
-    assert found(page(f"<div>{lead.format('')}</div><div>{entries()}</div>")) == links()
+    undated = page(f"<div>{lead.format('')}</div><div>{entries()}</div>")
+    assert found(undated) == [f"https://example.org{link(8)}", *links()]
+    assert found(undated.replace(WORDS, "", 1)) == links()
 
 
 def test_the_jobs_of_each_department_are_one_list() -> None:
@@ -168,6 +170,18 @@ def test_the_jobs_of_each_department_are_one_list() -> None:
         for department, numbers in (("Roads", (0, 1)), ("Parks", (2, 3)), ("Schools", (4, 5)))
     )
     assert found(page(sections), "https://example.org/work") == links()
+
+
+@pytest.mark.parametrize(("end", "is_taken"), [("/apply", False), (".pdf", True)])
+def test_of_two_links_the_one_with_the_title_is_the_entry_unless_the_other_is_a_document(
+    end: str, is_taken: bool
+) -> None:
+    items = "".join(
+        f'<div class="job"><p><a href="{link(n)}{end}">Apply</a></p>'
+        f'<a href="{link(n)}"><h5>{title}</h5><i>Berlin</i></a></div>'
+        for n, title in enumerate(TITLES)
+    )
+    assert found(page(items)) == [f"{each}{end if is_taken else ''}" for each in links()]
 
 
 def test_the_year_of_a_date_is_that_of_the_heading_above_it() -> None:
