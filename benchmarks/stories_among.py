@@ -12,13 +12,12 @@ is judged against its neighbours in the feed, which are none. Time and memory ar
 import argparse
 import csv
 import json
-import os
 import random
 import re
 import resource
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -87,8 +86,8 @@ def real_items(folder: Path) -> list[Entry]:
     return found
 
 
-def unrelated(items: Sequence[Entry], count: int) -> list[Entry]:
-    """Items with a title and paragraphs of one feed, recombined; each round of a feed is another feed."""
+def unrelated(items: Sequence[Entry], count: int) -> Iterator[Entry]:
+    """So many items with a title and paragraphs of one feed, recombined; each round is of other feeds."""
     dice = random.Random(1)
     feeds: dict[str, list[Entry]] = defaultdict(list)
     for item in items:
@@ -101,24 +100,20 @@ def unrelated(items: Sequence[Entry], count: int) -> list[Entry]:
         ]
         for name in names
     }
-    made = []
     for number in range(count):
         name = names[number % len(names)]
-        made.append(
-            Entry(
-                id=f"unrelated {number}",
-                # A feed repeats its own paragraphs here as none does: it is judged as a feed of its own.
-                feed=f"{name} {number // len(names) % 50}",
-                title=dice.choice(feeds[name]).title,
-                text=" ".join(dice.sample(paragraphs[name], min(6, len(paragraphs[name])))),
-                link=f"https://unrelated.example/{number}",
-                time=NOW + dice.random() * 3 * 86_400,
-            )
+        yield Entry(
+            id=f"unrelated {number}",
+            # A feed repeats its own paragraphs here as none does: it is judged as a feed of its own.
+            feed=f"{name} {number // len(names) % 50}",
+            title=dice.choice(feeds[name]).title,
+            text=" ".join(dice.sample(paragraphs[name], min(6, len(paragraphs[name])))),
+            link=f"https://unrelated.example/{number}",
+            time=NOW + dice.random() * 3 * 86_400,
         )
-    return made
 
 
-def among(made: Sequence[Entry], labelled: Sequence[Entry]) -> dict[str, Any]:
+def among(made: Iterable[Entry], labelled: Sequence[Entry]) -> dict[str, Any]:
     """Decide all of them in one order, and count what joins what."""
     dice = random.Random(2)
     known = {each.id for each in labelled}
@@ -145,7 +140,7 @@ def among(made: Sequence[Entry], labelled: Sequence[Entry]) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "window"
         save(window, path, database="benchmark")
-        size = os.path.getsize(path)
+        size = sum(each.stat().st_size for each in Path(folder).iterdir())
     return {
         "items": len(entries),
         "pairs": dict(pairs),

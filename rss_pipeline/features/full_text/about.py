@@ -74,7 +74,9 @@ class AboutFeed:
             found.append("`auto` has not decided yet: it compares five items with their pages")
         found.append(f"articles that are shown: {self.shown:,}")
         if self.waiting:
-            until = "" if self.until is None else f", the last of them until {instant(self.until)}"
+            until = (
+                "" if self.until is None else f", the last of them until {self.until:%-d %B %Y, %H:%M} UTC"
+            )
             found.append(f"pages that wait for their request: {self.waiting:,}{until}")
         found += [f"items with the feed's own text: {each.items:,}, {each.example}" for each in self.reasons]
         found += [

@@ -25,7 +25,7 @@ from rss_pipeline.features.full_text import auto, sql
 from rss_pipeline.features.full_text.about import HOST_A_DAY, NOT_YET
 from rss_pipeline.features.full_text.kept_pages import open_page, page_key
 from rss_pipeline.features.full_text.model import Extracted
-from rss_pipeline.features.pages.model import AUTO
+from rss_pipeline.features.pages import AUTO
 from rss_pipeline.pipeline.adding.find_feed import feed_at
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.run_context import RunContext
@@ -321,7 +321,7 @@ class _Round:
         match outcome:
             case OnHold(hold=hold, not_before=not_before):
                 pause = max(hold.until, not_before or hold.until) - self._now
-                self._put_off(rows, pause, str(outcome), has_ended=True)
+                self._put_off(rows, pause, f"{hold.of} is on hold ({hold.reason})", has_ended=True)
             case Failure() as failure:
                 attempts = min(int(row["attempts"]) for row in rows) + 1
                 is_unreached = failure.kind in UNREACHED_KINDS - UNREQUESTED_KINDS

@@ -23,7 +23,9 @@ cli.py         the command `page`
 from datetime import timedelta
 
 from rss_pipeline.features.feature import Feature, FeedKey, Part, Replaying
-from rss_pipeline.features.pages.model import AUTO, CONFIRMED
+
+AUTO, CONFIRMED = "auto", "confirmed"
+"""Values of the key `page`: a list that is certain, and one that a person has confirmed."""
 
 MAY_ACCEPT = f"""(consecutive_failures > 0 AND last_error_kind IN ('html', 'no_list', 'list_lost')
   AND (page IN ('{AUTO}', '{CONFIRMED}') OR page IS NULL AND listed = 0))"""

@@ -18,10 +18,11 @@ from rss_pipeline.collector.parse.document import MAX_FEED_TITLE_CHARACTERS, par
 from rss_pipeline.collector.parse.pictures import IMAGE, with_pictures
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.errors import NotAFeed
+from rss_pipeline.features.pages import CONFIRMED
 from rss_pipeline.features.pages.detect import detect
 from rss_pipeline.features.pages.known import MOST_MARKS, Known, home_of, mark
 from rss_pipeline.features.pages.links import guids_of, identity
-from rss_pipeline.features.pages.model import CONFIRMED, Detected, Entry, is_selectors
+from rss_pipeline.features.pages.model import Detected, Entry, is_selectors
 from rss_pipeline.features.pages.page import decode_page
 from rss_pipeline.features.pages.selectors import select
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask

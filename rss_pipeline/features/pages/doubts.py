@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from rss_pipeline.features.pages.dates import PageDates, beside_day
 from rss_pipeline.features.pages.entries import dates_of
-from rss_pipeline.features.pages.judged import Judged
+from rss_pipeline.features.pages.judged import Judged, width
 from rss_pipeline.features.pages.page import BLOCK, Page
 
 _LIST_WORDS = frozenset(
@@ -141,8 +141,8 @@ def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
         yield "Most entries have a price, as in a shop."
     is_list_address = bool(segments) and segments[-1] in _LIST_WORDS
     is_home = all(_LANGUAGE.fullmatch(each) or each in ("index", "home") for each in segments)
-    if page.og_type == "article" and outside > _MUCH_TEXT:
-        yield "The page says that it is one article, and it has running text."
+    if page.og_type == "article" and (outside > _MUCH_TEXT or _is_titled_as_one(page, best)):
+        yield "The page says that it is one article, and it has its title or running text."
     if _is_article(page.url):
         yield "By its address it is one article."
     if segments and segments[-1] in _THINGS_WORDS:
@@ -203,6 +203,15 @@ def _is_calendar(page: Page, best: Judged, days: Sequence[date]) -> bool:
     equal = Counter(text for text in texts if text is not None).most_common(1)
     falling = sum(after < before for before, after in pairwise(days))
     return bool(equal) and equal[0][1] * 2 >= len(texts) and falling * 2 < len(days)
+
+
+def _is_titled_as_one(page: Page, best: Judged) -> bool:
+    """True where a heading that is no entry's is more than a name, and the title of the page."""
+    headings = {page.shown_of(node) for node, tag in enumerate(page.tags) if tag == "h1"}
+    return any(
+        width(each) >= _SENTENCE and each.casefold() in page.title.casefold()
+        for each in headings.difference(best.titles)
+    )
 
 
 def _is_article(url: str) -> bool:

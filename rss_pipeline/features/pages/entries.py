@@ -16,13 +16,14 @@ from rss_pipeline.features.pages.model import Entry
 from rss_pipeline.features.pages.page import BLOCK, Page
 
 _UPDATED = re.compile(r"updat|modif|edited|aktualisiert|mis à jour|更新|수정|обновл", re.IGNORECASE)
-_DIGIT = re.compile(r"\d")
+_DIGIT, _DIGITS, _WORD = re.compile(r"\d"), re.compile(r"\d+"), re.compile(r"\w")
 _BEFORE_DATE = 24
 _LONG_BEFORE = 60
 _LONGEST_HEADING = 80
 _AUTHOR_NAME = re.compile(r"(?:\b|_)(?:author|byline|p-author|creator)(?:\b|_)", re.IGNORECASE)
 _LONGEST_AUTHOR = 80
 _LONGEST_TEXT = 4_000
+_MOST_LAST_LINKS, _LONGEST_LABEL = 3, 40
 _MOST_ELEMENTS = 200
 
 
@@ -31,16 +32,17 @@ def entries_of(
 ) -> tuple[Entry, ...]:
     """An entry for each box, with its title; in the order of the page."""
     days = dates_of(page, dates, boxes)
+    stops = _stops_of_texts(page, boxes, titles)
     return tuple(
         Entry(
             link=box.anchor.url,
             title=title or None,
             date=day,
-            text=_text(page, box, title),
+            text=_text(page, box.begin, stop, title),
             image=_image(page, box),
             author=_author(page, box),
         )
-        for box, title, day in zip(boxes, titles, days, strict=True)
+        for box, title, day, stop in zip(boxes, titles, days, stops, strict=True)
     )
 
 
@@ -105,8 +107,38 @@ def _rank(page: Page, found: DateFound) -> int:
     return (1 if _UPDATED.search(before) else 0) + (1 if found.year is None else 0)
 
 
-def _text(page: Page, box: Box, title: str) -> str | None:
-    shown = page.shown(box.begin, box.stop)
+def _stops_of_texts(page: Page, boxes: Sequence[Box], titles: Sequence[str]) -> list[int]:
+    """The end of each box's text, without the links to the entry itself that end most boxes with the same
+    words: "Read more", "Weiterlesen"."""
+    stops = [box.stop for box in boxes]
+    for _ in range(_MOST_LAST_LINKS):
+        last = [_last_link(page, box, stop) for box, stop in zip(boxes, stops, strict=True)]
+        labels = [
+            None if node is None else _DIGITS.sub("#", page.shown_of(node).replace(title, "")).strip()
+            for node, title in zip(last, titles, strict=True)
+        ]
+        usual, times = Counter(filter(None, labels)).most_common(1)[0] if any(labels) else ("", 0)
+        if times * 2 < len(boxes) or len(usual) > _LONGEST_LABEL:
+            break
+        stops = [
+            page.begins[node] if node is not None and label == usual else stop
+            for node, label, stop in zip(last, labels, stops, strict=True)
+        ]
+    return stops
+
+
+def _last_link(page: Page, box: Box, stop: int) -> int | None:
+    """The link to the entry itself behind which its box has no more text, and before which it has some."""
+    for each in reversed(page.anchors_in(box.node, box.end)):
+        begin = page.begins[each.node]
+        if each.identity == box.anchor.identity and begin < stop:
+            is_last = _WORD.search(page.text, page.stops[each.node], stop) is None
+            return each.node if is_last and _WORD.search(page.text, box.begin, begin) else None
+    return None
+
+
+def _text(page: Page, begin: int, stop: int, title: str) -> str | None:
+    shown = page.shown(begin, stop)
     if title and title in shown:
         before, _, after = shown.partition(title)
         shown = f"{before.strip()} {after.strip()}".strip()

@@ -12,7 +12,7 @@ from rss_pipeline.collector.registry.validate import member_place, unknown_key
 from rss_pipeline.collector.registry.values import describe, expanded
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, Mistake, Node, ScalarNode
-from rss_pipeline.features.pages.model import AUTO, CONFIRMED
+from rss_pipeline.features.pages import AUTO, CONFIRMED
 from rss_pipeline.features.streams.expression import xpath_mistake
 from rss_pipeline.features.streams.stream_keys import read_text
 

@@ -84,7 +84,7 @@ def judged(page: Page, dates: PageDates, links: LinkList) -> Judged:
             for box, title in zip(boxes, titles, strict=True)
         )
         / n,
-        title_length=sum(0 if "://" in title else min(_width(title), _LONGEST_TITLE) for title in titles) / n,
+        title_length=sum(0 if "://" in title else min(width(title), _LONGEST_TITLE) for title in titles) / n,
         distinct=len(set(filter(None, titles))) / n,
         own=sum(same_host(box.anchor.url, page.url) for box in boxes) / n,
         generic=sum(_is_generic(box.anchor.url, has_date=dated >= _KNOWN_SHARE) for box in boxes) / n,
@@ -105,7 +105,8 @@ def judged(page: Page, dates: PageDates, links: LinkList) -> Judged:
     return found
 
 
-def _width(title: str) -> int:
+def width(title: str) -> int:
+    """Characters of a title; one of Chinese or Japanese says as much as two."""
     return len(title) if title.isascii() else len(title) + sum(each >= _FIRST_WIDE for each in title)
 
 

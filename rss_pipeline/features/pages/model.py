@@ -4,9 +4,6 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Literal
 
-AUTO, CONFIRMED = "auto", "confirmed"
-"""Values of the key `page`: a list that is certain, and one that a person has confirmed."""
-
 
 def is_selectors(settings: str) -> bool:
     """True if the text of the key `page` is that of selectors."""

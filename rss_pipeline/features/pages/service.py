@@ -10,9 +10,10 @@ from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.features.pages import AUTO, CONFIRMED
 from rss_pipeline.features.pages.known import Known, home_of
 from rss_pipeline.features.pages.links import guids_of
-from rss_pipeline.features.pages.model import AUTO, CONFIRMED, Detected
+from rss_pipeline.features.pages.model import Detected
 from rss_pipeline.features.pages.permission import ROBOTS_FOR, check, keep, read_rules
 from rss_pipeline.features.pages.sql import robots_since
 from rss_pipeline.pipeline.adding.find_feed import feed_at, request_document

@@ -73,15 +73,15 @@ class Article:
     """The places of runs of words, made where they are needed first (pair.py)."""
 
 
-def read(entry: Entry) -> Article:
-    """Return the article of an item's title and plain text."""
+def read(entry: Entry, *, is_kept: bool = False) -> Article:
+    """Return the article of an item's title and plain text; without its terms if those are kept."""
     title = " ".join(entry.title.split())[:300]
     text = _beginning(title, entry.text)
     name = script(f"{title} {text}")
     language = language_of(entry.language, name)
     if name in PAIRED_SCRIPTS:
-        return _read_paired(title, text, language, is_spaced=name == "hangul")
-    return _read_spaced(title, text, language)
+        return _read_paired(title, text, language, is_spaced=name == "hangul", is_kept=is_kept)
+    return _read_spaced(title, text, language, is_kept=is_kept)
 
 
 def _beginning(title: str, text: str) -> str:
@@ -91,7 +91,7 @@ def _beginning(title: str, text: str) -> str:
     return text[:TEXT_CHARACTERS]
 
 
-def _read_spaced(title: str, text: str, language: str) -> Article:
+def _read_spaced(title: str, text: str, language: str, *, is_kept: bool) -> Article:
     head, body = TOKEN.findall(title), TOKEN.findall(text)
     head_words, body_words = list(map(_word, head)), list(map(_word, body))
     body_caps, lower, names, shown = _cases(body, language)
@@ -99,8 +99,9 @@ def _read_spaced(title: str, text: str, language: str) -> Article:
     title_words = [word for word, token in zip(head_words, head, strict=True) if token[-1].isalnum()]
     text_words = [word for word, token in zip(body_words, body, strict=True) if token[-1].isalnum()]
     terms: dict[int, int] = {}
-    _count(terms, title_words, _TITLE_TIMES)
-    _count(terms, text_words, 1)
+    if not is_kept:
+        _count(terms, title_words, _TITLE_TIMES)
+        _count(terms, text_words, 1)
     title_stems = [stem(word) for word in title_words if word not in vocabulary.FUNCTION_WORDS]
     all_names = names.union(title_names)
     known = set(map(stem, text_words))
@@ -150,12 +151,14 @@ def _numbered(words: tuple[str, ...]) -> dict[str, set[str]]:
     return found
 
 
-def _read_paired(title: str, text: str, language: str, *, is_spaced: bool) -> Article:
+def _read_paired(title: str, text: str, language: str, *, is_spaced: bool, is_kept: bool) -> Article:
     text = text[:PAIRED_CHARACTERS]
     found = paired.read(title, text, TEMPLATE_CHARACTERS)
-    terms = Counter(map(hashed, found.text_pairs))
-    for pair in found.title_pairs:
-        terms[hashed(pair)] += _TITLE_TIMES
+    terms = Counter[int]()
+    if not is_kept:
+        terms.update(map(hashed, found.text_pairs))
+        for pair in found.title_pairs:
+            terms[hashed(pair)] += _TITLE_TIMES
     if is_spaced:
         head, body = title.split(), text.split()[:TEMPLATE_WORDS]
     else:

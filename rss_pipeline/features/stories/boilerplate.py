@@ -1,7 +1,6 @@
 """Sentences that a feed repeats below its items, learned as they come: they say nothing of an event."""
 
 import re
-from zlib import compress, decompress
 
 from rss_pipeline.features.stories.words import hashed
 
@@ -19,14 +18,14 @@ class Boilerplate:
     """The number of a feed's items with each sentence."""
 
     def __init__(self) -> None:
-        self._seen = bytearray(_BUCKETS)
+        self.seen = bytearray(_BUCKETS)
         self.added = 0
 
     def repeated(self, feed: str, text: str) -> tuple[int, ...]:
         """Return the places, among the sentences of the text, of those that the feed repeats; learn them."""
         found = []
         keys = set()
-        seen = self._seen
+        seen = self.seen
         for at, sentence in enumerate(_SENTENCE.findall(text)):
             if len(sentence) < _LEAST:
                 continue
@@ -39,15 +38,12 @@ class Boilerplate:
                 seen[key] += 1
         self.added += len(keys)
         if self.added >= _MOST_SENTENCES:
-            self._seen = seen.translate(_HALF)
+            self.seen = seen.translate(_HALF)
             self.added //= 2
         return tuple(found)
 
-    def dumped(self) -> bytes:
-        return compress(self._seen, 1)
-
     def load(self, seen: bytes, added: int) -> None:
-        self._seen, self.added = bytearray(decompress(seen)), added
+        self.seen, self.added = bytearray(seen), added
 
 
 def without(text: str, places: tuple[int, ...]) -> str:

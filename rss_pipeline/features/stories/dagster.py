@@ -61,13 +61,16 @@ def _register(instance: dg.DagsterInstance, days: Sequence[str]) -> None:
 
 def _decided(session: Session, *, by_hand: bool) -> list[date]:
     ends = sql.ends(session.run.database)
-    if not (ends.is_behind and (by_hand or ends.is_wanted)):
+    if not (by_hand or ends.is_wanted):
         return []
-    # Most polls bring something, but not each run of the other jobs that end like one.
+    # Most polls need these; the fork server's own one, which brings nothing, loads them for all runs.
+    import rss_pipeline.collector.sanitize.html  # noqa: F401
     from rss_pipeline.features.stories.lease import StoriesBusy
     from rss_pipeline.features.stories.service import catch_up
     from rss_pipeline.features.stories.window_file import window_path
 
+    if not ends.is_behind:
+        return []
     end = time.monotonic() + SECONDS_IN_A_POLL
     run = session.run
     path = window_path(run.settings)

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from functools import cache
 from math import log, sqrt
 from pathlib import Path
-from zlib import compress, decompress
 
 from rss_pipeline.features.stories.words import PAIRED_LANGUAGES, hashed, stem
 
@@ -62,12 +61,12 @@ class Frequencies:
     """The number of texts of a language with each term."""
 
     def __init__(self) -> None:
-        self._seen = array("H", bytes(2 * _BUCKETS))
+        self.seen = array("H", bytes(2 * _BUCKETS))
         self.totals: dict[str, int] = {}
 
     def _begin(self, language: str) -> None:
         self.totals[language] = 0
-        salt, seen = hashed(language), self._seen
+        salt, seen = hashed(language), self.seen
         for word in common_words(language):
             seen[(hashed(word) ^ salt) & _MASK] += _COMMON
 
@@ -75,27 +74,27 @@ class Frequencies:
         if language not in self.totals:
             self._begin(language)
         total = self.totals[language] = self.totals.get(language, 0) + 1
-        salt, seen = hashed(language), self._seen
+        salt, seen = hashed(language), self.seen
         for term in terms:
             at = (term ^ salt) & _MASK
             if seen[at] < _MOST:
                 seen[at] += 1
         if total >= MOST_TEXTS:
-            self._seen = array("H", (count >> 1 for count in seen))
+            self.seen = array("H", (count >> 1 for count in seen))
             self.totals = {name: count >> 1 for name, count in self.totals.items()}
 
     def weights(self, language: str, words: Iterable[str]) -> dict[str, float]:
         """The rarity of each stem."""
         if language not in self.totals:
             self._begin(language)
-        salt, seen, total = hashed(language), self._seen, self.totals.get(language, 0)
+        salt, seen, total = hashed(language), self.seen, self.totals.get(language, 0)
         return {word: rarity(total, seen[(hashed(word) ^ salt) & _MASK]) for word in words}
 
     def vector(self, language: str, terms: dict[int, int]) -> Vector:
         """The heaviest terms with their weights, heaviest first; of length 1."""
         if language not in self.totals:
             self._begin(language)
-        salt, seen = hashed(language), self._seen
+        salt, seen = hashed(language), self.seen
         part = 1.0 / (self.totals.get(language, 0) + _SMOOTHED + 1)
         least = _RAREST + 0.5 * part
         weighed = [
@@ -107,8 +106,5 @@ class Frequencies:
         length = sqrt(sum(weight * weight for weight, _ in weighed)) or 1.0
         return {term: weight / length for weight, term in weighed}
 
-    def dumped(self) -> bytes:
-        return compress(self._seen, 1)
-
     def load(self, seen: bytes, totals: dict[str, int]) -> None:
-        self._seen, self.totals = array("H", decompress(seen)), totals
+        self.seen, self.totals = array("H", seen), totals

@@ -11,17 +11,15 @@ them or not. It does no I/O but to read items from the file it was loaded from.
 """
 
 from array import array
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from heapq import nlargest
 from itertools import islice
 from math import sqrt
-from operator import itemgetter
 
-from rss_pipeline.features.stories import copies, kept
+from rss_pipeline.features.stories import copies, records
 from rss_pipeline.features.stories.article import Article, read
 from rss_pipeline.features.stories.boilerplate import Boilerplate, without
 from rss_pipeline.features.stories.common import Weights
@@ -29,7 +27,7 @@ from rss_pipeline.features.stories.frequencies import Frequencies, Vector
 from rss_pipeline.features.stories.judge import VERSION, margin
 from rss_pipeline.features.stories.model import WINDOW, Decision, Entry, Evidence
 from rss_pipeline.features.stories.pair import Likeness, common_words, compare, is_series
-from rss_pipeline.features.stories.postings import Postings
+from rss_pipeline.features.stories.segments import Items
 from rss_pipeline.features.stories.words import hashed, may_be_one_language
 
 __all__ = ["CLOSED_AFTER", "VERSION", "Window", "why"]
@@ -48,9 +46,15 @@ LOOKED_UP_OF_PAIRS = 64
 """Heavy terms by which an item is looked up in scripts of pairs, of which one name has several."""
 NAME_TERMS = 16
 """Names among the heavy terms."""
-MOST_STORIES = 3
+MOST_STORIES = 2
 MOST_MEMBERS = 3
+SURE = 4.0
+"""So far above the line, neither further members of a story nor less like stories are judged."""
 MOST_IN_MEAN = 30
+SAMPLED = 32
+"""Items whose texts others are packed with, which makes those a sixth shorter."""
+MOST_COMPARED = 20
+"""Items with one key of copies, the latest, that are compared."""
 MOST_WALKED = 400
 """Items of a term, the latest, that are looked at: so 10,000 of one template cost no more."""
 LOOKED_AT = 6
@@ -79,7 +83,8 @@ class Story:
     latest: float
     """Times of its first item and of its latest one; -1 for unknown ones."""
     members: "array[int]" = field(default_factory=lambda: array("I"))
-    feeds: set[int] = field(default_factory=set)
+    feeds: set[int] | None = None
+    """Hashes of its members' feeds; None while nobody has asked."""
 
 
 class Mean:
@@ -93,7 +98,7 @@ class Mean:
         self.square = 0
         """The square of its length."""
 
-    def add(self, terms: "array[int]", weights: "array[int]", sign: int = 1) -> None:
+    def add(self, terms: "array[int]", weights: bytes, sign: int = 1) -> None:
         total, square = self.total, self.square
         for term, weight in zip(terms, weights, strict=True):
             before = total.get(term, 0)
@@ -110,29 +115,22 @@ class Window:
         """The highest arrival number of an item that was taken in."""
         self.frequencies = Frequencies()
         self.boilerplate = Boilerplate()
-        self.first = 0
-        """The number of the first item that is kept; those of the others follow."""
-        self.kept = kept.Kept()
-        self.feeds = array("I")
-        self.times = array("d")
-        self.seen = array("d")
-        self.story_of = array("I")
-        """The number of the story, which is that of an item."""
-        self.vector_ends = array("I", (0,))
-        self.vector_terms = array("I")
-        self.vector_weights = array("B")
-        """The heaviest terms of each item, heaviest first; then its keys of copies, with the weight 0."""
+        self.items = Items()
+        self.samples = [(0, b"")]
+        """Texts of some items, with which others are packed, and the number of the first one of those."""
         self.stories: dict[int, Story] = {}
+        """By number, which is that of an item."""
+        self._story_of: dict[int, int] = {}
+        """The story of each member; one that is in none is one by itself, of its own number."""
         self._numbers: dict[str, int] = {}
         """Stories by the id of their first item."""
         self.full: frozenset[str] = frozenset()
         """Ids of stories that take no more."""
-        self.postings = Postings()
         self._articles: OrderedDict[int, Article] = OrderedDict()
         self._means: OrderedDict[int, Mean] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self.feeds)
+        return len(self.items)
 
     def learn(self, entries: Iterable[Entry]) -> None:
         """Take in document frequencies alone."""
@@ -184,11 +182,11 @@ class Window:
             return
         into = self._numbers.get(story)
         if into is None:
-            into = self._number(story)
-            if into is not None:
-                into = self._story(into)
+            named = self._number(story)
+            if named is not None and self._id_of(self._story(named)) == story:
+                into = self._story(named)
         if into is None:
-            # Its first item left the window, or the database.
+            # Its first item left the window, or the database, or the story.
             into = number
             self._found(into, story)
         else:
@@ -196,24 +194,14 @@ class Window:
 
     def forget(self, before: float) -> None:
         """Drop the items that came before that moment, in seconds since 1970."""
-        count = 0
-        for seen in self.seen:
-            if seen >= before:
-                break
-            count += 1
-        self._drop(count)
+        self._dropped(self.items.forget(before))
 
-    def index(self, stories: dict[int, Story]) -> None:
-        """Make what follows from the columns, which were set."""
+    def load(self, stories: dict[int, Story]) -> None:
+        """Take these stories of the items."""
         self.stories = stories
         self._numbers = {each.id: number for number, each in stories.items()}
-        if not stories:
-            return
-        for at, story in enumerate(self.story_of):
-            known = stories.get(story)
-            if known is not None:
-                known.members.append(self.first + at)
-                known.feeds.add(self.feeds[at])
+        for number, each in stories.items():
+            self._story_of.update(dict.fromkeys(each.members, number))
 
     def large(self, least: int) -> list[str]:
         """The ids of stories with so many items here."""
@@ -221,7 +209,15 @@ class Window:
 
     def entry(self, number: int) -> Entry:
         """The item of a number."""
-        return kept.readable(self.kept[number - self.first])[0]
+        return self._kept(number)[0]
+
+    def _kept(self, number: int) -> tuple[Entry, tuple[int, ...]]:
+        return records.entry(self._text(number), self.items.time(number))
+
+    def _text(self, number: int) -> bytes:
+        """The item as `records.entry` takes it; nothing where its file was damaged since it was written."""
+        sample = next(sample for start, sample in reversed(self.samples) if number >= start)
+        return records.text(self.items.record(number), sample)
 
     # Items that are kept
 
@@ -234,57 +230,54 @@ class Window:
         keys: list[int],
         story: int | None,
     ) -> None:
-        number = self.first + len(self.feeds)
-        self.kept.append(kept.packed(entry, repeated))
-        self.feeds.append(hashed(entry.feed))
-        self.times.append(-1.0 if entry.time is None else entry.time)
-        self.seen.append(entry.seen)
-        self.story_of.append(number)
         heaviest = list(islice(vector.items(), KEPT_TERMS))
         terms = [term for term, _ in heaviest]
-        keys = [*keys, hashed(f"id {entry.id}")]
-        self.vector_terms.extend([*terms, *keys])
-        self.vector_weights.extend([max(1, round(weight * _WHOLE)) for _, weight in heaviest])
-        self.vector_weights.extend([0] * len(keys))
-        self.vector_ends.append(len(self.vector_terms))
-        self.postings.add(number, {*_sought(article, vector), *keys})
+        weights = [max(1, round(weight * _WHOLE)) for _, weight in heaviest]
+        number = self.items.add(
+            hashed(entry.feed),
+            -1.0 if entry.time is None else entry.time,
+            entry.seen,
+            records.packed(entry, repeated, terms, weights, self.samples[-1][1]),
+            {*_sought(article, vector), *keys, hashed(f"id {entry.id}")},
+        )
         self.arrived = max(self.arrived, entry.arrived)
         self.frequencies.add(article.language, article.terms)
-        self._remember(number, article)
+        self._remember(number, replace(article, terms={}))
         if story is not None:
             self._join(number, story)
-        if len(self.feeds) >= MOST_ITEMS + _SPARE_ITEMS:
-            self._drop(_SPARE_ITEMS)
+        # Of what left the window nothing is kept for longer than another one.
+        start, sample = self.samples[-1]
+        if start < self.items.first or (not sample and number == start + SAMPLED - 1):
+            some = range(max(self.items.first, number - SAMPLED), number + 1)
+            self.samples.append((number + 1, records.sampled(map(self._text, some))))
+        if len(self.items) >= MOST_ITEMS + _SPARE_ITEMS:
+            self._dropped(self.items.drop(_SPARE_ITEMS))
 
-    def _drop(self, count: int) -> None:
-        if not count:
-            return
-        self.first += count
-        self.kept.forget(count)
-        start = self.vector_ends[count]
-        for column in (self.feeds, self.times, self.seen, self.story_of):
-            del column[:count]
-        del self.vector_terms[:start], self.vector_weights[:start]
-        self.vector_ends = array("I", (end - start for end in self.vector_ends[count:]))
-        self.postings.forget(self.first)
+    def _dropped(self, first: int) -> None:
+        """Forget what the stories have of items before that number."""
         for number, story in list(self.stories.items()):
-            if story.members[0] >= self.first:
+            if story.members[0] >= first:
                 continue
-            story.members = array("I", (each for each in story.members if each >= self.first))
-            story.feeds = {self.feeds[each - self.first] for each in story.members}
+            gone = bisect_left(story.members, first)
+            for each in story.members[:gone]:
+                del self._story_of[each]
+            del story.members[:gone]
+            story.feeds = None
             self._means.pop(number, None)
             if not story.members:
                 del self.stories[number]
                 del self._numbers[story.id]
+        while len(self.samples) > 1 and self.samples[1][0] <= first:
+            del self.samples[0]
 
     def _number(self, id: str) -> int | None:
-        for number in self.postings.latest(hashed(f"id {id}"), 20, self.first):
+        for number in self.items.latest(hashed(f"id {id}"), MOST_COMPARED):
             if self.entry(number).id == id:
                 return number
         return None
 
     def _story(self, number: int) -> int:
-        return self.story_of[number - self.first]
+        return self._story_of.get(number, number)
 
     def _id_of(self, story: int) -> str:
         known = self.stories.get(story)
@@ -299,7 +292,7 @@ class Window:
     def _join(self, number: int, story: int) -> None:
         if story not in self.stories:
             self._found(story, self._id_of(story))
-        joined, time = self.stories[story], self.times[number - self.first]
+        joined = self.stories[story]
         mean = self._means.get(story)
         if mean is not None and number > joined.members[-1]:
             mean.add(*self._vector(number))
@@ -308,13 +301,15 @@ class Window:
         else:
             self._means.pop(story, None)
         insort(joined.members, number)
-        joined.feeds.add(self.feeds[number - self.first])
-        joined.latest = max(joined.latest, time)
-        self.story_of[number - self.first] = story
+        if joined.feeds is not None:
+            joined.feeds.add(self.items.feed(number))
+        joined.latest = max(joined.latest, self.items.time(number))
+        self._story_of[number] = story
 
     def _found(self, number: int, id: str) -> None:
-        time = self.times[number - self.first]
-        self.stories[number] = Story(id, time, time, array("I", (number,)), {self.feeds[number - self.first]})
+        time = self.items.time(number)
+        self.stories[number] = Story(id, time, time, array("I", (number,)))
+        self._story_of[number] = number
         self._numbers[id] = number
 
     def _leave(self, number: int, story: int) -> None:
@@ -322,9 +317,9 @@ class Window:
         if left is None:
             return
         self._means.pop(story, None)
-        self.story_of[number - self.first] = number
+        del self._story_of[number]
         left.members.remove(number)
-        left.feeds = {self.feeds[each - self.first] for each in left.members}
+        left.feeds = None
         if not left.members:
             del self._numbers[left.id]
             return
@@ -332,19 +327,19 @@ class Window:
             # It keeps its id without its first item, but not that one's number.
             story = left.members[0]
             for each in left.members:
-                self.story_of[each - self.first] = story
+                self._story_of[each] = story
         self.stories[story] = left
         self._numbers[left.id] = story
 
     def _article(self, number: int) -> Article:
         found = self._articles.get(number)
         if found is None:
-            found = read(_said(*kept.readable(self.kept[number - self.first])))
+            found = read(_said(*self._kept(number)), is_kept=True)
             self._remember(number, found)
         return found
 
     def _remember(self, number: int, article: Article) -> None:
-        self._articles[number] = replace(article, terms={})
+        self._articles[number] = article
         if len(self._articles) > _KEPT_ARTICLES:
             self._articles.popitem(last=False)
 
@@ -353,13 +348,13 @@ class Window:
     def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision] | None:
         tried: set[int] = set()
         for key in keys:
-            for number in self.postings.latest(key, 20, self.first):
+            for number in self.items.latest(key, MOST_COMPARED):
                 if number in tried:
                     continue
                 tried.add(number)
-                if entry.time is not None and abs(entry.time - self.times[number - self.first]) > WINDOW:
+                if entry.time is not None and abs(entry.time - self.items.time(number)) > WINDOW:
                     continue
-                other = _said(*kept.readable(self.kept[number - self.first]))
+                other = _said(*self._kept(number))
                 kind = copies.kind_of_copy(entry, other)
                 story = self._story(number)
                 if kind is not None and not self._is_full(story):
@@ -384,6 +379,8 @@ class Window:
             judged = self._judge(article, mine, cosine, members, entry)
             if judged is not None and (best is None or judged[0] > best[0]):
                 best = (judged[0], story, judged[1], judged[2])
+                if judged[0] >= SURE:
+                    break
         if best is None:
             return None
         over, story, number, likeness = best
@@ -404,15 +401,11 @@ class Window:
     ) -> list[tuple[float, int, list[tuple[float, int]]]]:
         """The stories most like the item: the cosine with their mean, their number, their members found with
         their own cosine and negative number, the nearest first."""
-        found: dict[int, float] = {}
-        for term in _sought(article, vector, LOOKED_UP_OF_PAIRS if article.is_paired else HEAVY_TERMS):
-            weight = vector[term] ** 2
-            for number in self.postings.latest(term, MOST_WALKED, self.first):
-                found[number] = found.get(number, 0.0) + weight
-        looked = nlargest(LOOKED_AT * 3, found.items(), key=itemgetter(1, 0))
+        most = LOOKED_UP_OF_PAIRS if article.is_paired else HEAVY_TERMS
+        sought = [(vector[term] ** 2, term) for term in _sought(article, vector, most)]
         feed = hashed(entry.feed)
         stories: dict[int, list[int]] = {}
-        for number, _ in looked:
+        for number in self.items.likest(sought, 3 * LOOKED_AT, MOST_WALKED):
             story = self._story(number)
             if story in stories:
                 stories[story].append(number)
@@ -440,11 +433,12 @@ class Window:
         a live page, and join as copies only."""
         known = self.stories.get(story)
         if known is None:
-            at = story - self.first
-            if self.feeds[at] == feed:
+            if self.items.feed(story) == feed:
                 return False
-            began = latest = self.times[at]
+            began = latest = self.items.time(story)
         else:
+            if known.feeds is None:
+                known.feeds = set(map(self.items.feed, known.members))
             if known.feeds == {feed} or known.id in self.full:
                 return False
             began, latest = known.began, known.latest
@@ -463,10 +457,8 @@ class Window:
         get = mean.total.get
         return sum([weight * get(term, 0) for term, weight in vector.items()]) / sqrt(mean.square or 1)
 
-    def _vector(self, number: int) -> tuple["array[int]", "array[int]"]:
-        at = number - self.first
-        start, end = self.vector_ends[at], self.vector_ends[at + 1]
-        return self.vector_terms[start:end], self.vector_weights[start:end]
+    def _vector(self, number: int) -> tuple["array[int]", bytes]:
+        return records.vector(self.items.record(number))
 
     def _cosine_with(self, vector: Vector, number: int) -> float:
         get = vector.get
@@ -486,16 +478,18 @@ class Window:
         own = hashed(entry.feed)
         voices = {own}
         weights = partial(self.frequencies.weights, article.language)
-        best = -1
+        over, best = -1.0, -1
+        known = self.stories.get(self._story(-nearest[0][1]))
+        is_again = known is not None and known.feeds is not None and own in known.feeds
         for near, negative in nearest:
             number = -negative
-            feed = self.feeds[number - self.first]
-            other = self._article(number)
-            if article.is_paired and near < LEAST_COSINE_OF_PAIRS:
-                continue
-            if feed == own and is_series(article, other):
+            feed = self.items.feed(number)
+            if feed == own and is_series(article, self._article(number)):
                 return None
-            if feed in voices or other.is_paired != article.is_paired:
+            if feed in voices or (article.is_paired and near < LEAST_COSINE_OF_PAIRS):
+                continue
+            other = self._article(number)
+            if other.is_paired != article.is_paired:
                 continue
             if not may_be_one_language(other.language, article.language):
                 continue
@@ -503,17 +497,13 @@ class Window:
             # feed have none.
             voices.add(feed)
             theirs = self.frequencies.weights(other.language, other.weighed)
-            soon = _soon(entry.time, self.times[number - self.first])
+            soon = _soon(entry.time, self.items.time(number))
             likenesses.append(compare(article, other, near, mine, theirs, weights, soon))
             best = number if best < 0 else best
-            if len(likenesses) == MOST_MEMBERS:
+            over = margin(likenesses, cosine, article.characters, is_paired=article.is_paired)
+            over -= AGAIN if is_again else 0.0
+            if len(likenesses) == MOST_MEMBERS or over >= SURE:
                 break
-        if not likenesses:
-            return None
-        over = margin(likenesses, cosine, article.characters, is_paired=article.is_paired)
-        known = self.stories.get(self._story(best))
-        if known is not None and own in known.feeds:
-            over -= AGAIN
         return (over, best, likenesses[0]) if over >= 0 else None
 
 
@@ -556,7 +546,7 @@ def _cut(entry: Entry) -> Entry:
     text = entry.text[:READ_CHARACTERS].replace("\0", " ")
     if not text.isascii():
         text = text.encode("utf-8", "surrogatepass")[:READ_BYTES].decode("utf-8", "ignore")
-    return replace(entry, title=entry.title[: kept.TITLE_CHARACTERS], text=text)
+    return replace(entry, title=entry.title[: records.TITLE_CHARACTERS], text=text)
 
 
 def _said(entry: Entry, repeated: tuple[int, ...]) -> Entry:

@@ -1,82 +1,62 @@
-"""The file of a window beside the search index: written whole and renamed, checked as it is read.
+"""The files of a window beside the search index.
 
-It holds nothing that the database does not: whatever is wrong with it, `load` returns None and the window is
-made again from the items of the last days. It is never in D1.
+They hold nothing that the database does not: whatever is wrong with them, `load` returns None and the window
+is made again from the items of the last days. They are never in D1.
 
-A line of JSON with the versions and the lengths and checksums of what follows: the columns, the tables of
-frequencies, the stories, the packed items. Those are the largest part and are read when they are needed, by
-place, so that a file that another process replaced or cut short is harmless.
+Each segment is a file that never changes: its columns, then its records, which are read when they are
+needed, by place, so that a file that is deleted or cut short meanwhile is harmless. What changes is in one
+small file, which is written beside and renamed: a line of JSON with the versions and the segments, then
+tables and stories. So a poll writes its own items, and what is merged with them. No disk is waited
+for: what a power cut tears is found.
 """
 
 import json
 import os
+import secrets
 import sys
 import zlib
 from array import array
 from pathlib import Path
-from typing import BinaryIO
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.features.stories.judge import VERSION
+from rss_pipeline.features.stories.segments import TYPES, Segment, lengths
 from rss_pipeline.features.stories.window import Story, Window
 from rss_pipeline.settings import Settings
 
-FORMAT = 2
+FORMAT = 3
 _MAGIC = b"rss-pipeline stories\n"
-_CHUNK = 1 << 20
-_COMPRESSED = ("feeds", "times", "seen", "story_of", "vector_ends", "vector_weights")
+_COMPRESSED_UP_TO = 20_000
+"""Items of a window whose tables are compressed: of a larger one they are a small part, and take time."""
 
 
 def window_path(settings: Settings) -> Path:
-    """The window of stories, which may be deleted at any time."""
+    """The window of stories, which may be deleted at any time. Segments have its name with an ending."""
     return settings.home / "stories.window"
 
 
 def save(window: Window, path: Path, *, database: str) -> None:
-    """Write the window; a process that is killed meanwhile leaves the file as it was.
+    """Write the window; a process that is killed meanwhile leaves the files as they were.
 
     `database` is a mark of the database whose items they are.
 
     Raises:
-        DatabaseUnavailable: the file cannot be written.
+        DatabaseUnavailable: a file cannot be written.
     """
-    beside = path.with_name(f"{path.name}.new")
-    columns = _columns(window)
-    parts = [(_shuffled(part), last) for part, last in window.postings.parts()]
-    columns["postings"] = b"".join(data for data, _ in parts)
-    # The packed items are written twice at most: their checksum stands before them.
-    ends, checksum = array("Q", (0,)), 0
-    for data in window.kept:
-        checksum = zlib.crc32(data, checksum)
-        ends.append(ends[-1] + len(data))
-    columns["ends"] = zlib.compress(ends, 1)
-    header = {
-        "format": FORMAT,
-        "method": VERSION,
-        "database": database,
-        "order": sys.byteorder,
-        "arrived": window.arrived,
-        "first": window.first,
-        "totals": window.frequencies.totals,
-        "sentences": window.boilerplate.added,
-        "postings": [[len(data), last] for data, last in parts],
-        "columns": [[name, len(data), zlib.crc32(data)] for name, data in columns.items()],
-        "items": [ends[-1], checksum],
-    }
-    line = json.dumps(header).encode()
+    window.items.seal()
+    level = 1 if len(window) < _COMPRESSED_UP_TO else 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(beside, "wb") as file:
-            file.write(_MAGIC + b"%08x " % zlib.crc32(line) + line + b"\n")
-            file.writelines(columns.values())
-            start = file.tell()
-            for data in window.kept:
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        for segment in window.items.segments:
+            if not segment.name:
+                _write(segment, path, level)
+        beside = path.with_name(f"{path.name}.new")
+        beside.write_bytes(_top(window, database, level))
         os.replace(beside, path)
-        # What was written is read from there from now on.
-        window.kept.moved(os.open(path, os.O_RDONLY), start, ends)
+        used = {segment.name for segment in window.items.segments}
+        for each in path.parent.glob(f"{path.name}.*"):
+            if each.name.removeprefix(f"{path.name}.") not in used:
+                each.unlink(missing_ok=True)
     except OSError as error:
         raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
 
@@ -84,96 +64,95 @@ def save(window: Window, path: Path, *, database: str) -> None:
 def load(path: Path, *, database: str) -> Window | None:
     """Return the window that was saved, None where there is none that can be used."""
     try:
-        file = os.open(path, os.O_RDONLY)
-    except OSError:
+        return _loaded(path, database)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, zlib.error):
         return None
-    try:
-        with os.fdopen(os.dup(file), "rb") as opened:
-            window = _loaded(opened, file, database)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, zlib.error, EOFError):
-        window = None
-    if window is None:
-        os.close(file)
-    return window
 
 
-def _columns(window: Window) -> dict[str, bytes | memoryview]:
-    columns: dict[str, bytes | memoryview] = {
-        name: zlib.compress(getattr(window, name), 1) for name in _COMPRESSED
-    }
-    # Hashes are as long compressed as they are.
-    columns["vector_terms"] = memoryview(window.vector_terms).cast("B")
-    columns["frequencies"] = window.frequencies.dumped()
-    columns["boilerplate"] = window.boilerplate.dumped()
-    stories = [[number, each.id, each.began, each.latest] for number, each in window.stories.items()]
-    columns["stories"] = zlib.compress(json.dumps(stories).encode(), 1)
-    return columns
+def _write(segment: Segment, path: Path, level: int) -> None:
+    name = secrets.token_hex(8)
+    place = path.with_name(f"{path.name}.{name}")
+    columns = zlib.compress(b"".join([each.tobytes() for each in segment.columns]), level)
+    with place.open("xb") as file:
+        file.write(columns)
+        file.write(segment.records)
+    segment.name, segment.size = name, len(columns)
+    segment.read_from(os.open(place, os.O_RDONLY), segment.size)
 
 
-def _loaded(opened: BinaryIO, file: int, database: str) -> Window | None:
-    if opened.read(len(_MAGIC)) != _MAGIC:
-        return None
-    checksum, _, line = opened.readline().rstrip(b"\n").partition(b" ")
-    if int(checksum, 16) != zlib.crc32(line):
+def _read(path: Path, first: int, items: int, terms: int, name: str, size: int) -> Segment:
+    with path.with_name(f"{path.name}.{name}").open("rb") as file:
+        columns = [array(code) for code in TYPES]
+        sizes = [each.itemsize * length for each, length in zip(columns, lengths(items, terms), strict=True)]
+        # Without its length, it is copied a few times.
+        data = memoryview(zlib.decompress(file.read(size), bufsize=sum(sizes)))
+        for column, length in zip(columns, sizes, strict=True):
+            column.frombytes(data[:length])
+            data = data[length:]
+        segment = Segment(first, columns)
+        if os.fstat(file.fileno()).st_size != size + segment.ends[-1]:
+            raise ValueError("another length")
+        segment.name, segment.size = name, size
+        segment.read_from(os.dup(file.fileno()), size)
+    return segment
+
+
+def _loaded(path: Path, database: str) -> Window | None:
+    data = path.read_bytes()
+    start = len(_MAGIC)
+    line_end = data.index(b"\n", start)
+    checksum, line = data[start : start + 8], data[start + 9 : line_end]
+    if data[:start] != _MAGIC or int(checksum, 16) != zlib.crc32(memoryview(data)[start + 9 :]):
         return None
     header = json.loads(line)
     mine = {"format": FORMAT, "method": VERSION, "database": database, "order": sys.byteorder}
     if {name: header[name] for name in mine} != mine:
         return None
+    tables, at = [], line_end + 1
+    for length in header["tables"]:
+        tables.append(zlib.decompress(data[at : at + length]))
+        at += length
     window = Window()
-    others: dict[str, bytes] = {}
-    for name, length, wanted in header["columns"]:
-        data = opened.read(length)
-        if len(data) != length or zlib.crc32(data) != wanted:
-            return None
-        if name in _COMPRESSED:
-            setattr(window, name, array(getattr(window, name).typecode, zlib.decompress(data)))
-        elif name == "vector_terms":
-            window.vector_terms = array("I", data)
-        else:
-            others[name] = data
-    start = opened.tell()
-    length, wanted = header["items"]
-    if _checksum(opened, length) != wanted:
-        return None
-    window.arrived, window.first = header["arrived"], header["first"]
-    window.frequencies.load(others["frequencies"], header["totals"])
-    window.boilerplate.load(others["boilerplate"], header["sentences"])
-    window.postings.load(_parts(others["postings"], header["postings"]))
-    window.kept.moved(file, start, array("Q", zlib.decompress(others["ends"])))
-    window.index(
+    window.arrived = header["arrived"]
+    window.frequencies.load(tables[0], header["totals"])
+    window.boilerplate.load(tables[1], header["sentences"])
+    window.items.load(header["first"], [_read(path, *each) for each in header["segments"]])
+    window.samples = [(start, table) for start, table in zip(header["samples"], tables[3:], strict=True)]
+    window.load(
         {
-            number: Story(id, began, latest)
-            for number, id, began, latest in json.loads(zlib.decompress(others["stories"]))
+            number: Story(id, began, latest, array("I", members))
+            for number, id, began, latest, members in json.loads(tables[2])
         }
     )
     return window
 
 
-def _shuffled(part: "array[int]") -> bytes:
-    """The numbers of 8 bytes that rise, by place of their bytes: half of these are hardly compressed else."""
-    data = part.tobytes()
-    return zlib.compress(b"".join(data[place::8] for place in range(8)), 1)
-
-
-def _parts(data: bytes, shapes: list[list[int]]) -> "list[tuple[array[int], int]]":
-    found, start = [], 0
-    for length, last in shapes:
-        planes = zlib.decompress(data[start : start + length])
-        count = len(planes) // 8
-        part = bytearray(len(planes))
-        for place in range(8):
-            part[place::8] = planes[place * count : (place + 1) * count]
-        found.append((array("Q", part), last))
-        start += length
-    return found
-
-
-def _checksum(opened: BinaryIO, length: int) -> int | None:
-    checksum = 0
-    while length:
-        data = opened.read(min(length, _CHUNK))
-        if not data:
-            return None
-        checksum, length = zlib.crc32(data, checksum), length - len(data)
-    return None if opened.read(1) else checksum
+def _top(window: Window, database: str, level: int) -> bytes:
+    stories = [
+        [number, each.id, each.began, each.latest, each.members.tolist()]
+        for number, each in window.stories.items()
+    ]
+    tables = [
+        zlib.compress(window.frequencies.seen, level),
+        zlib.compress(window.boilerplate.seen, level),
+        zlib.compress(json.dumps(stories).encode(), level),
+        *(zlib.compress(sample, level) for _, sample in window.samples),
+    ]
+    header = {
+        "format": FORMAT,
+        "method": VERSION,
+        "database": database,
+        "order": sys.byteorder,
+        "arrived": window.arrived,
+        "first": window.items.first,
+        "totals": window.frequencies.totals,
+        "sentences": window.boilerplate.added,
+        "segments": [
+            [each.first, len(each.feeds), len(each.terms), each.name, each.size]
+            for each in window.items.segments
+        ],
+        "samples": [start for start, _ in window.samples],
+        "tables": [len(each) for each in tables],
+    }
+    rest = b"".join([json.dumps(header).encode(), b"\n", *tables])
+    return b"".join([_MAGIC, b"%08x " % zlib.crc32(rest), rest])

@@ -109,7 +109,7 @@ def test_the_state_of_a_feed_has_the_decision_its_figures_and_the_limit_of_hosts
     for said in (
         "4 of 5 pages have more",
         "to a.example within 24 hours: 4 of 200",
-        "wait for their request: 1",
+        "wait for their request: 1, the last of them until 2 March 2026, 13:00 UTC",
         REASONS["consent"],
     ):
         assert said in text

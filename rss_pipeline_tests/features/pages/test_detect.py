@@ -39,6 +39,26 @@ def test_a_list_of_dated_articles_is_certain_and_has_all_that_a_reader_wants() -
 
 
 @pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        ('<a href="{link}">Read more</a>', ""),
+        ('<p><a href="{link}#c">{n} Briefe</a></p><p><a class="m" href="{link}">Weiterlesen »</a></p>', ""),
+        ('<p><a href="{link}">Lire la suite <span>de {title}</span></a></p>', ""),
+        ('<p>See <a href="/bridge">the plan</a></p>', " See the plan"),
+        ('<p><a href="{link}">All parts</a> are long.</p>', " All parts are long."),
+        ('<p><a href="{link}">{own}</a></p>', " {own}"),
+    ],
+)
+def test_links_to_the_entry_that_end_most_texts_are_no_part_of_them(end: str, kept: str) -> None:
+    own = ("By day", "By night", "In May", "In the town", "On foot", "By bus")
+    values = [{"link": link(n), "title": title, "n": n + 2, "own": own[n]} for n, title in enumerate(TITLES)]
+    form = '<li><h2><a href="{link}">{title}</a></h2><p>' + WORDS + "</p>" + end + "</li>"
+    html = page(f"<ul>{''.join(form.format(**each) for each in values)}</ul>")
+    texts = [entry.text for entry in detect(html, URL).entries]
+    assert texts == [WORDS + kept.format(**each) for each in values]
+
+
+@pytest.mark.parametrize(
     "main",
     [
         pytest.param(
@@ -264,6 +284,7 @@ MENU = "".join(f'<li><a href="/topic/{n}">Topic {n}</a></li>' for n in range(80)
 
 
 OTHERS = f"<section><h2>More</h2>{entries(titles=TITLES[:3])}</section>"
+OG, LONG = '<meta property="og:type" content="article">', "A bridge is built across the river at last"
 COMMENTS = "".join(
     f'<li class="comment"><b>Ann</b> <time datetime="2026-03-0{n}">March {n}</time>'
     f'<p>{WORDS}</p><a href="?reply={n}">Reply</a></li>'
@@ -280,6 +301,11 @@ WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in ra
         pytest.param(page(f"<ul>{MENU}</ul>"), "https://example.org/", id="a menu longer than any list"),
         pytest.param(page(entries()), URL + "a-bridge-is-built-across", id="an address of many words"),
         pytest.param(page(entries()), URL + "2026/05/bridge.html", id="an address with a day and a name"),
+        pytest.param(
+            page(f"<h1>{LONG}</h1><p>{WORDS}</p>{entries()}", head=OG, title=f"{LONG} - The Paper"),
+            "https://example.org/4711",
+            id="a short article with others below it, at any address",
+        ),
         pytest.param(page(f"<form>{entries()}<input type=password></form>"), URL, id="a login"),
         pytest.param(page(entries(date="<b>€ 19.90</b>")), "https://example.org/shop/", id="a shop"),
         pytest.param(page(entries()), "https://example.org/docs/", id="documentation"),
@@ -318,6 +344,7 @@ def test_a_page_without_a_list_is_never_certain(html: str, url: str) -> None:
 @pytest.mark.parametrize(
     ("html", "url"),
     [
+        pytest.param(page(f"<h1>News</h1>{entries()}", head=OG), URL, id="a list that says it is an article"),
         pytest.param(page(entries(date="<b>1 May 2026</b>")), URL + "today", id="news of one day"),
         pytest.param(page(entries()), URL + "2026/05/", id="an archive of a month"),
         pytest.param(page(entries()), URL + "all-our-latest-press-releases", id="a long name of a list"),

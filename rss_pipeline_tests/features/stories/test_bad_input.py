@@ -158,6 +158,23 @@ def test_items_that_left_the_window_are_joined_by_nothing() -> None:
     assert window.arrived == 2
 
 
+def test_the_text_of_an_item_that_left_the_window_is_kept_no_longer_than_another_one(tmp_path: Path) -> None:
+    window = Window()
+    for number in range(260):
+        window.decide(unrelated(number, at=NOW + number * HOUR))
+        window.forget(NOW + (number - 40) * HOUR)
+        kept = b"".join(sample for _, sample in window.samples)
+        assert unrelated(number - 120).text.encode() not in kept
+        assert kept or number < 32
+    save(window, tmp_path / "window", database="here")
+    again = load(tmp_path / "window", database="here")
+    assert again is not None
+    assert again.samples == window.samples
+    assert [again.entry(number).title for number in range(220, 260)] == [
+        unrelated(number).title for number in range(220, 260)
+    ]
+
+
 def test_a_window_of_more_items_than_it_keeps_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rss_pipeline.features.stories.window.MOST_ITEMS", 60)
     monkeypatch.setattr("rss_pipeline.features.stories.window._SPARE_ITEMS", 20)

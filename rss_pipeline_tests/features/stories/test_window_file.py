@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.features.stories import records
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.window import Window
 from rss_pipeline.features.stories.window_file import load, save
@@ -63,10 +64,65 @@ def test_a_torn_file_is_no_window(tmp_path: Path, length: int) -> None:
 def test_a_damaged_byte_is_found(tmp_path: Path, place: float) -> None:
     path = tmp_path / "window"
     saved(path, kit.in_order()[:40])
+    damage(path, place)
+    assert load(path, database=HERE) is None
+
+
+def damage(path: Path, place: float) -> None:
     data = bytearray(path.read_bytes())
     data[int(place * len(data))] ^= 0xFF
     path.write_bytes(data)
+
+
+def segments(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}.*"))
+
+
+@pytest.mark.parametrize("length", [0, 40, 3_000, -1, None])
+def test_a_segment_that_is_torn_or_lost_is_no_window(tmp_path: Path, length: int | None) -> None:
+    path = tmp_path / "window"
+    saved(path, kit.in_order()[:40])
+    [segment] = segments(path)
+    if length is None:
+        segment.unlink()
+    else:
+        segment.write_bytes(segment.read_bytes()[:length])
     assert load(path, database=HERE) is None
+
+
+def test_damage_in_a_segment_is_found_or_harms_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "window"
+    entries = kit.in_order()
+    saved(path, entries[:80])
+    [segment] = segments(path)
+    whole, found = segment.read_bytes(), 0
+    for place in range(1, 100, 3):
+        segment.write_bytes(whole)
+        damage(segment, place / 100)
+        window = load(path, database=HERE)
+        found += window is None
+        for entry in entries[80:] if window else ():
+            window.decide(entry)
+    # Columns and terms are read at once, records when they are needed.
+    assert found > 5
+
+
+def test_a_call_writes_what_came_and_not_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "window"
+    window = Window()
+    for number in range(600):
+        window.decide(Entry(id=f"{number}", feed=f"{number}", title=f"Item {number}", text="", seen=number))
+    save(window, path, database=HERE)
+    before = segments(path)
+    window = loaded(path)
+    window.decide(Entry(id="new", feed="new", title="Another item", text="", seen=600))
+    save(window, path, database=HERE)
+    assert len(set(segments(path)) - set(before)) == 1
+    assert before[0] in segments(path) or before[1] in segments(path)
+    window.forget(1_000)
+    save(window, path, database=HERE)
+    assert segments(path) == []
+    assert len(loaded(path)) == 0
 
 
 def test_a_file_that_is_lost_or_of_another_database_version_or_kind_is_no_window(
@@ -87,19 +143,34 @@ def test_a_file_that_is_lost_or_of_another_database_version_or_kind_is_no_window
 def test_a_process_that_is_killed_while_it_writes_leaves_the_last_window(tmp_path: Path) -> None:
     path = tmp_path / "window"
     saved(path, kit.in_order()[:7])
-    path.with_name("window.new").write_bytes(path.read_bytes()[:900])
+    for name in ("window.new", "window.0123456789abcdef"):
+        path.with_name(name).write_bytes(path.read_bytes()[:900])
     assert len(loaded(path)) == 7
     saved(path, kit.in_order()[:9])
     assert len(loaded(path)) == 9
+    assert len(segments(path)) == 1
 
 
 def test_a_file_that_another_process_cut_short_harms_no_open_window(tmp_path: Path) -> None:
     path = tmp_path / "window"
     entries = kit.in_order()
-    window = saved(path, entries[:80])
+    saved(path, entries[:80])
     window = loaded(path)
-    with path.open("r+b") as file:
-        file.truncate(100)
+    for each in segments(path):
+        with each.open("r+b") as file:
+            file.truncate(20_000)
     for entry in entries[80:]:
         window.decide(entry)
     assert len(window) == len(entries)
+
+
+def test_a_record_that_is_cut_short_is_less_of_an_item() -> None:
+    entry = kit.in_order()[0]
+    for sample in (b"", entry.text.encode()):
+        whole = records.packed(entry, (), [1, 2, 3], [30, 20, 10], sample)
+        assert records.entry(records.text(whole, sample), entry.time or 0.0)[0].text == entry.text
+        for length in range(len(whole)):
+            cut = whole[:length]
+            terms, weights = records.vector(cut)
+            assert len(terms) == len(weights)
+            assert records.entry(records.text(cut, sample), 0.0)[0].text in entry.text

@@ -1,0 +1,320 @@
+"""The items of a window in their order, and the numbers of those with a term.
+
+Nothing here changes once it is known of an item. The newest items are in a table that is written; the others
+in segments: sorted arrays, and the items' records, which are read from a file as soon as they are in one.
+Segments are merged as they grow, so that there are few of them.
+"""
+
+import os
+import weakref
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
+from itertools import chain, count, repeat
+from operator import add, sub
+from typing import Any
+
+NEWEST = 256
+"""Items in the table; a segment of fewer is merged with the next one."""
+_SMALLEST, _LARGEST = 4_096, 16_384
+"""Items to which segments grow: a quarter of the window, between these."""
+_LOW, _HIGH = 16, 12
+"""Bits of a term that are kept: the lower ones in order, the higher ones as the place in a directory."""
+_TERM, _MASK = (1 << _LOW + _HIGH) - 1, (1 << _LOW) - 1
+_SLACK = 1e-9
+"""More than sums of weights differ by their order."""
+
+
+Wanted = tuple[float, int, int]
+"""The weight of a term, the term, and the number of items that are looked at."""
+Walked = tuple[list[tuple[float, Sequence[int]]], Sequence[Wanted]]
+"""The weights and places that were found, and what is wanted of earlier items."""
+
+
+class Newest:
+    """Items that are added, each with what is known of it."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.feeds = array("I")
+        self.times = array("d")
+        self.seen = array("I")
+        self.ends = array("I", (0,))
+        self.records = bytearray()
+        self.places: dict[int, list[int]] = {}
+
+    @property
+    def end(self) -> int:
+        """The number behind the last one."""
+        return self.first + len(self.feeds)
+
+    def walk(self, wanted: Sequence[Wanted], first: int) -> Walked:
+        """The places of the latest items with each of these terms, from the number `first` on, rising."""
+        found: list[tuple[float, Sequence[int]]] = []
+        left = []
+        for each in wanted:
+            weight, term, most = each
+            places: Sequence[int] | None = self.places.get(term)
+            if places is None:
+                left.append(each)
+                continue
+            places = places[max(bisect_left(places, first - self.first), len(places) - most) :]
+            found.append((weight, places))
+            if len(places) < most:
+                left.append((weight, term, most - len(places)))
+        return found, left
+
+    def record(self, number: int) -> bytes:
+        at = number - self.first
+        return bytes(self.records[self.ends[at] : self.ends[at + 1]])
+
+
+class Segment:
+    """Items that are sealed, with their terms and places as two arrays: sorted by term, then by place. Of a
+    term, the higher bits give the part of these where it is, and the lower ones are there."""
+
+    __slots__ = (
+        "__weakref__", "_file", "_start", "ends", "feeds", "first", "name", "places", "records",
+        "seen", "size", "starts", "terms", "times",
+    )  # fmt: skip
+
+    def __init__(self, first: int, columns: "Columns", records: bytes | bytearray = b"") -> None:
+        self.first = first
+        self.feeds, self.times, self.seen, self.ends, self.starts, self.terms, self.places = columns
+        self.records = records
+        """The items' records behind each other, until they are in a file."""
+        self.name, self.size = "", 0
+        """The name of its file, if it is in one, and the length of the columns there."""
+        self._file, self._start = -1, 0
+
+    @property
+    def columns(self) -> "Columns":
+        """For each item the hash of its feed, its time, the moment when it came, the end of its record; then
+        the directory, terms and places."""
+        return self.feeds, self.times, self.seen, self.ends, self.starts, self.terms, self.places
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.feeds)
+
+    def walk(self, wanted: Sequence[Wanted], first: int) -> Walked:
+        """The places of the latest items with each of these terms, from the number `first` on, rising."""
+        found: list[tuple[float, Sequence[int]]] = []
+        left = []
+        starts, terms, places = self.starts, self.terms, self.places
+        for each in wanted:
+            weight, term, most = each
+            high, low = term >> _LOW, term & _MASK
+            end = starts[high + 1]
+            start = bisect_left(terms, low, starts[high], end)
+            if start == end or terms[start] != low:
+                left.append(each)
+                continue
+            end = bisect_right(terms, low, start, end)
+            if first > self.first:
+                start = bisect_left(places, first - self.first, start, end)
+            if end - start < most:
+                left.append((weight, term, most - (end - start)))
+            else:
+                start = end - most
+            found.append((weight, places[start:end]))
+        return found, left
+
+    def record(self, number: int) -> bytes:
+        at = number - self.first
+        start, end = self.ends[at], self.ends[at + 1]
+        if self._file < 0:
+            return bytes(self.records[start:end])
+        return os.pread(self._file, end - start, self._start + start)
+
+    def all_records(self) -> bytes | bytearray:
+        return self.records if self._file < 0 else os.pread(self._file, self.ends[-1], self._start)
+
+    def read_from(self, file: int, start: int) -> None:
+        """Read the records from an open file from now on. It is closed when the segment is not needed."""
+        self._file, self._start, self.records = file, start, b""
+        weakref.finalize(self, os.close, file)
+
+
+Columns = Sequence["array[Any]"]
+TYPES = "IdIIIHH"
+"""The type codes of the columns."""
+
+
+def lengths(items: int, terms: int) -> tuple[int, ...]:
+    """The lengths of the columns for so many items and terms."""
+    return items, items, items, items + 1, (1 << _HIGH) + 1, terms, terms
+
+
+class Items:
+    """Items by number; numbers follow each other."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        """The number of the first item that is kept."""
+        self.segments: list[Segment] = []
+        self._newest = Newest(0)
+
+    def __len__(self) -> int:
+        return self._newest.end - self.first
+
+    def add(self, feed: int, time: float, seen: float, record: bytes, terms: Iterable[int]) -> int:
+        """Append an item, and return its number."""
+        if len(self._newest.feeds) >= NEWEST:
+            self.seal()
+        newest = self._newest
+        place = len(newest.feeds)
+        newest.feeds.append(feed)
+        newest.times.append(time)
+        newest.seen.append(int(seen))
+        newest.records += record
+        newest.ends.append(len(newest.records))
+        places = newest.places
+        for term in {each & _TERM for each in terms}:
+            known = places.get(term)
+            if known is None:
+                places[term] = [place]
+            else:
+                known.append(place)
+        return newest.first + place
+
+    def feed(self, number: int) -> int:
+        """The hash of the item's feed."""
+        part = self._part(number)
+        return part.feeds[number - part.first]
+
+    def time(self, number: int) -> float:
+        part = self._part(number)
+        return part.times[number - part.first]
+
+    def record(self, number: int) -> bytes:
+        return self._part(number).record(number)
+
+    def latest(self, term: int, most: int) -> list[int]:
+        """Up to so many numbers of items with a term, the latest ones, rising."""
+        numbers: list[int] = []
+        wanted: Sequence[Wanted] = [(0.0, term & _TERM, most)]
+        for part in self._latest_first():
+            found, wanted = part.walk(wanted, self.first)
+            for _, places in found:
+                numbers += map(part.first.__add__, places)
+            if not wanted:
+                break
+        return sorted(numbers)
+
+    def likest(self, sought: Iterable[tuple[float, int]], count: int, most: int) -> list[int]:
+        """The numbers of the items whose terms have the highest sums of these weights, the highest first, of
+        equal ones the latest. Of each term, `most` items are looked at, the latest ones."""
+        wanted: Sequence[Wanted] = sorted(
+            ((weight, term & _TERM, most) for weight, term in sought), reverse=True
+        )
+        best: list[tuple[float, int]] = []
+        least = 0.0
+        for part in self._latest_first():
+            found, wanted = part.walk(wanted, self.first)
+            # The most that the lists which are left give an item. An older one with a sum that is not higher
+            # is behind those of later parts.
+            bound = sum([weight for weight, _ in found]) + _SLACK
+            sums: dict[int, float] = {}
+            for weight, places in found:
+                if bound > least:
+                    for place in places:
+                        sums[place] = sums.get(place, 0.0) + weight
+                else:
+                    sums = {place: total for place, total in sums.items() if total + bound > least}
+                    if not sums:
+                        break
+                    for place in sums.keys() & places:
+                        sums[place] += weight
+                bound -= weight
+            first = part.first
+            more = [(total, first + place) for place, total in sums.items() if total > least]
+            if more:
+                best = nlargest(count, best + more)
+                least = best[-1][0] if len(best) == count else 0.0
+        return [number for _, number in best]
+
+    def forget(self, before: float) -> int:
+        """Drop the items that came before that moment, up to the first one that did not; return the number of
+        the first item that is left."""
+        end = self._newest.end
+        while self.first < end:
+            part = self._part(self.first)
+            if part.seen[self.first - part.first] >= before:
+                break
+            self.first += 1
+        return self.drop(0)
+
+    def drop(self, count: int) -> int:
+        """Drop the first items; return the number of the first one that is left."""
+        self.first += count
+        self.segments = [each for each in self.segments if each.end > self.first]
+        return self.first
+
+    def load(self, first: int, segments: list[Segment]) -> None:
+        self.first, self.segments = first, segments
+        self._newest = Newest(segments[-1].end if segments else first)
+
+    def seal(self) -> None:
+        """Make a segment of the newest items."""
+        newest = self._newest
+        if newest.end == newest.first:
+            return
+        keys = sorted(term << _LOW | place for term, places in newest.places.items() for place in places)
+        columns = newest.feeds, newest.times, newest.seen, newest.ends, *_parted(keys)
+        self.segments.append(Segment(newest.first, columns, newest.records))
+        self._newest = Newest(newest.end)
+        largest = min(max(_SMALLEST, len(self) // 4), _LARGEST)
+        at, size = len(self.segments) - 1, len(newest.feeds)
+        while at:
+            before = len(self.segments[at - 1].feeds)
+            if before >= max(2 * size, NEWEST) or before + size > largest:
+                break
+            at, size = at - 1, size + before
+        self.segments[at:] = [_merged(self.segments[at:])]
+
+    def _latest_first(self) -> Iterator[Newest | Segment]:
+        yield self._newest
+        yield from reversed(self.segments)
+
+    def _part(self, number: int) -> Newest | Segment:
+        part: Newest | Segment = self._newest
+        at = len(self.segments)
+        while number < part.first:
+            at -= 1
+            part = self.segments[at]
+        return part
+
+
+def _merged(segments: list[Segment]) -> Segment:
+    first = segments[0]
+    if len(segments) == 1:
+        return first
+    columns: list[array[Any]] = [array("I"), array("d"), array("I"), array("I", (0,))]
+    keys: list[int] = []
+    for each in segments:
+        count, length = each.first - first.first, columns[-1][-1]
+        for column, more in zip(columns[:-1], each.columns, strict=False):
+            column.extend(more)
+        columns[-1] += array("I", map(length.__add__, each.ends[1:]))
+        keys += _keys(each, map(count.__add__, each.places))
+    # Runs that rise: sorting merges them.
+    keys.sort()
+    return Segment(
+        first.first, (*columns, *_parted(keys)), b"".join([each.all_records() for each in segments])
+    )
+
+
+def _keys(segment: Segment, places: Iterable[int]) -> Iterable[int]:
+    """Terms and places as one number each, rising."""
+    starts = segment.starts
+    highs = chain.from_iterable(map(repeat, count(0, 1 << _LOW), map(sub, starts[1:], starts)))
+    return map(add, map((1 << _LOW).__mul__, map(add, highs, segment.terms)), places)
+
+
+def _parted(keys: list[int]) -> "tuple[array[int], array[int], array[int]]":
+    """The directory, the lower bits of terms and the places, of rising numbers."""
+    starts = array("I", [bisect_left(keys, high << 2 * _LOW) for high in range((1 << _HIGH) + 1)])
+    lows = array("H", [key >> _LOW & _MASK for key in keys])
+    return starts, lows, array("H", map(_MASK.__and__, keys))
