@@ -321,8 +321,8 @@ class Feature:
     reader_page_parts: str | None = None
     """A template with parts of the reader's own pages, each a macro named by its place: `header()`,
     `menu_on_phones()`, `menu()`, `keys()`, `no_feeds()`, `adding()`, `feed(feed)`, `feed_form(feed)` in its
-    settings, `feed_edit(feed)` below them, `entry(entry, source)` of several items, `item(item)` among
-    others, `offer(preferences)` above a list."""
+    settings, `feed_edit(feed)` below them, `feed_failed(feed)` after a visit in vain, `entry(entry, source)`
+    of several items, `item(item)` among others, `offer(preferences)` above a list."""
     reader_pages: tuple["Part[APIRouter]", ...] = ()
     """Pages; api/pages/render.py says how one is made."""
     reader_problems: Mapping[str, tuple[int, str, str]] = field(default_factory=dict)

@@ -126,7 +126,7 @@ def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
         yield "The page has a field for a password."
     if set(segments) & _NO_LIST_WORDS or _SEARCH.search(page.url) or _NOT_FOUND.search(page.title):
         yield "It is a page for a search, a login or an error, by its address or title."
-    if set(segments) & _DOCS_WORDS:
+    if {*segments, _first_of_host(page.url)} & _DOCS_WORDS:
         yield "By its address it is documentation, of which an index is no list of news."
     inside, outside, total = _texts(page, best)
     # Of a page that is all menus, feet and margins by its names, these say nothing.
@@ -236,6 +236,13 @@ def _segments(url: str) -> list[str]:
     while found and (found[-1].isdigit() or found[-1] in ("index", "page")):
         found.pop()
     return [word for each in found for word in (_WORDS.findall(each) if len(each) < 20 else [each])]
+
+
+def _first_of_host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").partition(".")[0]
+    except ValueError:
+        return ""
 
 
 def _texts(page: Page, best: Judged) -> tuple[int, int, int]:

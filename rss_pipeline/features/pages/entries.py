@@ -8,6 +8,7 @@ from datetime import date
 from functools import partial
 
 from rss_pipeline.collector.images.find import attribute
+from rss_pipeline.collector.parse.dates.read import WEEKDAYS, folded
 from rss_pipeline.collector.parse.image_references import image_references, is_one_pixel
 from rss_pipeline.collector.parse.links import absolute
 from rss_pipeline.features.pages.dates import DateFound, PageDates, address_date
@@ -17,12 +18,14 @@ from rss_pipeline.features.pages.page import BLOCK, Page
 
 _UPDATED = re.compile(r"updat|modif|edited|aktualisiert|mis à jour|更新|수정|обновл", re.IGNORECASE)
 _DIGIT, _DIGITS, _WORD = re.compile(r"\d"), re.compile(r"\d+"), re.compile(r"\w")
+_WORDS = re.compile(r"\w+")
 _BEFORE_DATE = 24
 _LONG_BEFORE = 60
 _LONGEST_HEADING = 80
 _AUTHOR_NAME = re.compile(r"(?:\b|_)(?:author|byline|p-author|creator)(?:\b|_)", re.IGNORECASE)
 _LONGEST_AUTHOR = 80
 _LONGEST_TEXT = 4_000
+_MARKS = " |·•–—,"
 _MOST_LAST_LINKS, _LONGEST_LABEL = 3, 40
 _MOST_ELEMENTS = 200
 
@@ -38,7 +41,7 @@ def entries_of(
             link=box.anchor.url,
             title=title or None,
             date=day,
-            text=_text(page, box.begin, stop, title),
+            text=_text(page, dates if day else None, box.begin, stop, title),
             image=_image(page, box),
             author=_author(page, box),
         )
@@ -137,12 +140,32 @@ def _last_link(page: Page, box: Box, stop: int) -> int | None:
     return None
 
 
-def _text(page: Page, begin: int, stop: int, title: str) -> str | None:
-    shown = page.shown(begin, stop)
+def _text(page: Page, dates: PageDates | None, begin: int, stop: int, title: str) -> str | None:
+    """The text without the title, and without lines that are one of `dates` before all else."""
+    lines: list[str] = []
+    has_text = False
+    for raw in page.text[begin:stop].split(BLOCK):
+        line = page.shown(begin, begin + len(raw))
+        if dates is None or has_text or not _is_date(page, dates, begin, begin + len(raw)):
+            lines.append(line)
+            has_text = has_text or line not in ("", title)
+        begin += len(raw) + 1
+    shown = " ".join(filter(None, lines))
     if title and title in shown:
         before, _, after = shown.partition(title)
         shown = f"{before.strip()} {after.strip()}".strip()
-    return shown[:_LONGEST_TEXT] or None
+    return shown[:_LONGEST_TEXT].lstrip(_MARKS) or None
+
+
+def _is_date(page: Page, dates: PageDates, begin: int, stop: int) -> bool:
+    found = dates.between(begin, stop)
+    if not found:
+        return False
+    if found[0].in_attribute:
+        node = page.node_at(found[0].begin)
+        return page.tags[node] == "time" and page.shown_of(node) == page.shown(begin, stop)
+    rest = page.text[begin : found[0].begin] + page.text[found[-1].stop : stop]
+    return all(folded(word) in WEEKDAYS for word in _WORDS.findall(rest))
 
 
 def _image(page: Page, box: Box) -> str | None:

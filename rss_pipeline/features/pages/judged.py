@@ -6,7 +6,7 @@ Doubts about the best one are doubts.py's.
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from rss_pipeline.features.pages.dates import PageDates, address_date
@@ -17,7 +17,8 @@ from rss_pipeline.features.pages.page import HEADINGS, Page
 from rss_pipeline.features.pages.titles import titles_of
 
 _GENERIC = re.compile(
-    r"/(?:tags?|categor(?:y|ies)|authors?|labels?|users?|page|login|signup|search)(?:/|\Z|\?)", re.IGNORECASE
+    r"(?<!/releases)/(?:tags?|categor(?:y|ies)|authors?|labels?|users?|page|login|signup|search)(?:/|\Z|\?)",
+    re.IGNORECASE,
 )
 """Addresses of other lists."""
 _GENERIC_IF_UNDATED = re.compile(r"/(?:topics?|series)(?:/|\Z|\?)", re.IGNORECASE)
@@ -30,6 +31,7 @@ _MOST_LISTS, _LONGEST_LISTS = 12, 3
 _BESIDE = 40
 _LONG_TITLE, _LONGEST_TITLE, _LONG_TEXT = 30, 60, 200
 _MOST_ELEMENTS = 60
+_LEAD_SHARE = 0.8
 _KNOWN_SHARE, _SCORE_SHARE, _SECOND_SHARE = 0.6, 0.6, 0.5
 
 
@@ -140,6 +142,10 @@ def widened(page: Page, dates: PageDates, lists: Sequence[Judged], *, with_secon
     ids = {box.anchor.identity for box in boxes}
     shapes = {shape(box.anchor.url)[:-1] for box in boxes}
     for other in lists[1:]:
+        if other.score > _SCORE_SHARE * best.score and _is_finer(other, best, ids, shapes):
+            rest = [each for each in lists if each is not best and each is not other]
+            return widened(page, dates, [other, *rest], with_second=with_second)
+    for other in lists[1:]:
         theirs = other.links.boxes
         known = sum(box.anchor.identity in ids for box in theirs)
         if other.links.in_aside and not best.links.in_aside:
@@ -161,9 +167,55 @@ def widened(page: Page, dates: PageDates, lists: Sequence[Judged], *, with_secon
             continue
         boxes = _without_overlaps(boxes, further)
         ids = {box.anchor.identity for box in boxes}
+    if (lead := _lead(page, dates, best, shapes)) is not None:
+        boxes = _without_overlaps(boxes, [lead])
     if len(boxes) == len(best.links.boxes):
         return best
     return judged(page, dates, LinkList(boxes, best.links.in_aside))
+
+
+def _is_finer(other: Judged, best: Judged, ids: Set[str], shapes: Set[Sequence[str]]) -> bool:
+    """True for a list with several entries in boxes of the best: these are sections, such as the jobs of each
+    department."""
+    theirs = other.links.boxes
+    more = [box for box in theirs if box.anchor.identity not in ids]
+    return (
+        len(theirs) - len(more) == len(ids)
+        and len(more) >= 2
+        and other.links.in_aside == best.links.in_aside
+        and all(shape(box.anchor.url)[:-1] in shapes for box in more)
+        and all(_box_of(box.node, best.links.boxes) is not None for box in more)
+    )
+
+
+def _box_of(node: int, boxes: Sequence[Box]) -> Box | None:
+    """The box with an element in it."""
+    index = bisect_right(boxes, node, key=lambda box: box.node) - 1
+    return boxes[index] if index >= 0 and boxes[index].end > node else None
+
+
+def _lead(page: Page, dates: PageDates, best: Judged, shapes: Set[Sequence[str]]) -> Box | None:
+    """The one entry before a dated list, with a heading and a date: it is shown larger."""
+    first = best.links.boxes[0]
+    if min(best.dated, best.headed) < _LEAD_SHARE or first.anchor.is_part:
+        return None
+    ids = {box.anchor.identity for box in best.links.boxes}
+    found = {
+        anchor.identity: anchor
+        for anchor in page.anchors_in(0, first.node)
+        if page.is_heading[anchor.node]
+        and not page.is_aside[anchor.node]
+        and anchor.identity not in ids
+        and shape(anchor.url)[:-1] in shapes
+    }
+    if len(found) != 1:
+        return None
+    [anchor] = found.values()
+    node = anchor.node
+    while (parent := page.parents[node]) >= 0 and page.ends[parent] <= first.node:
+        node = parent
+    box = Box(anchor, node, page.ends[node], page.begins[node], page.stops[node])
+    return box if dates.between(box.begin, box.stop) else None
 
 
 def _is_shown_as(other: Judged, best: Judged) -> bool:

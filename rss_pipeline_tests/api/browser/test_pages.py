@@ -48,6 +48,7 @@ def test_a_page_is_shown_taken_and_read_and_a_lost_list_is_taken_anew(desk: Desk
         page.get_by_role("button", name="Refresh now").click()
         with desk.visits():
             heads(page, "The visit failed")
+        expect(page.get_by_role("button", name="See what would be collected now")).to_be_visible()
         desk.a_minute_passes()
         page.get_by_role("link", name="Read News").click()
         page.get_by_role("link", name="What would be collected now?").click()

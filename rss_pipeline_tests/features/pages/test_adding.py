@@ -236,7 +236,7 @@ def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
         "is_sure": False,
         "count": 9,
         "entries": [{"title": "<b>First</b>", "link": "https://new.example/1", "date": "2026-01-11"}],
-        "evidence": ["9 links"],
+        "evidence": ["9 links", "They are few."],
     }
     result = {"outcome": "offered", "offer": offer, "milliseconds": 5}
     open_requests.answer_requests(
@@ -246,5 +246,6 @@ def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     shown = user.client.get(f"/tasks/{id}").text
     assert "&lt;b&gt;First&lt;/b&gt;" in shown
     assert "and 8 more" in shown
+    assert "They are few." in shown
     for name in ("page", "full_text"):
         assert f'<input type="hidden" name="{name}" value="yes">' in shown

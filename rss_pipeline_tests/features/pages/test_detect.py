@@ -39,6 +39,22 @@ def test_a_list_of_dated_articles_is_certain_and_has_all_that_a_reader_wants() -
 
 
 @pytest.mark.parametrize(
+    ("shown", "kept"),
+    [
+        ("<p>{n} January 2026</p>", ""),
+        ('<p>Thu {n} Jan 2026 · <a href="/a">Ann</a></p>', "Thu {n} Jan 2026 · Ann "),
+        ('<time datetime="2026-01-0{n}">{n} days ago</time>', ""),
+        ("<p>Posted on 2026-01-0{n}</p>", "Posted on 2026-01-0{n} "),
+        ("<p>Meets again</p><p>2026-01-0{n}</p>", "Meets again 2026-01-0{n} "),
+        ("<p>01/0{n}/2026</p>", "01/0{n}/2026 "),
+    ],
+)
+def test_a_date_above_a_text_is_no_part_of_it_if_it_was_read(shown: str, kept: str) -> None:
+    found = detect(page(entries(date=shown)), URL).entries
+    assert [entry.text for entry in found] == [f"{kept.format(n=n)}{WORDS}" for n in range(1, 7)]
+
+
+@pytest.mark.parametrize(
     ("end", "kept"),
     [
         ('<a href="{link}">Read more</a>', ""),
@@ -136,6 +152,24 @@ def test_a_pinned_entry_that_looks_different_belongs_to_the_list() -> None:
     assert found(page(pinned + entries())) == ["https://example.org/news/8-entry", *links()]
 
 
+def test_the_first_entry_of_a_dated_list_may_be_shown_larger() -> None:
+    lead = f'<a href="{link(8)}"><img></a><h1><a href="{link(8)}">Snow</a></h1>{{}}<p>{WORDS}</p>'
+    dated = page(f"<div>{lead.format('<b>1 May 2026</b>')}</div><div>{entries()}</div>")
+    assert found(dated) == [f"https://example.org{link(8)}", *links()]
+    assert detect(dated, URL).entries[0].date == date(2026, 5, 1)
+    assert found(page(f"<div>{lead.format('')}</div><div>{entries()}</div>")) == links()
+
+
+def test_the_jobs_of_each_department_are_one_list() -> None:
+    sections = "".join(
+        f'<section class="department"><h3>{department}</h3>'
+        + "".join(f'<div class="job"><a href="{link(n)}">{TITLES[n]}</a> Berlin</div>' for n in numbers)
+        + "</section>"
+        for department, numbers in (("Roads", (0, 1)), ("Parks", (2, 3)), ("Schools", (4, 5)))
+    )
+    assert found(page(sections), "https://example.org/work") == links()
+
+
 def test_the_year_of_a_date_is_that_of_the_heading_above_it() -> None:
     items = "".join(f'<li>0{n + 1}-05 <a href="{link(n)}">{TITLES[n]}</a></li>' for n in range(3))
     detected = detect(page(f"<h2>2024</h2><ul>{items}</ul>"), URL)
@@ -172,6 +206,9 @@ def test_of_entries_without_an_element_around_them_each_has_its_own_date(form: s
     [
         ("٠{n} يناير ٢٠٢٦", date(2026, 1, 1)),
         ("{n} ledna 2026", date(2026, 1, 1)),
+        ("{n}. tammikuuta 2026", date(2026, 1, 1)),
+        ("2026. január {n}.", date(2026, 1, 1)),
+        ("2026 m. sausio {n} d.", date(2026, 1, 1)),
         ("令和8年1月{n}日", date(2026, 1, 1)),
         ("２０２６年１月{n}日", date(2026, 1, 1)),
         ("01/0{n}/2026", None),
@@ -309,6 +346,7 @@ WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in ra
         pytest.param(page(f"<form>{entries()}<input type=password></form>"), URL, id="a login"),
         pytest.param(page(entries(date="<b>€ 19.90</b>")), "https://example.org/shop/", id="a shop"),
         pytest.param(page(entries()), "https://example.org/docs/", id="documentation"),
+        pytest.param(page(entries()), "https://docs.example.org/whatsnew", id="and its own host"),
         pytest.param(page(entries(date="")), "https://example.org/team/", id="people, things, answers"),
         pytest.param(
             page(entries(date="") + '<a href="/cart">Cart</a>'), "https://example.org/", id="a shop's home"
@@ -347,6 +385,9 @@ def test_a_page_without_a_list_is_never_certain(html: str, url: str) -> None:
         pytest.param(page(f"<h1>News</h1>{entries()}", head=OG), URL, id="a list that says it is an article"),
         pytest.param(page(entries(date="<b>1 May 2026</b>")), URL + "today", id="news of one day"),
         pytest.param(page(entries()), URL + "2026/05/", id="an archive of a month"),
+        pytest.param(
+            page(entries().replace("/news/", "/releases/tag/")), "https://example.org/releases", id="releases"
+        ),
         pytest.param(page(entries()), URL + "all-our-latest-press-releases", id="a long name of a list"),
         pytest.param(
             things(IN_DISORDER, TITLES), "https://example.org/jobs/berlin", id="jobs by their names"

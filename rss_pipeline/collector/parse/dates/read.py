@@ -345,8 +345,9 @@ def folded(text: str) -> str:
 
 
 # A line a language: English, German, Dutch, French, Spanish, Portuguese, Italian, Polish, Russian, Greek,
-# Hungarian, Turkish; of months also Swedish and Danish, Romanian, Czech, Ukrainian, Arabic. Slavic and Greek
-# months are in the genitive, too: "3 января".
+# Hungarian, Turkish; of months also Swedish and Danish, Romanian, Czech, Ukrainian, Arabic, Finnish, Croatian
+# (but for October, which is November in Polish), Lithuanian, Latvian, Estonian, Slovak, Bulgarian, Slovenian,
+# Serbian, Indonesian, Catalan, Icelandic, Hebrew. Slavic and Greek ones are in the genitive, too: "3 января".
 _MONTHS = """
 jan january | feb february | mar march | apr april | may | jun june | jul july | aug august
   | sep sept september | oct october | nov november | dec december
@@ -381,6 +382,25 @@ leden ledna | únor února | březen března | duben dubna | květen května | �
   | липень липня | серпень серпня | вересень вересня | жовтень жовтня | листопад листопада | грудень грудня
 يناير جانفي | فبراير فيفري شباط | مارس آذار | أبريل أفريل نيسان | مايو ماي أيار | يونيو جوان حزيران
   | يوليو جويلية تموز | أغسطس أوت | سبتمبر أيلول | أكتوبر | نوفمبر | ديسمبر
+tammikuuta | helmikuuta | maaliskuuta | huhtikuuta | toukokuuta | kesäkuuta | heinäkuuta | elokuuta
+  | syyskuuta | lokakuuta | marraskuuta | joulukuuta
+siječnja | veljače | ožujka | travnja | svibnja | lipnja | srpnja | kolovoza | rujna | | studenoga studenog
+  | prosinca
+sausio | vasario | kovo | balandžio | gegužės | birželio | liepos | rugpjūčio | rugsėjo | spalio | lapkričio
+  | gruodžio
+janvāris janvārī | februāris februārī | martā | aprīlis aprīlī | maijs maijā | jūnijs jūnijā | jūlijs jūlijā
+  | augusts augustā | septembris septembrī | oktobris oktobrī | novembris novembrī | decembris decembrī
+jaanuar | veebruar | märts | aprill | | juuni | juuli | | | oktoober | | detsember
+januára | februára | | apríla | mája | júna | júla | augusta | septembra | októbra | novembra listopadu
+  | decembra
+януари | февруари | | април | | юни | юли | | септември | октомври | ноември | декември
+januarja | februarja | | aprila | | junija | julija | avgust avgusta | septembar | oktobar oktobra | novembar
+  | decembar
+| | maret | | | | | agustus | | | | desember
+gener | febrer | | | maig | juny | juliol | agost | setembre | | | desembre
+| | | | | | | ágúst | | | |
+ינואר בינואר | פברואר בפברואר | מרץ במרץ | אפריל באפריל | מאי במאי | יוני ביוני | יולי ביולי | אוגוסט באוגוסט
+  | ספטמבר בספטמבר | אוקטובר באוקטובר | נובמבר בנובמבר | דצמבר בדצמבר
 """
 
 _WEEKDAYS = """
