@@ -65,6 +65,7 @@ SEEN_OTHERWISE = {
     "rss_pipeline.features.search.service": (1, "alternatives, each a word of a search"),
     "rss_pipeline.features.stories.words": (1, "a dict of ranges of our own"),
     "rss_pipeline.storage.backends.postgres.server_errors": (1, "words of our own"),
+    "rss_pipeline.storage.backups.user_states": (1, "the lists of features: ids of our own"),
 }
 """Modules with patterns that have their text not in a call of `re`: how many, and where it is, or what it
 is."""

@@ -64,9 +64,11 @@ class Article:
     title_stems: tuple[str, ...] = ()
     """Stems of the title's words that say something."""
     weighed: tuple[str, ...] = ()
-    """Names and the title's words, whose rarity counts."""
+    """Words whose rarity counts: all, or those of the title in scripts of pairs."""
     heads: frozenset[str] = frozenset()
     """Beginnings of long words: compounds of one thing begin alike."""
+    numbered: dict[str, set[str]] = field(default_factory=dict)
+    """The numbers beside a noun, by its stem: but for those of tolls, which rise."""
     places: dict[tuple[str, ...], int] = field(default_factory=dict)
     """The places of runs of words, made where they are needed first (pair.py)."""
 
@@ -116,18 +118,37 @@ def _read_spaced(title: str, text: str, language: str, *, is_kept: bool) -> Arti
         title_names=title_names,
         names=frozenset(all_names),
         title_stems=tuple(dict.fromkeys(title_stems)),
-        weighed=tuple(sorted(all_names.union(title_stems))),
+        weighed=tuple(sorted(known.union(all_names, title_stems))),
         long_names=tuple(sorted(name for name in all_names if len(name) >= 5)),
         facts=read_facts((head, head_words), (body, body_words), all_names),
         characters=len(title) + len(text),
         heads=frozenset(word[:HEAD] for word in (*title_words, *text_words) if len(word) >= LEAST_COMPOUND),
         shown=shown,
+        numbered=_numbered(words),
         located=frozenset(
             key
             for before, word in pairwise(words)
             if before in before_places and (key := stem(word)) in all_names
         ),
     )
+
+
+_BESIDE = 2
+"""Words behind a number of which one is what it counts."""
+
+
+def _numbered(words: tuple[str, ...]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for at, word in enumerate(words):
+        if not (word[0].isdigit() or word in vocabulary.SPELLED):
+            continue
+        value = str(vocabulary.SPELLED.get(word, word))
+        for noun in words[at + 1 : at + 1 + _BESIDE]:
+            if noun[0].isdigit():
+                break
+            if noun not in vocabulary.FUNCTION_WORDS and stem(noun) not in vocabulary.TOLLS:
+                found.setdefault(stem(noun), set()).add(value)
+    return found
 
 
 def _read_paired(title: str, text: str, language: str, *, is_spaced: bool, is_kept: bool) -> Article:

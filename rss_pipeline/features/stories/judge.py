@@ -1,8 +1,9 @@
 """The decision whether an item joins a story, from its likeness with the nearest members.
 
-Three lines are drawn. Texts that share a template, and short ones, are told apart by what differs in them;
-long texts without one, by how much they have in common; scripts without spaces have a line of their own. The
-weights come from logistic regressions on pairs of labelled news, in which no evidence for an event may count
+Three lines are drawn. Short texts, and those that share a template, join by their words in common, weighed by
+rarity, where no template explains them, and by the mean of a story of several; a name alone never joins. Long
+texts join by how much they have in common; scripts without spaces have a line of their own. The weights come
+from logistic regressions on pairs of labelled news and real days, in which no evidence for an event may count
 against it; those of long texts were then set by hand. A wrong merge costs a reader more than a missed one.
 """
 
@@ -29,44 +30,50 @@ PAIRED = {
     "one": -3.72,
 }
 SHORT = {
-    "title_names": 0.3,
-    "names": 0.91,
-    "numbers": 3.7,
-    "differ": -2.58,
-    "template": -3.56,
-    "name_slots": -2.64,
-    "number_slots": -1.29,
-    "title_slots": -1.83,
-    "soft": -1.41,
-    "entities": 0.84,
-    "told": 1.51,
-    "days": 1.22,
-    "lack": -1.69,
-    "titled": 1.73,
-    "unmet": -0.78,
-    "placed": 2.07,
-    "one": -2.95,
+    "numbers": 0.71,
+    "units": -1.15,
+    "unlike": -1.9,
+    "tolls": 4.82,
+    "full": 2.7,
+    "name_slots": -5.64,
+    "title_slots": -1.87,
+    "soft": -0.51,
+    "far": -5.0,
+    "gathered": 16.0,
+    "title_words": 6.2,
+    "common": 7.16,
+    "told": 1.03,
+    "titled": 0.73,
+    "single": -0.88,
+    "days": 0.94,
+    "soon": 3.05,
+    "unmet": -0.53,
+    "placed": 0.82,
+    "elsewhere": -1.07,
+    "one": -6.81,
 }
 LONG = {
-    "title_names": 1.04,
+    "title_names": 1.17,
     "title_words": 0.47,
     "names": 6.63,
-    "numbers": 4.01,
+    "numbers": 4.31,
     "differ": -0.4,
-    "template": 12.67,
+    "template": 9.67,
     "name_slots": -3.39,
-    "soft": -0.5,
+    "soft": -0.65,
     "hard": -0.47,
     "cosine": 8.99,
-    "cosine_to_0.3": -8.65,
-    "cosine_template": 10.0,
+    "cosine_to_0.3": -6.4,
+    "cosine_template": 9.0,
     "nearest": 6.22,
     "near": -4.17,
     "entities": 0.6,
     "days": 0.7,
-    "unmet": -0.6,
+    "unmet": -0.82,
     "placed": 0.5,
-    "one": -3.76,
+    "unlike": -0.95,
+    "tolls": 1.5,
+    "one": -3.96,
 }
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
@@ -91,20 +98,19 @@ def margin(likenesses: Sequence[Likeness], cosine: float, characters: int, *, is
         return -10.0
     if all(each.template >= _AGENCY and each.is_clean and not each.soft for each in likenesses):
         return 1.0
-    named = _NAMED_PAIRED if is_paired else _NAMED
-    features = _features(likenesses, cosine, named)
+    features = _features(likenesses, cosine)
     length = min(characters, max(each.characters for each in likenesses))
     if is_paired:
         by_chance = min(1.0, max(0.0, (length - _MUCH) / _MUCH))
-        return _with_best(PAIRED, features, likenesses, cosine, named) - _BY_CHANCE * by_chance
+        return _with_best(PAIRED, features, likenesses, cosine) - _BY_CHANCE * by_chance
     bare = _OF_BARE if length < _BARE else 0.0
     is_long = min(1.0, max(0.0, (length - _SHORT_CHARACTERS) / (_LONG_CHARACTERS - _SHORT_CHARACTERS)))
     is_long *= max(0.0, 1.0 - 2.0 * features["template"])
     over = 0.0
     if is_long < 1.0:
-        over += (1.0 - is_long) * _with_best(SHORT, features, likenesses, cosine, named)
+        over += (1.0 - is_long) * _with_best(SHORT, features, likenesses, cosine)
     if is_long > 0.0:
-        over += is_long * _with_best(LONG, features, likenesses, cosine, named)
+        over += is_long * _with_best(LONG, features, likenesses, cosine)
     return over - bare
 
 
@@ -113,7 +119,6 @@ def _with_best(
     features: dict[str, float],
     likenesses: Sequence[Likeness],
     cosine: float,
-    named: float,
 ) -> float:
     """Half of what all members say, half of what the one says that speaks most for it.
 
@@ -122,53 +127,69 @@ def _with_best(
     over = _over(weights, features)
     if len(likenesses) == 1:
         return over
-    return (over + max(_over(weights, _features([each], cosine, named)) for each in likenesses)) / 2
+    return (over + max(_over(weights, _features([each], cosine)) for each in likenesses)) / 2
 
 
 def _over(weights: dict[str, float], features: dict[str, float]) -> float:
     return sum([weight * features[name] for name, weight in weights.items()])
 
 
-_NAMED, _NAMED_PAIRED = 0.4, 0.15
-"""The share of the titles' names in the other text below which common words count less."""
+_NAMED, _UNNAMED = 0.4, 0.15
+"""The shares of the titles' names in the other text below which common words count less, and below which
+scripts of pairs have no event in common."""
+_LITTLE, _MUCH_ALIKE = 0.13, 0.5
+"""Cosines below which little is alike, and above which more says nothing further."""
 
 
-def _features(likenesses: Sequence[Likeness], cosine: float, named: float) -> dict[str, float]:
+def _says_one_thing(likeness: Likeness) -> bool:
+    """True for two texts that share a name and little besides: a country, a person in the news each day."""
+    return likeness.named <= 1.6 and likeness.told < 0.6 and likeness.numbers < 0.5
+
+
+def _features(likenesses: Sequence[Likeness], cosine: float) -> dict[str, float]:
     count = len(likenesses)
 
     def mean(each: Callable[[Likeness], float]) -> float:
         return sum(map(each, likenesses)) / count
 
     title_names, template = mean(lambda each: each.title_names), mean(lambda each: each.template)
+    nearest = max(each.cosine for each in likenesses)
     return {
         "title_names": title_names,
         "title_words": mean(lambda each: each.title_words),
         "names": mean(lambda each: each.names_share),
         "numbers": mean(lambda each: log1p(each.numbers)),
         "differ": mean(lambda each: each.all_numbers_differ),
+        "units": mean(lambda each: log1p(each.units_differ)),
+        "unlike": mean(lambda each: log1p(each.unlike)),
+        "tolls": mean(lambda each: log1p(each.tolls)),
         "template": template,
+        "full": template * max(0.0, (title_names - 0.7) / 0.3),
         "name_slots": mean(lambda each: min(4, each.name_slots)) / 4,
         "number_slots": mean(lambda each: min(4, each.number_slots)) / 4,
         "title_slots": mean(lambda each: min(2, each.title_word_slots)),
-        "title_name_slots": mean(lambda each: min(2, each.title_name_slots)),
         "soft": mean(lambda each: min(2.0, each.soft)),
         "hard": mean(lambda each: min(2, each.hard)),
         "cosine": cosine,
         "cosine_to_0.3": min(cosine, 0.3),
         "cosine_template": cosine * template,
         "near": mean(lambda each: each.cosine),
-        "nearest": max(each.cosine for each in likenesses),
+        "nearest": nearest,
+        "far": max(0.0, _LITTLE - nearest),
+        # The mean of several says what their event is; one text alone may be of its kind only.
+        "gathered": min(cosine, _MUCH_ALIKE) * max(0.0, 1.0 - 3.0 * template) if count > 1 else 0.0,
+        "common": mean(lambda each: each.common * max(0.0, 1.0 - 3.0 * each.template)),
         "entities": mean(lambda each: log1p(each.named)),
-        "told": mean(lambda each: log1p(each.told)) * min(1.0, title_names / named),
-        "days": mean(lambda each: each.days),
+        "told": mean(lambda each: log1p(each.told)) * min(1.0, title_names / _NAMED),
         "titled": mean(lambda each: log1p(each.titled)),
+        "single": mean(_says_one_thing),
+        "days": mean(lambda each: each.days),
         # To be near in time says something of two texts that share a name, or in scripts of pairs a number.
         "soon": mean(lambda each: each.soon * min(1.0, each.named)),
         "timely": mean(lambda each: each.soon * min(1.0, each.named + each.numbers)),
+        "lack": max(0.0, _UNNAMED - title_names),
         "unmet": mean(lambda each: each.unmet),
         "placed": mean(lambda each: each.placed),
-        "units": mean(lambda each: log1p(each.units_differ)),
-        "full": template * max(0.0, (title_names - 0.7) / 0.3),
-        "lack": max(0.0, named - title_names),
+        "elsewhere": mean(lambda each: each.elsewhere),
         "one": 1.0,
     }

@@ -56,6 +56,14 @@ class Likeness:
     soft: float
     characters: int
     """The length of the other article."""
+    common: float
+    """The common part of the words of both, by their rarity: a cosine."""
+    tolls: int
+    """Tolls of both."""
+    elsewhere: bool
+    """True where each has places, and the other text has none of them."""
+    unlike: int
+    """The number of things that both count, each another number of them."""
     days: float
     """1 for each kind of days (weekdays, dates, years) of which both name one, -1 if they name others."""
     named: float
@@ -129,6 +137,15 @@ def compare(
         hard=hard,
         soft=soft,
         characters=other.characters,
+        common=0.0 if one.is_paired else _common(mine, theirs),
+        tolls=len(one.facts.tolls & other.facts.tolls),
+        elsewhere=bool(one.located and other.located)
+        and one.located.isdisjoint(other.known)
+        and other.located.isdisjoint(one.known),
+        unlike=sum(
+            one.numbered[noun].isdisjoint(other.numbered[noun])
+            for noun in one.numbered.keys() & other.numbered.keys()
+        ),
         days=_days(one.facts, other.facts),
         named=common_rare.named,
         told=common_rare.told,
@@ -137,6 +154,16 @@ def compare(
         placed=not (one.located.isdisjoint(other.known) and other.located.isdisjoint(one.known)),
         soon=soon,
     )
+
+
+_SERIES = 0.5
+"""The share of common runs from which on two items of one feed are of a series, a column or a live page."""
+
+
+def is_series(one: Article, other: Article) -> bool:
+    """True for two items of one feed that share a template and differ in a slot of it."""
+    template, slots, _ = _aligned(one, other)
+    return template >= _SERIES and bool(slots)
 
 
 _MOST_SHOWN = 6
@@ -179,6 +206,21 @@ def _names_share(one: Article, other: Article, common: Weights, mine: Weights, t
     others = sum([theirs[name] ** 2 for name in other.names if name not in common])
     both = sum([weight**2 for weight in common.values()])
     return both / (sqrt((own + both) * (others + both)) or 1.0)
+
+
+_PLAIN = 1.5
+"""The rarity up to which words say nothing of an event."""
+
+
+def _common(mine: Weights, theirs: Weights) -> float:
+    own, others = (
+        sum([(weight - _PLAIN) ** 2 for weight in weights.values() if weight > _PLAIN])
+        for weights in (mine, theirs)
+    )
+    both = sum(
+        [(weight - _PLAIN) ** 2 for word, weight in mine.items() if weight > _PLAIN and word in theirs]
+    )
+    return both / (sqrt(own * others) or 1.0)
 
 
 def _share(one: Article, other: Article, weights: Weights) -> tuple[float, float]:

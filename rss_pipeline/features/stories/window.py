@@ -26,7 +26,7 @@ from rss_pipeline.features.stories.common import Weights
 from rss_pipeline.features.stories.frequencies import Frequencies, Vector
 from rss_pipeline.features.stories.judge import VERSION, margin
 from rss_pipeline.features.stories.model import WINDOW, Decision, Entry, Evidence
-from rss_pipeline.features.stories.pair import Likeness, common_words, compare
+from rss_pipeline.features.stories.pair import Likeness, common_words, compare, is_series
 from rss_pipeline.features.stories.segments import Items
 from rss_pipeline.features.stories.words import hashed, may_be_one_language
 
@@ -36,7 +36,7 @@ CLOSED_AFTER = 72 * 3600.0
 """Seconds without news after which nothing joins a story."""
 _LATE = 48 * 3600.0
 """Seconds after which a further report of an event is less likely than another event."""
-_TIMELESS = 0.12
+_TIMELESS = 0.7
 """The nearness of two items of which one has no time."""
 MOST_ITEMS = 100_000
 """Items of a window; with more, the oldest leave it."""
@@ -61,6 +61,8 @@ LOOKED_AT = 6
 LEAST_COSINE = 0.03
 LEAST_COSINE_OF_PAIRS = 0.06
 """The same for scripts of pairs, which all texts have more of in common."""
+AGAIN = 1.0
+"""So much higher is the line for a further item of a feed that has one in the story."""
 LEAST_PART = 0.5
 """The part of the cosine of the likest story that another one needs to be judged beside it."""
 READ_CHARACTERS, READ_BYTES = 1_000, 1_300
@@ -374,7 +376,7 @@ class Window:
         near = self._near(entry, article, vector)
         mine = self.frequencies.weights(article.language, article.weighed) if near else {}
         for cosine, story, members in near:
-            judged = self._judge(article, mine, cosine, members, entry.time)
+            judged = self._judge(article, mine, cosine, members, entry)
             if judged is not None and (best is None or judged[0] > best[0]):
                 best = (judged[0], story, judged[1], judged[2])
                 if judged[0] >= SURE:
@@ -427,8 +429,8 @@ class Window:
         ]
 
     def _may_join(self, entry: Entry, feed: int, story: int) -> bool:
-        """False for a closed story, and for one with an item of the same feed: its items are a series, a
-        column or a live page, and join as copies only."""
+        """False for a closed story, and for one of the same feed alone: its items are a series, a column or
+        a live page, and join as copies only."""
         known = self.stories.get(story)
         if known is None:
             if self.items.feed(story) == feed:
@@ -437,7 +439,7 @@ class Window:
         else:
             if known.feeds is None:
                 known.feeds = set(map(self.items.feed, known.members))
-            if feed in known.feeds or known.id in self.full:
+            if known.feeds == {feed} or known.id in self.full:
                 return False
             began, latest = known.began, known.latest
         if entry.time is None or began < 0:
@@ -469,16 +471,21 @@ class Window:
         mine: Weights,
         cosine: float,
         nearest: list[tuple[float, int]],
-        time: float | None,
+        entry: Entry,
     ) -> tuple[float, int, Likeness] | None:
         """The distance above the line, with the nearest member; None for a story that is not joined."""
         likenesses: list[Likeness] = []
-        voices: set[int] = set()
+        own = hashed(entry.feed)
+        voices = {own}
         weights = partial(self.frequencies.weights, article.language)
         over, best = -1.0, -1
+        known = self.stories.get(self._story(-nearest[0][1]))
+        is_again = known is not None and known.feeds is not None and own in known.feeds
         for near, negative in nearest:
             number = -negative
             feed = self.items.feed(number)
+            if feed == own and is_series(article, self._article(number)):
+                return None
             if feed in voices or (article.is_paired and near < LEAST_COSINE_OF_PAIRS):
                 continue
             other = self._article(number)
@@ -486,13 +493,15 @@ class Window:
                 continue
             if not may_be_one_language(other.language, article.language):
                 continue
-            # A feed has one voice: it cannot join by itself what others keep apart.
+            # A feed has one voice: it cannot join by itself what others keep apart. Items of the item's own
+            # feed have none.
             voices.add(feed)
             theirs = self.frequencies.weights(other.language, other.weighed)
-            soon = _soon(time, self.items.time(number))
+            soon = _soon(entry.time, self.items.time(number))
             likenesses.append(compare(article, other, near, mine, theirs, weights, soon))
             best = number if best < 0 else best
             over = margin(likenesses, cosine, article.characters, is_paired=article.is_paired)
+            over -= AGAIN if is_again else 0.0
             if len(likenesses) == MOST_MEMBERS or over >= SURE:
                 break
         return (over, best, likenesses[0]) if over >= 0 else None

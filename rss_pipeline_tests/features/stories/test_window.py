@@ -67,6 +67,36 @@ def test_items_of_one_feed_join_only_as_copies() -> None:
     assert found["again"] == first.id
 
 
+def test_a_feeds_further_item_joins_by_what_others_say() -> None:
+    again = changed(
+        SORRY,
+        id="again",
+        feed=BREACH.feed,
+        title="Halloway: Gilt Heron came in by the helpdesk",
+        text="Gilt Heron raided Halloway's points club in Tarnby through a helpdesk platform, it says. "
+        "The group put millions of bargain hunters on its leak site.",
+    )
+    assert stories([BREACH, again])["again"] == "again"
+    assert stories([BREACH, SORRY, again])["again"] == "breach"
+
+
+def test_a_country_that_both_name_joins_nothing() -> None:
+    one, other = (
+        Entry(id=title, feed=title, title=title, text=text, time=1_780_000_000.0, language="en")
+        for title, text in (
+            (
+                "Chad bids to host the Games",
+                "The prime minister signed the bid on Friday, hoping for stadiums.",
+            ),
+            (
+                "Doubts about the ruler of Chad stay",
+                "His leave came with assurances of loyalty, yet tension goes through the army.",
+            ),
+        )
+    )
+    assert stories([one, other])[other.id] == other.id
+
+
 def test_items_of_two_languages_do_not_join() -> None:
     first, second = pair("t02")
     assert stories([first, changed(second, language="fr")])[second.id] == second.id
@@ -130,7 +160,8 @@ def test_a_long_text_is_found_by_its_names() -> None:
     )
     title = "Extortion group lists a retailer"
     long = changed(BREACH, title=title, text=f"{BREACH.text} {crowd}")
-    assert stories([long, SORRY])["sorry"] == "breach"
+    sorry = changed(SORRY, title="Gilt Heron: is your Halloway card safe?")
+    assert stories([long, sorry])["sorry"] == "breach"
 
 
 def test_a_story_closes_after_72_hours_without_news() -> None:
