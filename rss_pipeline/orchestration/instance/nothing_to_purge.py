@@ -29,7 +29,12 @@ _OURS = {
             "class": "OpenSqliteStorage",
             "config": {"base_dir": {"env": "DAGSTER_HOME"}},
         }
-    }
+    },
+    "compute_logs": {
+        "module": "rss_pipeline.orchestration.instance.storages",
+        "class": "RunOutput",
+        "config": {"base_dir": {"env": "DAGSTER_HOME"}},
+    },
 }
 """As our dagster.yaml has it."""
 _OLD_RUNS = """SELECT EXISTS (SELECT 1 FROM runs WHERE status IN ('SUCCESS', 'FAILURE', 'CANCELED')

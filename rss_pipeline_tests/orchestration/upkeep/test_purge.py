@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +269,12 @@ def test_that_there_is_nothing_to_purge_is_known_without_dagster(polled: Dagster
     )
     assert not is_quiet(polled), "an image that no event reported"
     polled.database.query("DELETE FROM image_tasks")
-    configuration = (home / "dagster.yaml").read_text("utf-8")
+    for configuration in (
+        (home / "dagster.yaml").read_text("utf-8"),
+        files("rss_pipeline").joinpath("dagster.yaml").read_text("utf-8"),
+    ):
+        (home / "dagster.yaml").write_text(configuration, "utf-8")
+        assert is_quiet(polled)
     for place in ("storage: {postgres: {}}\n", "compute_logs: {module: m, class: c}\n"):
         (home / "dagster.yaml").write_text(configuration + place, "utf-8")
         assert not is_quiet(polled), place
@@ -276,6 +282,9 @@ def test_that_there_is_nothing_to_purge_is_known_without_dagster(polled: Dagster
 
 @contextmanager
 def there_and_back(file: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(file)) as database:
+        # A copied home has its log beside it.
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = file.read_bytes()
     yield
     file.write_bytes(before)
