@@ -43,7 +43,7 @@ def serve(
     *,
     say: Callable[[str], None],
     listener: socket.socket | None = None,
-    idle_seconds: float | None = None,
+    idle_seconds: Callable[[], float] | None = None,
 ) -> None:
     """Serve until this process gets SIGINT or SIGTERM, or was idle for so long; `say` gets the lines for
     whoever started it. A `listener` is open already.

@@ -32,14 +32,14 @@ def reader(settings: Settings, listener: int | None) -> None:
     else:
         from rss_pipeline.web.on_demand import IDLE_SECONDS
 
-        serve_reader(settings, listener=socket.socket(fileno=listener), idle_seconds=IDLE_SECONDS)
+        serve_reader(settings, listener=socket.socket(fileno=listener), idle_seconds=lambda: IDLE_SECONDS)
 
 
 def serve_reader(
     settings: Settings,
     *,
     listener: socket.socket | None = None,
-    idle_seconds: float | None = None,
+    idle_seconds: Callable[[], float] | None = None,
     is_said: bool = True,
     looks_are_forked: bool = False,
 ) -> None:

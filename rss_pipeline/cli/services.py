@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -27,7 +28,7 @@ from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, free
 from rss_pipeline.orchestration.serving.kept import Kept
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.schema import migrations
-from rss_pipeline.web.on_demand import IDLE_SECONDS
+from rss_pipeline.web.on_demand import IDLE_SECONDS, RENEW
 
 _OF_THE_READER = (
     "rss_pipeline.api.server",
@@ -111,34 +112,34 @@ def _reader(settings: Settings, door: socket.socket, *, looks_are_forked: bool) 
             kept.load()
     migrations()
     freeze()
-    starts = 0
+    last: Forked | None = None
 
     def start() -> Forked:
-        nonlocal starts
-        starts += 1
-        is_first = starts == 1
-        return Forked("rss-reader", lambda: _serve(settings, door, looks_are_forked, is_first), keeps=door)
+        nonlocal last
+        # One that failed has not said where it serves.
+        is_said = last is None or last.returncode == FAILED
+        last = Forked("rss-reader", lambda: _serve(settings, door, looks_are_forked, is_said), keeps=door)
+        return last
 
     return Kept("The reader", start, listener=door)
 
 
-def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_first: bool) -> int:
+def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_said: bool) -> int:
     # An interrupt is for the server, as in a process of its own.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    is_renewed = threading.Event()
+    signal.signal(RENEW, lambda *_: is_renewed.set())
     try:
         serve_reader(
             settings,
             listener=door,
-            idle_seconds=IDLE_SECONDS,
-            is_said=is_first,
+            idle_seconds=lambda: 0.0 if is_renewed.is_set() else IDLE_SECONDS,
+            is_said=is_said,
             looks_are_forked=looks_are_forked,
         )
     except RssPipelineError as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
-    except KeyboardInterrupt:
-        # Before it served.
-        return DONE
     return DONE
 
 

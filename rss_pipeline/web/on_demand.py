@@ -5,6 +5,7 @@ forked (orchestration/serving/kept.py). It is refused nothing, and no answer is 
 """
 
 import asyncio
+import signal
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 300.0
 """A page that looks for news each minute keeps its server; an app that comes each quarter of an hour does
 not."""
+RENEW = signal.SIGUSR1
+"""A signal to a server that is to make room for another one: it ends as soon as nobody is connected."""
 
 
 def ends_when_idle(
-    server: "uvicorn.Server", seconds: float, *, clock: Callable[[], float] = time.monotonic
+    server: "uvicorn.Server", seconds: Callable[[], float], *, clock: Callable[[], float] = time.monotonic
 ) -> None:
     """Let a server that is not started end by itself after so many seconds without an open connection."""
     state = server.server_state
@@ -29,7 +32,7 @@ def ends_when_idle(
         nonlocal used_at, requests
         if state.connections or state.tasks or state.total_requests != requests:
             used_at, requests = clock(), state.total_requests
-        if clock() - used_at >= seconds:
+        elif clock() - used_at >= seconds():
             await end(server)
 
     server.config.callback_notify = look

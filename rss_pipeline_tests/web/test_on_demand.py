@@ -37,11 +37,13 @@ class Seconds:
 
 
 @contextmanager
-def serving(door: socket.socket, clock: Callable[[], float]) -> Iterator[threading.Thread]:
+def serving(
+    door: socket.socket, clock: Callable[[], float], seconds: Callable[[], float] = lambda: 60.0
+) -> Iterator[threading.Thread]:
     """A server at a copy of this socket, as a fork has one."""
     config = uvicorn.Config(app, lifespan="off", log_level="error", timeout_keep_alive=int(PATIENCE))
     server = uvicorn.Server(config)
-    ends_when_idle(server, 60, clock=clock)
+    ends_when_idle(server, seconds, clock=clock)
     thread = threading.Thread(target=lambda: server.run(sockets=[door.dup()]))
     thread.start()
     try:
@@ -95,6 +97,23 @@ def test_a_page_that_is_open_keeps_it(kind: str) -> None:
                     clock.now += 61
                 assert thread.is_alive()
             soon(lambda: has_ended(thread, clock))
+
+
+def test_one_that_is_renewed_ends_as_soon_as_no_one_is_connected() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+        left = [60.0]
+        with serving(door, Seconds(), lambda: left[-1]) as thread:
+            with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+                assert answered(port) == 200
+                left.append(0.0)
+                # Looks come meanwhile, one a second.
+                for _ in range(3):
+                    thread.join(0.5)
+                    assert answered(port) == 200
+                client.sendall(REQUEST)
+                assert client.recv(100).startswith(b"HTTP/1.1 200")
+            soon(lambda: not thread.is_alive())
 
 
 def test_who_is_let_in_while_it_ends_has_an_answer() -> None:

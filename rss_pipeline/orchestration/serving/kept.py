@@ -3,7 +3,6 @@ somebody connects to its socket. That socket is open all the time, and nobody is
 """
 
 import logging
-import signal
 import socket
 import subprocess
 import time
@@ -13,6 +12,7 @@ from typing import Any
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.orchestration.serving.forked import DONE, Forked
 from rss_pipeline.orchestration.serving.restarted import next_wait
+from rss_pipeline.web.on_demand import RENEW
 
 _logger = logging.getLogger("dagster")
 
@@ -52,9 +52,9 @@ class Kept:
         return self._listener if self._rests else None
 
     def renew(self) -> None:
-        """Let it answer who is there, and end; whoever connects next starts another one."""
-        if self.process is not None and self._listener is not None:
-            self.process.send_signal(signal.SIGINT)
+        """Let it end as soon as nobody is connected; whoever connects next starts another one."""
+        if self.process is not None:
+            self.process.send_signal(RENEW)
 
     def connected(self) -> None:
         """Somebody waits at its socket."""

@@ -98,7 +98,7 @@ def run(
             webserver.schema()
             warm(settings, file)
         freeze()
-        if reader is not None:
+        if reader is not None and sys.platform == "linux":
             # Forked before these imports, the first one shares 25 MB less with the others than the next.
             reader.renew()
         return _keep_running(settings, runner, parent=parent)
@@ -108,7 +108,7 @@ def _inside(settings: Settings, file: Path, ui: socket.socket) -> list[Kept]:
     """Daemon and webserver with our code inside, by this workspace file."""
 
     def serve_ui() -> int:
-        return webserver.serve(file, settings, ui, idle_seconds=IDLE_SECONDS)
+        return webserver.serve(file, settings, ui, idle_seconds=lambda: IDLE_SECONDS)
 
     return [
         Kept("Dagster's daemon", lambda: Forked("rss-daemon", lambda: daemon.serve(file, settings))),

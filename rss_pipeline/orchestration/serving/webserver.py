@@ -8,6 +8,7 @@ https://docs.dagster.io/guides/operate/webserver
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -52,7 +53,11 @@ class _Webserver(DagsterWebserver[Any, Any]):
 
 
 def serve(
-    workspace: Path, settings: Settings, listener: socket.socket, *, idle_seconds: float | None = None
+    workspace: Path,
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    idle_seconds: Callable[[], float] | None = None,
 ) -> int:
     """Serve the UI of the instance of DAGSTER_HOME at this socket until this process is interrupted, or was
     idle for so long; return 0."""

@@ -22,7 +22,7 @@ from rss_pipeline_tests.support.waiting import soon
 STARTED = """
 import os, pathlib, signal, sys, time
 if "polite" in sys.argv:
-    signal.signal(signal.SIGINT, lambda *_: sys.exit())
+    signal.signal(signal.SIGUSR1, lambda *_: sys.exit())
 folder = pathlib.Path(sys.argv[1])
 (folder / f"{os.getpid()}.new").touch()
 (folder / f"{os.getpid()}.new").rename(folder / str(os.getpid()))
