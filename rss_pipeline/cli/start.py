@@ -5,7 +5,9 @@ Each parser process imports the module that started the program once more, so th
 
 import ctypes
 import gc
+import os
 import signal
+import sys
 
 _M_ARENA_MAX = -8
 """mallopt(3)"""
@@ -16,11 +18,25 @@ def main() -> None:
     # The objects that Dagster's import makes stay; at Python's threshold of 700 the collector walks them
     # again and again, for a sixth of the import's time.
     gc.set_threshold(50_000, 20, 20)
+    open_closed_streams()
     share_heaps()
     end_with_the_terminal()
     from rss_pipeline.cli.main import main as command
 
     command()
+
+
+def open_closed_streams() -> None:
+    """Let what is written to a closed stream (`>&-`) go nowhere: a database would be opened under its number,
+    and `up` passes on all three."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def end_with_the_terminal() -> None:

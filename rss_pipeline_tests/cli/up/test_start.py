@@ -41,3 +41,20 @@ def test_threads_share_two_heaps() -> None:
     if own < 16 * 8 + 4 * 64:
         pytest.skip(f"this C library gives threads no heaps of their own: {own} MB")
     assert _reserved("shared") <= 16 * 8 + 3 * 64
+
+
+_CLOSED = """
+import os, sys
+from rss_pipeline.cli.start import open_closed_streams
+open_closed_streams()
+print("nowhere", flush=True)
+assert os.open("/", os.O_RDONLY) > 2
+os.execv(sys.executable, [sys.executable, "-c", "import sys; assert None not in (sys.stdin, sys.stdout)"])
+"""
+
+
+def test_closed_streams_lead_nowhere_and_no_file_gets_their_numbers() -> None:
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" <&- >&-', sys.executable, _CLOSED], check=False, capture_output=True
+    )
+    assert (closed.returncode, closed.stderr) == (0, b"")
