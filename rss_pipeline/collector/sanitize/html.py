@@ -28,7 +28,6 @@ from rss_pipeline.collector.sanitize.replace import (
     has_posts,
     replaced,
 )
-from rss_pipeline.collector.sanitize.simple import simple_html
 from rss_pipeline.collector.sanitize.text import cut, legal, one_line
 
 MOST_HTML_CHARACTERS = 1_000_000
@@ -105,6 +104,9 @@ def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
     """
     if len(html) > MOST_HTML_CHARACTERS:
         return None
+    # Its patterns take 0.06 s to compile, and a reader or a command seldom sanitizes.
+    from rss_pipeline.collector.sanitize.simple import simple_html
+
     if (simple := simple_html(html)) is not None:
         return simple
     return sanitized(html, bases=bases)

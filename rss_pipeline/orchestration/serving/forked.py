@@ -98,9 +98,11 @@ class Forked:
         Raises:
             subprocess.TimeoutExpired: it has not ended by then.
         """
-        until = None if timeout is None else time.monotonic() + timeout
+        if timeout is None and self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        until = time.monotonic() + (timeout or 0)
         while (code := self.poll()) is None:
-            if until is not None and time.monotonic() > until:
+            if time.monotonic() > until:
                 raise subprocess.TimeoutExpired(["forked"], timeout or 0)
             time.sleep(0.05)
         return code

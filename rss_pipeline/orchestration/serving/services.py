@@ -84,12 +84,13 @@ def run(
         longer_intervals(settings),
         TemporaryDirectory() as folder,
     ):
-        if (code := Forked("rss-prepare", lambda: prepare(settings, handed_over)).wait()) != DONE:
-            return code
+        prepared = Forked("rss-prepare", lambda: prepare(settings, handed_over))
         places, file = Places.of(workspace, home=home), Path(folder) / "workspace.yaml"
         places.write(file)
         for module in (OWN_MODULE, *_LOADED_BY_ALL, *PRELOADED):
             import_module(module)
+        if (code := prepared.wait()) != DONE:
+            return code
         servers = _inside(settings, file, ui) if not places.in_servers else [_beside(places, file, ui)]
         followers = [] if reader is None else [_follower(settings, reader, *each) for each in looks.items()]
         servers += [] if reader is None else [reader]

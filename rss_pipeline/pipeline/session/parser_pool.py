@@ -50,6 +50,7 @@ PRELOADED = [
     "rss_pipeline.pipeline.session.parser_tasks",
     "rss_pipeline.collector.images.find",
     "rss_pipeline.collector.parse.document",
+    "rss_pipeline.collector.sanitize.simple",
     "rss_pipeline.pipeline.session.renew_html",
 ]
 """Modules that the server imports once for all workers. By name: this process needs no parser."""
