@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -128,13 +127,14 @@ def _reader(settings: Settings, door: socket.socket, *, looks_are_forked: bool) 
 def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_said: bool) -> int:
     # An interrupt is for the server, as in a process of its own.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    is_renewed = threading.Event()
-    signal.signal(RENEW, lambda *_: is_renewed.set())
+    # No event: a handler takes no lock.
+    renewed: list[int] = []
+    signal.signal(RENEW, lambda number, _: renewed.append(number))
     try:
         serve_reader(
             settings,
             listener=door,
-            idle_seconds=lambda: 0.0 if is_renewed.is_set() else IDLE_SECONDS,
+            idle_seconds=lambda: 0.0 if renewed else IDLE_SECONDS,
             is_said=is_said,
             looks_are_forked=looks_are_forked,
         )
