@@ -20,7 +20,8 @@ from rss_pipeline.errors import not_started
 from rss_pipeline.held_folders import OF_UP, SOCKETS, HeldFolder, socket_root, sweep
 
 STARTED_SECONDS = 10.0
-"""A process that ends sooner at the first start has a configuration error; a restart would not help."""
+"""A process that ends sooner at the first start, by itself, has a configuration error; a restart would not
+help."""
 STEADY_SECONDS = 60.0
 """A process that ran this long is restarted without delay."""
 LONGEST_WAIT = 60.0
@@ -34,12 +35,12 @@ def ending_signals() -> tuple[signal.Signals, ...]:
     return (signal.SIGINT, signal.SIGTERM, *(() if is_ignored else (signal.SIGHUP,)))
 
 
-def wait_before_restart(lives: Sequence[float]) -> float | None:
+def wait_before_restart(lives: Sequence[float], *, was_killed: bool = False) -> float | None:
     """Seconds to wait before the next start, by the seconds that each start lasted, the last one last.
 
     1, 2, 4 ... 60 s while the processes end soon; None for no next start.
     """
-    if len(lives) == 1 and lives[0] < STARTED_SECONDS:
+    if len(lives) == 1 and lives[0] < STARTED_SECONDS and not was_killed:
         return None
     short = 0
     for life in reversed(lives):
@@ -88,7 +89,7 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None], pass_fds: Seq
             lives.append(time.monotonic() - began)
         if signals:
             return code if code >= 0 else 128 - code
-        wait = wait_before_restart(lives)
+        wait = wait_before_restart(lives, was_killed=code == -signal.SIGKILL)
         if wait is None:
             return code or 1
         say(f"Dagster's processes ended by themselves (exit code {code}); they are restarted in {wait:g} s.")

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 import psutil
 import pytest
 
-from rss_pipeline.cli.supervisor import STARTED_SECONDS
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.up import Up, is_part, materialize, members, runs_of, started
@@ -140,9 +139,6 @@ def test_when_all_start_anew_a_run_ends_its_claims_are_free_and_no_one_is_refuse
     up = home.up
     soon(up.answers)
     services = home.part("services")
-    # What ends sooner after the very first start has an error that a person has to fix: nothing starts anew.
-    # The system's time of a process's start is right to a second or two.
-    soon(lambda: time.time() - services.create_time() > STARTED_SECONDS + 5)
     run = materialize(up, "feed")
     soon(lambda: home.runs()[run] == "STARTED")
     # The feed is this run's or the first poll's, for which this run waits.

@@ -47,7 +47,6 @@ def test_who_was_up_once_is_started_again_for_ever_within_a_minute(lives: list[f
 KEEPER = """
 import sys
 from rss_pipeline.cli import supervisor as supervising
-supervising.STARTED_SECONDS = 0.0
 command = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
 sys.exit(supervising.keep_up(command, say=lambda text: print(text, flush=True)))
 """
