@@ -332,12 +332,16 @@ class World:
             stories.setdefault(self.story(person, each) if is_member else f"{each.id} alone", []).append(each)
         found = {}
         for members in stories.values():
-            first: dict[str, Kept] = {}
-            for each in sorted(members, key=lambda one: one.arrived):
-                first.setdefault(each.article, each)
             candidates = members
             if unread:
-                candidates = [each for each in first.values() if each.id not in person.read]
+                # Of an article, what came after a copy that was read is no news.
+                read = [each for each in members if each.id in person.read]
+                candidates = [
+                    each
+                    for each in members
+                    if each not in read
+                    and not any(one.article == each.article and one.arrived < each.arrived for one in read)
+                ]
             if candidates:
                 shown = min(candidates, key=lambda one: (one.feed not in person.leading, one.lead))
                 found[shown.arrived] = members
