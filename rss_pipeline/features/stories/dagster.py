@@ -64,7 +64,6 @@ def _decided(session: Session, *, by_hand: bool) -> list[date]:
     if not (by_hand or ends.is_wanted):
         return []
     # Most polls need these; the fork server's own one, which brings nothing, loads them for all runs.
-    import rss_pipeline.collector.sanitize.html  # noqa: F401
     from rss_pipeline.features.stories.lease import StoriesBusy
     from rss_pipeline.features.stories.service import catch_up
     from rss_pipeline.features.stories.window_file import window_path

@@ -18,11 +18,9 @@ from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.user_states import KeptRows, Part, list_states, load_state, parts_of
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.sql import compact
-from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE, arrive, objects, three, window
+from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, arrive
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.support.pipeline import Clock
-
-__all__ = ["objects", "three", "window"]
 
 
 @pytest.fixture

@@ -16,21 +16,9 @@ from rss_pipeline.features.stories.window import VERSION
 from rss_pipeline.features.stories.window_file import load
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline_tests.features.stories.stored import decide, together
-from rss_pipeline_tests.features.stories.test_service import (
-    AGAIN,
-    LANDSLIDE,
-    NOW,
-    OTHER,
-    arrive,
-    objects,
-    three,
-    window,
-)
+from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive, decide, together
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.stored import add_feeds, add_items, item
-
-__all__ = ["objects", "three", "window"]
 
 
 class Stores:

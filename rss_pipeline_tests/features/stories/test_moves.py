@@ -25,21 +25,18 @@ from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import StoredStory, story_of
 from rss_pipeline_tests.features.stories import kit
-from rss_pipeline_tests.features.stories.stored import decide, lose, together
-from rss_pipeline_tests.features.stories.test_service import (
+from rss_pipeline_tests.features.stories.stored import (
     AGAIN,
     LANDSLIDE,
     NOW,
     OTHER,
     arrive,
-    objects,
-    three,
-    window,
+    decide,
+    lose,
+    together,
 )
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.stored import add_feeds
-
-__all__ = ["objects", "three", "window"]
 
 DAY = 24 * 60
 FEEDS = "abcdefgh"

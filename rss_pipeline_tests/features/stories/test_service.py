@@ -1,12 +1,11 @@
 """New items are decided once, by one writer, and stories of two and more are stored with their reasons."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import service, sql
 from rss_pipeline.features.stories.lease import NewerMethod, StoriesBusy, hold
 from rss_pipeline.features.stories.window import VERSION
@@ -14,60 +13,8 @@ from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_of
+from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive
 from rss_pipeline_tests.storage.subscriptions.readers import add_user
-from rss_pipeline_tests.support.stored import add_feeds, add_items, item
-
-NOW = datetime.now(UTC).replace(microsecond=0)
-LANDSLIDE = (
-    "Landslide blocks road into Ravensdale",
-    "<p>A landslide has blocked the only road into Ravensdale on Tuesday. Mayor Orla Brandt said that forty"
-    " residents of Ravensdale are cut off, and that engineers from Tarnwick will begin to clear the debris"
-    " tomorrow morning.</p>",
-)
-AGAIN = (
-    "Ravensdale cut off as landslide closes road",
-    "<p>Forty residents of Ravensdale were cut off on Tuesday after a landslide closed the only road."
-    " Engineers from Tarnwick are to clear the debris, said the mayor, Orla Brandt.</p>",
-)
-OTHER = ("A recipe for pears", "<p>Peel six pears, add sugar and cinnamon, and bake them for an hour.</p>")
-
-
-@pytest.fixture
-def window(tmp_path: Path) -> Path:
-    return tmp_path / "stories.window"
-
-
-@pytest.fixture
-def objects(tmp_path: Path) -> FolderStore:
-    return FolderStore(tmp_path / "objects")
-
-
-def arrive(
-    database: Database, feed: str, guid: str, text: tuple[str, str], *, minutes: float, days_ago: int = 0
-) -> str:
-    """An item of a feed that comes in so many minutes from now, maybe fetched so many days before."""
-    at = NOW + timedelta(minutes=minutes)
-    fetched_at = instant(at - timedelta(days=days_ago))
-    row = item(feed, guid, fetched_at, title=text[0], content_html=text[1])
-    number = int(at.timestamp() * 1_000_000)
-    add_items(database, [{**row, "arrived": number}])
-    database.query(
-        "INSERT INTO sequences (name, value) VALUES ('items', CAST(? AS INTEGER))"
-        " ON CONFLICT (name) DO UPDATE SET value = max(sequences.value, excluded.value)",
-        [number],
-    )
-    return str(row["id"])
-
-
-@pytest.fixture
-def three(database: Database) -> tuple[str, str, str]:
-    """Two items of two feeds on one event, and another one."""
-    add_feeds(database, "a", "b", "c")
-    return (
-        arrive(database, "a", "1", LANDSLIDE, minutes=-30),
-        arrive(database, "b", "1", AGAIN, minutes=-20),
-        arrive(database, "c", "1", OTHER, minutes=-10),
-    )
 
 
 def test_two_feeds_that_write_of_one_event_make_a_story_that_says_why(
