@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -118,9 +119,21 @@ def keys(entry: Entry) -> list[int]:
     return found
 
 
-def kind_of_copy(one: Entry, other: Entry) -> CopyKind | None:
-    """Return how one item is a copy of the other; None if it is none."""
-    link = link_key(one.link)
+def is_address(link: str, entries: Iterable[Entry]) -> bool:
+    """False for the `link_key` of a section, a live page or a list: one that a feed has, among these items,
+    for two that are no copies of each other."""
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        if link_key(entry.link) == link:
+            known = first.setdefault(entry.feed, entry)
+            if known is not entry and kind_of_copy(known, entry) is None:
+                return False
+    return True
+
+
+def kind_of_copy(one: Entry, other: Entry, *, by_link: bool = True) -> CopyKind | None:
+    """Return how one item is a copy of the other; None if it is none. Not `by_link`: whatever their links."""
+    link = link_key(one.link) if by_link else None
     is_one_link = link is not None and link == link_key(other.link)
     is_one_feed = one.feed == other.feed
     titles = letters(one.title), letters(other.title)

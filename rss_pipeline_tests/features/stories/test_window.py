@@ -67,6 +67,33 @@ def test_items_of_one_feed_join_only_as_copies() -> None:
     assert found["again"] == first.id
 
 
+def test_a_link_of_several_items_of_one_feed_is_the_address_of_no_article() -> None:
+    section = "https://town.example/news/"
+    jam, snow, museum, flood = (
+        Entry(id=title, feed=feed, title=title, text=f"{title}. {text}", link=section, time=NOW)
+        for feed, title, text in (
+            ("a", "A recipe for damson jam", "Wash the fruit, and boil it with as much sugar."),
+            ("a", "Snow closes the pass", "The road over the hill is shut until the plough has been there."),
+            ("b", "Museum opens again", "The museum of glass has free entry for all of its first week."),
+            ("c", "Flood at the mill", "Water stood two feet high at the old mill, and is falling."),
+        )
+    )
+    assert len(set(stories([jam, snow, museum, flood]).values())) == 4
+    # One that came before the second of them was a copy by all that was known; what follows is none.
+    assert stories([jam, museum, snow, flood]) == {
+        jam.id: jam.id,
+        museum.id: jam.id,
+        snow.id: snow.id,
+        flood.id: flood.id,
+    }
+    # A feed that has one article twice says nothing against its address.
+    again = changed(jam, id="again")
+    assert set(stories([jam, again, museum]).values()) == {jam.id}
+    # A copy of one of them is found by its text.
+    copy = changed(snow, id="copy", feed="d")
+    assert stories([jam, snow, copy])["copy"] == snow.id
+
+
 def test_a_feeds_further_item_joins_by_what_others_say() -> None:
     again = changed(
         SORRY,
