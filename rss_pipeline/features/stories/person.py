@@ -23,11 +23,14 @@ _WORDS = {
     "retitled": "A copy under another title of",
     "event": "The same event as",
     "operator": "Put here by the operator of this reader.",
+    "chosen": "You put it here.",
 }
 
 
 class _Row(NamedTuple):
     story: str
+    story_of_all: str | None
+    """The one where polls and the operator have put it."""
     id: str
     feed_id: str
     feed_title: str | None
@@ -131,16 +134,19 @@ def _seen(caller: Caller, result: Result) -> list[list[SeenItem]]:
         stories.setdefault(row.story, []).append(row)
     kinds, compared = dict[str, Reason](), dict[str, str]()
     for rows in stories.values():
-        seen, earlier = {row.id for row in rows}, ""
+        seen = {row.id for row in rows}
+        earlier = dict[str | None, str]()
         for row in sorted(rows, key=lambda each: each.arrived):
             known: dict[str, Any] = json.loads(row.evidence or "{}")
             if known.get("nearest") in seen or known.get("kind") == "operator":
                 kinds[row.id] = _reason(known)
             elif not earlier:
                 kinds[row.id] = Reason(kind="first")
+            elif row.story_of_all in earlier:
+                compared[row.id] = earlier[row.story_of_all]
             else:
-                compared[row.id] = earlier
-            earlier = row.id
+                kinds[row.id] = Reason(kind="chosen")
+            earlier[row.story_of_all] = row.id
     kinds |= _compared(caller, compared)
     return [
         [_item(row, kinds[row.id], {each.id: each for each in rows}) for row in rows]
@@ -176,7 +182,8 @@ def _members(user_id: str, own: str, params: Sequence[Value], *, with_first: boo
         together AS MATERIALIZED (
           {first}SELECT own.story, o.item_id AS id FROM own
           CROSS JOIN story_members AS o ON {in_own_story("o", "own.story", "?")})
-        SELECT together.story, i.id, i.feed_id, coalesce(s.title, f.title) AS feed_title, f.url AS feed_url,
+        SELECT together.story, o.story_id AS story_of_all, i.id, i.feed_id,
+          coalesce(s.title, f.title) AS feed_title, f.url AS feed_url,
           i.title, i.link, i.pub_date AS published, i.created_at AS collected, i.arrived, o.evidence,
           coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS is_read,
           s.leads

@@ -129,7 +129,7 @@ class World:
         if is_decided and self.waiting:
             self.poll()
         guid = str(self.number - self.begin_number + 1)
-        text = f"Words of {guid} alone. " * chance.choice((3, 24))
+        text = f"Words of {guid} alone. " * chance.choice((3, 30))
         if nearest is not None and not is_decided:
             text = nearest.text
         kept = self._come(chance.choice(FEEDS), guid, text)
@@ -508,7 +508,7 @@ class World:
                     if is_in and self.story(person, each) in (story, theirs):
                         person.chosen[each.id] = story
                         if each.story is None:
-                            each.story, each.lead, each.is_said = each.id, each.arrived, True
+                            each.story, each.lead, each.is_said = each.id, each.arrived + each.later, True
                 person.before.append(before)
         elif person.before:
             assert acts.undo(person.caller) is not None

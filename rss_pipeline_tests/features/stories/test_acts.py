@@ -73,6 +73,18 @@ def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_ba
     assert story(ada, first) == {first, second, later, copy}
 
 
+def test_a_short_text_leads_no_story_that_a_user_makes_with_a_full_one(
+    database: Database, objects: FolderStore, three: tuple[str, str, str], window: Path, ada: Caller
+) -> None:
+    text = ("A harvest of rye", "<p>Barley, oats and rye. </p>" * 40)
+    full = arrive(database, "b", "full", text, minutes=-2)
+    service.catch_up(database, objects, window)
+    _, _, short = three
+    assert acts.together(ada, short, full)
+    [rows] = ada.ask(together(ada.user_id, Scope(), [full])).values()
+    assert [each.id for each in rows] == [full, short]
+
+
 def test_items_that_are_decided_at_once_follow_a_choice_one_behind_the_other(
     database: Database, three: tuple[str, str, str], ada: Caller
 ) -> None:

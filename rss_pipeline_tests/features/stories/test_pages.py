@@ -155,6 +155,10 @@ def test_a_user_says_no_and_takes_it_back_for_themselves_alone(reader: Reader) -
         "/stories/together", data={"item": members[1], "other": f"http://reader.example/items/{third}"}
     )
     assert len(lines(client.get("/unread").text)) == 2
+    # The user alone has put these together.
+    assert "You put it here." in client.get(f"/stories/{third}").text
+    said = user.client.get(f"/api/stories/{third}").json()["items"]
+    assert [each["reason"]["kind"] for each in said] == ["first", "chosen"]
     assert client.post("/api/stories/undo").status_code == 204
     assert client.post("/stories/undo").status_code == 303
     assert len(lines(client.get("/unread").text)) == 2
