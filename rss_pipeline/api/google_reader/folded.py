@@ -116,22 +116,15 @@ def mark_entries(caller: Caller, named: NamedItems, numbers: Sequence[int], mark
     others = _read_with(caller, named, numbers) if marks.is_read else []
     copied = _unread_with(caller, numbers) if marks.is_read is False else []
     mark.mark_numbers(caller, numbers, marks)
-    _mark_others(caller, others)
+    for chunk in batched(others, MAX_CHOSEN):
+        mark.mark_numbers(caller, chunk, ItemMarks(is_read=True))
     if copied:
         mark.mark_items(caller, copied, ItemMarks(is_read=False))
 
 
 def mark_shown(caller: Caller, named: NamedItems, shown: Shown) -> MarkResult:
     """Mark all items read that were shown, and what was named at their ends."""
-    others = _read_with_shown(caller, named, shown)
-    marked = mark.mark_shown(caller, shown)
-    _mark_others(caller, others)
-    return marked
-
-
-def _mark_others(caller: Caller, numbers: Sequence[int]) -> None:
-    for chunk in batched(numbers, MAX_CHOSEN):
-        mark.mark_numbers(caller, chunk, ItemMarks(is_read=True))
+    return mark.mark_shown(caller, shown, beside=_read_with_shown(caller, named, shown))
 
 
 def _read_with(caller: Caller, named: NamedItems, numbers: Sequence[int]) -> list[int]:

@@ -108,9 +108,17 @@ def test_an_entry_is_read_with_what_was_named_then_and_nothing_else(reader: Read
 
 def test_a_feed_that_is_marked_in_an_app_is_read_with_what_its_entries_name(reader: Reader) -> None:
     desk = wanting(reader)
-    desk.entries("feed/a")
-    desk.phone.post("mark-all-as-read", {"s": "feed/a"})
-    assert desk.phone.unread() == {desk.other}
+    program = reader.client(authorization=f"Bearer {desk.phone.jwt()}")
+    for stream, left in (("feed/a", {desk.other}), (FOLDER, set())):
+        desk.entries(stream)
+        desk.phone.post("mark-all-as-read", {"s": stream})
+        assert desk.phone.unread() == left
+        # To take it back is to take all of it back.
+        [mark] = program.get("/api/mark-read").json()["marks"]
+        assert mark["items"] == 4 - len(left)
+        assert program.post(f"/api/mark-read/{mark['id']}/undo").status_code == 200
+        feeds = program.get("/api/feeds").json()["feeds"]
+        assert {each["id"]: each["unread"] for each in feeds} == {"a": 1, "b": 2, "c": 1}
 
 
 def test_a_later_copy_that_leads_is_the_one_entry_read_and_unread_with_the_first(reader: Reader) -> None:
