@@ -13,8 +13,9 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.sql import compact
 
 _STORIES_AT_ONCE = 200
-STORY = "(SELECT m.story_id FROM story_members AS m WHERE m.item_id = {}.id)"
-"""The name of the story of an item of this table; NULL for none."""
+STORY = """(SELECT m.story_id FROM story_members AS m WHERE m.item_id = {}.id AND EXISTS (
+    SELECT 1 FROM story_members AS o WHERE o.story_id = m.story_id AND o.item_id <> m.item_id))"""
+"""The name of the story of an item of this table; NULL for none: for one by itself, too, as a user makes."""
 LATER = 2**52
 """Added to the arrival number of an item without a full text: it leads no story that has another one."""
 

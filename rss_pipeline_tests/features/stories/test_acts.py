@@ -18,6 +18,7 @@ from rss_pipeline.reader.user_backups import back_up_user
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.user_states import KeptRows, Part, list_states, load_state, parts_of
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.items.items import item
 from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, arrive
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
@@ -89,10 +90,12 @@ def test_a_short_text_leads_no_story_that_a_user_makes_with_a_full_one(
     text = ("A harvest of rye", "<p>Barley, oats and rye. </p>" * 40)
     full = arrive(database, "b", "full", text, minutes=-2)
     service.catch_up(database, objects, window)
-    _, _, short = three
+    first, _, short = three
     assert acts.together(ada, short, full)
     [rows] = ada.ask(together(ada.user_id, Scope(), [full])).values()
     assert [each.id for each in rows] == [full, short]
+    # It is hers: exports have both in no story, and the others in theirs.
+    assert [(item(database, id) or {})["story"] for id in (short, full, first)] == [None, None, first]
 
 
 def test_items_that_are_decided_at_once_follow_a_choice_one_behind_the_other(
