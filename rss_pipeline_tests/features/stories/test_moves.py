@@ -97,6 +97,7 @@ def test_an_item_that_an_operator_joined_before_it_was_decided_stays(
     assert moves.join(database, objects, window, third, second)
     decide(database, objects, window)
     assert together(database) == {frozenset({second, third})}
+    assert len(database.query("SELECT * FROM story_members").rows) == 2, "and none of the first"
     late = arrive(database, "a", "4", OTHER, minutes=0)
     decide(database, objects, window)
     assert together(database) == {frozenset({second, third, late})}
