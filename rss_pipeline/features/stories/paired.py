@@ -146,7 +146,7 @@ def pairs(text: str) -> list[str]:
     """Overlapping pairs of characters of each run, and words in other letters."""
     found: list[str] = []
     for run in _RUN.findall(text):
-        both = map(add, run, run[1:])
+        both: Iterable[str] = map(add, run, run[1:])
         if _HIRAGANA.search(run):
             # A pair with one hiragana is of an ending or a particle.
             is_ending = ["\u3041" <= each <= "\u3096" for each in run]
@@ -178,7 +178,7 @@ def read(title: str, text: str, lead: int = 0) -> Read:
 
 
 def _found(pattern: re.Pattern[str], text: str, marks: str) -> Iterable[re.Match[str]]:
-    """The matches of a pattern each of which has one of these characters: to look for those first is faster."""
+    """The matches of a pattern, each of which has one of these marks: to look for them first is faster."""
     return pattern.finditer(text) if any(mark in text for mark in marks) else ()
 
 
