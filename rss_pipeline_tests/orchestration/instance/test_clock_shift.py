@@ -62,7 +62,7 @@ def test_a_clock_that_is_put_back_is_seen_and_one_that_is_set_forward_or_drifts_
     assert [clock.was_put_back() for _ in range(5)] == [False, False, False, True, False]
 
 
-def test_a_daemon_whose_clock_was_put_back_ends_and_its_sensors_go_on(ticked: dg.DagsterInstance) -> None:
+def test_a_daemon_ends_when_the_clock_is_put_back_and_its_sensors_tick(ticked: dg.DagsterInstance) -> None:
     """Its run queue would wait until it is that late again."""
     walls, steady = iter([1000, 1005, 500, 505]), iter([10, 15, 20, 25])
     ends: list[float | None] = []
