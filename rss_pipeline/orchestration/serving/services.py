@@ -39,6 +39,7 @@ from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.parser_pool import PRELOADED
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.feeds import leases
 from rss_pipeline.web.on_demand import IDLE_SECONDS
 
 LOOK_SECONDS = 1.0
@@ -185,7 +186,8 @@ def prepare(settings: Settings, handed_over: int) -> int:
                 # Once: a feed that was forgotten may be back when these processes start again.
                 os.ftruncate(handed_over, 0)
             heal_ticks(instance, now=utc_now())
-            end_of_last_up(instance)
+            killed = end_of_last_up(instance)
+            leases.end_of_killed(database, killed, host_delay=settings.host_delay_seconds)
     except Exception as error:
         if (sentence := sentence_for(error, settings.home, settings.dagster_home)) is None:
             raise
