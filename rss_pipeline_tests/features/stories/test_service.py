@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.stories import service, sql
+from rss_pipeline.features.stories import moves, service, sql
 from rss_pipeline.features.stories.lease import NewerMethod, StoriesBusy, hold
 from rss_pipeline.features.stories.window import VERSION
 from rss_pipeline.storage.accounts.user_rows import change_preferences
@@ -48,6 +48,24 @@ def test_an_item_that_comes_later_joins_the_stored_story_also_without_the_file(
     assert {each.item_id for each in story.members} == {first, second, late}
     copy = next(each for each in story.members if each.item_id == late)
     assert copy.kind == "text"
+
+
+def test_a_window_that_cannot_be_written_keeps_no_story_back(
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
+) -> None:
+    # As where the disk is full.
+    beside = window.with_name(f"{window.name}.new")
+    beside.mkdir()
+    done = service.catch_up(database, objects, window)
+    assert (done.decided, done.joined, len(done.days)) == (3, 1, 1)
+    assert str(window) in (done.not_written or "")
+    assert moves.split(database, objects, window, three[1])
+    beside.rmdir()
+    late = arrive(database, "c", "2", LANDSLIDE, minutes=-1)
+    done = service.catch_up(database, objects, window)
+    assert (done.decided, done.not_written) == (1, None)
+    [story] = stored_stories(database, since=NOW - timedelta(days=1))
+    assert {each.item_id for each in story.members} == {three[0], late}
 
 
 def test_the_same_items_give_the_same_stories_whatever_a_call_takes(
