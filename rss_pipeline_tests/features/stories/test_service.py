@@ -12,7 +12,7 @@ from rss_pipeline.features.stories.window import VERSION
 from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_of
+from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_named, story_of
 from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive
 from rss_pipeline_tests.storage.subscriptions.readers import add_user
 
@@ -121,6 +121,10 @@ def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_it
     database.query("DELETE FROM items WHERE id = ?", [first])
     [story] = stories_by_id(database, [first])
     assert {each.item_id for each in story.members} == {second, third}
+    # Its name is that of an item that is gone.
+    assert story_named(database, first) == story_named(database, first[:12]) == story
+    assert story_named(database, second) is None
+    assert story_named(database, "") is None
     database.query("DELETE FROM items WHERE id = ?", [second])
     assert stories_by_id(database, [first]) == []
 
