@@ -125,8 +125,12 @@ def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_it
     assert story_named(database, first) == story_named(database, first[:12]) == story
     assert story_named(database, second) is None
     assert story_named(database, "") is None
+    day = {"since": NOW - timedelta(days=1), "until": NOW + timedelta(days=1)}
+    counted = sql.count(database, **day)
+    assert (counted.stories, counted.items) == (1, 2)
     database.query("DELETE FROM items WHERE id = ?", [second])
     assert stories_by_id(database, [first]) == []
+    assert sql.count(database, **day).stories == 0
 
 
 def test_what_came_back_is_decided_at_its_day_and_the_first_of_a_story_is_in_it_again(
