@@ -6,9 +6,10 @@ user's are compared once more.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from rss_pipeline.collector.sanitize.text import one_line
 from rss_pipeline.features.stories import sql
 from rss_pipeline.features.stories.reading import in_own_story, own_story, place
 from rss_pipeline.reader.accounts.callers import Caller
@@ -17,6 +18,7 @@ from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions.item_query import listed
 
+_ADDS_CHARACTERS = 300
 _WORDS = {
     "link": "A copy: it has the same link as",
     "text": "A copy: it has the same text as",
@@ -77,6 +79,8 @@ class SeenItem:
     reason: Reason
     why: str
     """The reason as a sentence."""
+    adds: str = ""
+    """A sentence of it that says what no item before it does, by `with_added`; empty for none."""
 
 
 def story_of(caller: Caller, item_id: str) -> list[SeenItem]:
@@ -88,6 +92,19 @@ def story_of(caller: Caller, item_id: str) -> list[SeenItem]:
       LEFT JOIN story_members AS m ON m.item_id = i.id WHERE i.id = ?"""
     [found] = caller.read(_members(user_id, own, [user_id, user_id, item_id]))
     return next(iter(_seen(caller, found)), [])
+
+
+def with_added(caller: Caller, story: Sequence[SeenItem]) -> list[SeenItem]:
+    """The same items, with what each one adds to those before it."""
+    from rss_pipeline.features.stories.added import added
+
+    entries = sql.entries(caller.database, [each.id for each in story])
+    known = [each for each in story if each.id in entries]
+    adds = added(entries[each.id] for each in known)
+    return [
+        replace(each, adds=one_line(text, limit=_ADDS_CHARACTERS))
+        for each, text in zip(known, adds, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
