@@ -47,7 +47,7 @@ def refusal(answer: httpx.Response) -> tuple[int, str]:
 
 
 def answered(ask: Callable[[], httpx.Response]) -> httpx.Response:
-    """The answer to a request whose body the server does not read. Where the body comes after the answer, the
+    """The answer to a request that is refused before its body is read. Where that comes after the answer, the
     connection is closed by then, and the client may learn of a reset before the answer."""
 
     def answer() -> httpx.Response | None:
