@@ -24,11 +24,11 @@ from rss_pipeline.cli.start import share_heaps
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features import FEATURES
-from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
+from rss_pipeline.orchestration.serving.forked import AGAIN, DONE, FAILED, Forked
 from rss_pipeline.orchestration.serving.kept import Kept
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.schema import migrations
-from rss_pipeline.web.on_demand import IDLE_SECONDS, RENEW
+from rss_pipeline.web.on_demand import RENEW, idle_seconds
 
 _OF_THE_READER = (
     "rss_pipeline.api.server",
@@ -156,17 +156,17 @@ def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_s
     renewed: list[int] = []
     signal.signal(RENEW, lambda number, _: renewed.append(number))
     try:
-        serve_reader(
+        stays = serve_reader(
             settings,
             listener=door,
-            idle_seconds=lambda: 0.0 if renewed else IDLE_SECONDS,
+            idle_seconds=lambda is_needed: 0.0 if renewed else idle_seconds(is_needed),
             is_said=is_said,
             looks_are_forked=looks_are_forked,
         )
     except RssPipelineError as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
-    return DONE
+    return AGAIN if stays else DONE
 
 
 if __name__ == "__main__":

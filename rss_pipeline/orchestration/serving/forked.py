@@ -22,8 +22,8 @@ from rss_pipeline.errors import InfrastructureError, not_started
 from rss_pipeline.orchestration.serving.child import Child
 
 _ENDING = {signal.SIGINT, signal.SIGTERM}
-DONE, WAITING, FAILED = 0, 3, 1
-"""Exit codes: all is done; requests are left; it could not be done."""
+DONE, WAITING, AGAIN, FAILED = 0, 3, 4, 1
+"""Exit codes: all is done; requests are left; the next one goes on; it could not be done."""
 _SET_PARENTS_DEATH_SIGNAL, _SET_NAME = 1, 15
 """prctl(2), which only Linux has."""
 _prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
