@@ -182,4 +182,5 @@ if __name__ == "__main__":
             # What the supervisor would do: runs that are in progress release their claims.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             os.killpg(os.getpgrp(), signal.SIGTERM)
-    sys.exit(code)
+    # As a shell says it: one that was killed in the middle of the start is no mistake of a setting.
+    sys.exit(code if code >= 0 else 128 - code)

@@ -26,6 +26,8 @@ help."""
 STEADY_SECONDS = 60.0
 """A process that ran this long is restarted without delay."""
 LONGEST_WAIT = 60.0
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""Exit codes of one that was killed, and of one that ends because a part was."""
 GRACE_SECONDS = 20.0
 """Time for the rest of a process group to end by itself: runs release their claims."""
 
@@ -101,7 +103,7 @@ def keep_up(
             lives.append(time.monotonic() - began)
         if signals:
             return code if code >= 0 else 128 - code
-        wait = wait_before_restart(lives, was_killed=code == -signal.SIGKILL)
+        wait = wait_before_restart(lives, was_killed=code in _KILLED)
         if wait is None:
             return code or 1
         say(f"Dagster's processes ended by themselves (exit code {code}); they are restarted in {wait:g} s.")

@@ -44,6 +44,7 @@ _FLAGS = {name: flag for feature in FEATURES for name, flag in feature.up_flags.
 _UI_NAMES = ("RSS_UI_ADDRESS", "RSS_PORT")
 _READER_NAMES = ("RSS_READER_ADDRESS", "RSS_READER_PORT")
 _WAITING_CLIENTS = 2048
+_MOST_SYNCS = 3
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
@@ -231,7 +232,7 @@ def _sync_for(settings: Settings, file: IO[bytes], *, yes: bool) -> None:
     """Migrate, sync the registry, and write what it gave into this file.
 
     This is done in a process of its own, where it can be: what it imports and leaves behind would be in
-    memory for as long as `up` runs.
+    memory for as long as `up` runs. One that was killed, as where memory is short, begins again.
     """
     from rss_pipeline.orchestration.serving.forked import Forked
 
@@ -240,6 +241,8 @@ def _sync_for(settings: Settings, file: IO[bytes], *, yes: bool) -> None:
         from rss_pipeline.storage.backends.connect import open_database
 
         try:
+            file.seek(0)
+            file.truncate()
             with open_database(settings) as database:
                 pickle.dump(sync(settings, database, yes=yes)[0], file)
             file.flush()
@@ -251,5 +254,11 @@ def _sync_for(settings: Settings, file: IO[bytes], *, yes: bool) -> None:
 
     # A fleet's main machine has a thread already.
     is_forked = sys.platform == "linux" and threading.active_count() == 1
-    if (code := Forked("rss-sync", work).wait() if is_forked else work()) != 0:
-        sys.exit(code)
+    for _ in range(_MOST_SYNCS):
+        code = Forked("rss-sync", work).wait() if is_forked else work()
+        if code == 0:
+            return
+        if code > 0:
+            sys.exit(code)
+        terminal.complain(f"The process that reads {settings.feeds_file} was killed (signal {-code}).")
+    sys.exit(128 - code)

@@ -1,15 +1,17 @@
-"""The early start of the process that `up` keeps running: it waits for its command, and ends without one."""
+"""The first moments of `up`: the process that it keeps running begins early, and waits for its command."""
 
 import os
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import pytest
 
-from rss_pipeline_tests.support.up import PROGRAM, free_port, members
+from rss_pipeline_tests.support.up import PROGRAM, Up, free_port, members, started
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 WAITING = """
@@ -120,3 +122,29 @@ def test_an_up_that_does_not_start_leaves_none(tmp_path: Path) -> None:
             said.seek(0)
             assert b"is in use" in said.read()
     assert left == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is forked on Linux alone")
+def test_a_sync_that_is_killed_begins_again(tmp_path: Path) -> None:
+    """It waits until it can read feeds.yaml."""
+    os.mkfifo(tmp_path / "feeds.yaml")
+    with started(tmp_path) as up:
+
+        def sync() -> psutil.Process | None:
+            assert up.process.poll() is None, log(up)
+            for each in members(up.process.pid):
+                with suppress(psutil.NoSuchProcess):
+                    if each.name() == "rss-sync":
+                        return each
+            return None
+
+        first = soon(sync)
+        first.kill()
+        soon(lambda: (found := sync()) is not None and found.pid != first.pid)
+        (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
+        soon(lambda: up.process.poll() is not None or "Dagster's UI is at" in log(up))
+        assert "was killed (signal 9)" in log(up)
+
+
+def log(up: Up) -> str:
+    return Path(up.log.name).read_text("utf-8")
