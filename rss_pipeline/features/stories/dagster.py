@@ -43,7 +43,7 @@ def poll_events(
     """Decide what came in, if a user reads stories, and yield an event for each day with new members. An
     error there is a warning: the next run tries again."""
     try:
-        days = _decided(session, by_hand=False)
+        days = _decided(session, by_hand=False, is_kept=not context.instance.is_ephemeral)
         if days:
             _register(context.instance, [*map(str, days)])
             yield [_event(session.run.database, day) for day in days]
@@ -59,7 +59,7 @@ def _register(instance: dg.DagsterInstance, days: Sequence[str]) -> None:
         remove_others(instance, STORIES, known[-MOST_DAYS:])
 
 
-def _decided(session: Session, *, by_hand: bool) -> list[date]:
+def _decided(session: Session, *, by_hand: bool, is_kept: bool = True) -> list[date]:
     ends = sql.ends(session.run.database)
     if not (by_hand or ends.is_wanted):
         return []
@@ -68,7 +68,8 @@ def _decided(session: Session, *, by_hand: bool) -> list[date]:
     from rss_pipeline.features.stories.service import catch_up
     from rss_pipeline.features.stories.window_file import window_path
 
-    if not ends.is_behind:
+    # Of a day that is decided in an ephemeral instance, no other would have an event.
+    if not (ends.is_behind and is_kept):
         return []
     end = time.monotonic() + SECONDS_IN_A_POLL
     run = session.run
