@@ -11,11 +11,12 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.features.stories import sql
 from rss_pipeline.features.stories.lease import Lease, StoriesBusy, hold, member
 from rss_pipeline.features.stories.sql import Item, Member, Moved, Standing
@@ -49,7 +50,7 @@ class Move:
 
     @property
     def key(self) -> str:
-        return f"{PREFIX}{self.number:017}.json"
+        return _key(self.number)
 
     def body(self) -> bytes:
         known = {name: getattr(self, name) for name in ("number", "story", "is_apart", "moved", "others")}
@@ -72,6 +73,10 @@ class Move:
             moved={id: (str(feed), str(before)) for id, (feed, before) in known["moved"].items()},
             others={id: str(feed) for id, feed in known["others"].items()},
         )
+
+
+def _key(number: int) -> str:
+    return f"{PREFIX}{number:017}.json"
 
 
 def load_move(objects: ObjectStore, key: str) -> Move | None:
@@ -150,7 +155,7 @@ def undo(database: Database, objects: ObjectStore, path: Path) -> Move | None:
     """
     with hold(database, sql.ends(database)) as lease:
         mend(lease, objects, path)
-        last = next((move for move in reversed([*list_moves(objects)])), None)
+        last = max(list_moves(objects), key=lambda move: move.number, default=None)
         if last is not None:
             lease.commit(moving=-last.number)
             _take_back(lease, objects, path, last)
@@ -187,7 +192,7 @@ def mend(lease: Lease, objects: ObjectStore, path: Path) -> None:
     number = lease.writer.moving
     if number == 0:
         return
-    move = load_move(objects, Move(number=abs(number), story="", is_apart=True, moved={}, others={}).key)
+    move = load_move(objects, _key(abs(number)))
     if move is None:
         lease.commit(moving=0)
     elif number > 0:
@@ -227,7 +232,10 @@ def _store(lease: Lease, path: Path, members: Sequence[Member], moved: Sequence[
     if window is not None and moved:
         for each in moved:
             window.move(each.item_id, each.story_id)
-        save(window, path, database=lease.window_of)
+        try:
+            save(window, path, database=lease.window_of)
+        except DatabaseUnavailable as error:
+            logger.warning("the move is made, and the next poll takes longer: %s", error)
 
 
 # Moves made again, and what goes with items and feeds.
@@ -281,9 +289,9 @@ class Earlier:
         ids = {id for move in moves for id in (*move.moved, *move.others)}
         standing = sql.standing(lease.database, sorted(ids)) if ids else {}
         earlier = cls(lease, max((each.number for each in moves), default=0))
-        latest = datetime.fromisoformat("1970-01-01T00:00:00Z")
+        latest = datetime.min.replace(tzinfo=UTC)
         for move in moves:
-            said_at = latest.fromtimestamp(move.number / 1_000_000, latest.tzinfo)
+            said_at = datetime.fromtimestamp(move.number / 1_000_000, UTC)
             fetched = [
                 at
                 for id in (*move.moved, *move.others)

@@ -11,7 +11,13 @@ from math import sqrt
 
 from rss_pipeline.features.stories.article import HEAD, Article
 from rss_pipeline.features.stories.common import AS_HEAD, Run, Weights, korean_names, shared
-from rss_pipeline.features.stories.facts import Facts
+from rss_pipeline.features.stories.facts_compared import (
+    common_counts,
+    common_days,
+    common_numbers,
+    conflicts,
+    disjoint,
+)
 from rss_pipeline.features.stories.frequencies import HIGHEST_RARITY
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, SPELLED
 from rss_pipeline.features.stories.words import stem
@@ -22,9 +28,6 @@ _MOST_UNMET = 2.5
 """The worth of unmet names that counts."""
 _OTHER_DAY = 2.0
 """The worth of other weekdays in scripts of pairs, whose news seldom names one: that of another score."""
-_NEAR = 0.12
-_MOST_APART = 0.21
-"""Magnitudes of one quake: what is measured again differs by as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,9 @@ def compare(
     """Return the likeness of two articles in one language; `weights` gives the rarity of any word of it."""
     template, slots, runs = _aligned(one, other)
     common_rare = shared(one, other, runs, weights)
-    common, shown, comparable, agreeing = (_counted if one.is_paired else _numbers)(one.facts, other.facts)
+    common, shown, comparable, agreeing = (common_counts if one.is_paired else common_numbers)(
+        one.facts, other.facts
+    )
     name_slots = number_slots = title_name_slots = title_word_slots = 0
     for slot in slots:
         numbers, is_name, in_title = slot
@@ -113,7 +118,7 @@ def compare(
                 title_word_slots += 1
     names = _common_names(one, other)
     hard, soft = conflicts(one.facts, other.facts, template)
-    if one.is_paired and _disjoint(set(one.facts.weekdays), set(other.facts.weekdays)):
+    if one.is_paired and disjoint(set(one.facts.weekdays), set(other.facts.weekdays)):
         soft += _OTHER_DAY
     shares, unmet = zip(_share(one, other, mine), _share(other, one, theirs), strict=True)
     title_names = sum(shares) / 2
@@ -146,7 +151,7 @@ def compare(
             one.numbered[noun].isdisjoint(other.numbered[noun])
             for noun in one.numbered.keys() & other.numbered.keys()
         ),
-        days=_days(one.facts, other.facts),
+        days=common_days(one.facts, other.facts),
         named=common_rare.named,
         told=common_rare.told,
         titled=common_rare.titled,
@@ -446,156 +451,3 @@ def _paired_slot(left: str, right: str, one: Article, other: Article, in_title: 
         for side, article in ((left, other), (right, one))
     )
     return (False, True, in_title) if is_name else ((False, False, True) if in_title else None)
-
-
-_Numbers = tuple[float, tuple[str, ...], int, int]
-"""The worth of common numbers, their texts, the number of common units, and of those that agree."""
-
-
-def _counted(one: Facts, other: Facts) -> _Numbers:
-    """Numbers of one unit in scripts of pairs: there a counter follows each, and a number without one says
-    little, as versions and numbers behind a name do, which all news of a product has."""
-    found: list[float] = []
-    comparable = agreeing = 0
-    for unit in one.numbers.keys() & other.numbers.keys() - {""}:
-        values, others = one.numbers[unit], other.numbers[unit]
-        both = {each for each in values for that in others if _equal(unit, each, that)}
-        comparable += 1
-        agreeing += bool(both)
-        found += both
-    persons, others = (each.numbers.get("人", set()) for each in (one, other))
-    found += (one.tolls | persons) & (other.tolls | others) - (persons & others)
-    shown = [f"{value:,.15g}" for value in sorted(set(found))]
-    return float(len(found)), tuple(shown), comparable, agreeing
-
-
-def _numbers(one: Facts, other: Facts) -> _Numbers:
-    common, shown = 0.0, []
-    comparable = agreeing = 0
-    for unit, values in one.numbers.items():
-        others = other.numbers.get(unit)
-        if others is None:
-            continue
-        both = {each for each in values for that in others if _equal(unit, each, that)}
-        comparable += 1
-        agreeing += bool(both)
-        for value in sorted(both):
-            common += 1.0 if value >= 100 or value != int(value) else (0.5 if unit else 0.2)
-            shown.append(f"{value:,.15g} {unit}".strip())
-    for unit, values in one.numbers.items():
-        if unit not in other.numbers:
-            elsewhere = set().union(*(each for name, each in other.numbers.items() if name != unit))
-            for value in sorted(values & elsewhere):
-                common += 1.0 if value >= 100 else 0.2
-                shown.append(f"{value:,.15g}")
-    for value in sorted(one.tolls & other.tolls):
-        common += 1.0 if value >= 100 else 0.5
-        shown.append(f"{value:,.15g}")
-    for name, of_both in (
-        ("score", one.scores & other.scores),
-        ("age", one.ages & other.ages),
-        ("version", one.versions & other.versions),
-        ("code", one.codes & other.codes),
-        ("cve", one.cves & other.cves),
-        ("date", one.dates & other.dates),
-    ):
-        common += {"cve": 3.0, "version": 1.0, "code": 0.3, "date": 0.3}.get(name, 0.5) * len(of_both)
-        shown += [_written(name, each) for each in sorted(of_both, key=str)]
-    for name, numbers in one.named.items():
-        both_named = numbers & other.named.get(name, set())
-        # "J2" is a league, as "A7" is a road: many events have it.
-        common += (0.5 if len(name) > 1 else 0.2) * len(both_named)
-        shown += sorted(f"{name} {each}" for each in both_named)
-    return common, tuple(dict.fromkeys(shown)), comparable, agreeing
-
-
-def _written(kind: str, value: object) -> str:
-    match kind, value:
-        case "score", (int(more), int(less)):
-            return f"{more}:{less}"
-        case "date", (int(month), int(day)):
-            return f"{month:02}-{day:02}"
-        case _:
-            return str(value)
-
-
-def _equal(unit: str, one: float, other: float) -> bool:
-    return abs(one - other) < _MOST_APART if unit == "magnitude" else one == other
-
-
-def conflicts(one: Facts, other: Facts, template: float) -> tuple[int, float]:
-    """The number of facts that tell the two apart for certain, and of those that make it likely."""
-    hard = 0
-    soft = 0.0
-    if _disjoint(one.cves, other.cves):
-        hard += 2
-    if _disjoint(one.versions, other.versions):
-        hard += 1
-    for mine, theirs in ((one, other), (other, one)):
-        for name, numbers in mine.title_named.items():
-            others = theirs.named.get(name)
-            if others and numbers.isdisjoint(others):
-                hard += 1
-        for kind, numbers in mine.title_counted.items():
-            others = theirs.counted.get(kind)
-            if others and numbers.isdisjoint(others):
-                hard += 1
-    for kind, numbers in one.counted.items():
-        if kind not in one.title_counted and kind not in other.title_counted:
-            soft += _disjoint(numbers, other.counted.get(kind, set()))
-    if _disjoint(one.title_months, other.title_months) or _disjoint(one.title_dates, other.title_dates):
-        hard += 1
-    elif _disjoint(one.months, other.months):
-        soft += 1
-    elif _disjoint(one.dates, other.dates):
-        soft += 0.5
-    if _disjoint(one.title_weekdays, other.title_weekdays) and template >= 0.3:
-        hard += 1
-    elif one.weekdays and other.weekdays and one.weekdays[0] != other.weekdays[0] and template > 0.4:
-        soft += 1
-    for currency, values in one.title_money.items():
-        others_money = other.title_money.get(currency)
-        if others_money and not _any_near(values, others_money):
-            hard += 1
-    for mine, theirs in ((one, other), (other, one)):
-        for currency, values in mine.title_money.items():
-            in_text = theirs.numbers.get(currency)
-            if currency not in theirs.title_money and in_text and not _any_near(values, in_text):
-                soft += 0.5
-    magnitudes = one.numbers.get("magnitude"), other.numbers.get("magnitude")
-    if magnitudes[0] and magnitudes[1]:
-        soft += 2 * (
-            not any(_equal("magnitude", some, that) for some in magnitudes[0] for that in magnitudes[1])
-        )
-    soft += _disjoint(one.ages, other.ages)
-    soft += 2 * _disjoint(one.scores, other.scores)
-    soft += _disjoint(one.codes, other.codes)
-    if _disjoint(one.title_years, other.title_years):
-        soft += 1
-    if one.is_price_cut != other.is_price_cut:
-        soft += 2
-    if one.is_rumour != other.is_rumour:
-        soft += 2
-    return hard, soft
-
-
-def _days(one: Facts, other: Facts) -> float:
-    found = 0.0
-    for some, others in (
-        (frozenset(one.weekdays), frozenset(other.weekdays)),
-        (one.dates, other.dates),
-        (one.years, other.years),
-    ):
-        if some and others:
-            found += -1.0 if some.isdisjoint(others) else 1.0
-    return found
-
-
-def _disjoint(
-    one: "set[str] | set[int] | set[tuple[int, int]]", other: "set[str] | set[int] | set[tuple[int, int]]"
-) -> bool:
-    return bool(one) and bool(other) and one.isdisjoint(other)
-
-
-def _any_near(some: set[float], others: set[float]) -> bool:
-    return any(abs(one - other) <= _NEAR * max(one, other) for one in some for other in others)

@@ -5,7 +5,8 @@ log into the file, waits for the disk and deletes the log, so that even reading 
 293,000 waits a day, for ticks and heartbeats alone. It also reads alembic's 89 revisions for each file of
 each instance, and a sensor has a new instance at each tick. Here each process keeps a connection to a file,
 and looks at a file's schema once. A power cut may lose the last events of a run, never a file;
-`end_dead_runs` ends such a run. Our own database waits for the disk as before.
+`end_dead_runs` ends such a run. Our own database waits for the disk as before. What runs print is kept in
+files alone (`RunOutput`).
 https://www.sqlite.org/wal.html
 """
 

@@ -2,12 +2,45 @@
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import moves, service, sql
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline_tests.support.stored import add_items
+from rss_pipeline_tests.support.stored import add_items, item
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+LANDSLIDE = (
+    "Landslide blocks road into Ravensdale",
+    "<p>A landslide has blocked the only road into Ravensdale on Tuesday. Mayor Orla Brandt said that forty"
+    " residents of Ravensdale are cut off, and that engineers from Tarnwick will begin to clear the debris"
+    " tomorrow morning.</p>",
+)
+AGAIN = (
+    "Ravensdale cut off as landslide closes road",
+    "<p>Forty residents of Ravensdale were cut off on Tuesday after a landslide closed the only road."
+    " Engineers from Tarnwick are to clear the debris, said the mayor, Orla Brandt.</p>",
+)
+OTHER = ("A recipe for pears", "<p>Peel six pears, add sugar and cinnamon, and bake them for an hour.</p>")
+
+
+def arrive(
+    database: Database, feed: str, guid: str, text: tuple[str, str], *, minutes: float, days_ago: int = 0
+) -> str:
+    """An item of a feed that comes in so many minutes from now, maybe fetched so many days before."""
+    at = NOW + timedelta(minutes=minutes)
+    fetched_at = instant(at - timedelta(days=days_ago))
+    row = item(feed, guid, fetched_at, title=text[0], content_html=text[1])
+    number = int(at.timestamp() * 1_000_000)
+    add_items(database, [{**row, "arrived": number}])
+    database.query(
+        "INSERT INTO sequences (name, value) VALUES ('items', CAST(? AS INTEGER))"
+        " ON CONFLICT (name) DO UPDATE SET value = max(sequences.value, excluded.value)",
+        [number],
+    )
+    return str(row["id"])
 
 
 def ids(database: Database, *places: str) -> list[str]:

@@ -16,21 +16,9 @@ from rss_pipeline.features.stories.window import VERSION
 from rss_pipeline.features.stories.window_file import load
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline_tests.features.stories.stored import decide, together
-from rss_pipeline_tests.features.stories.test_service import (
-    AGAIN,
-    LANDSLIDE,
-    NOW,
-    OTHER,
-    arrive,
-    objects,
-    three,
-    window,
-)
+from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive, decide, together
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.stored import add_feeds, add_items, item
-
-__all__ = ["objects", "three", "window"]
 
 
 class Stores:
@@ -98,6 +86,11 @@ def test_items_of_one_template_are_not_joined_however_many_there_are(stores: Sto
 def test_a_word_as_title_and_no_text_join_nothing(stores: Stores) -> None:
     bare = [("Update", ""), ("", ""), ("News", "<p></p>"), ("", "<img src='a.jpg'>"), ("!", "<p>&nbsp;</p>")]
     stores.arrive(*(each for each in bare for _ in stores.feeds), *[("", "<p>Photo: Reuters</p>")] * 5)
+    bare = [
+        ("Orla Brandt resigns as mayor of Ravensdale", ""),
+        ("Mayor of Ravensdale Orla Brandt resigns", ""),
+    ]
+    stores.arrive(*bare)
     assert stores.decide() == set()
     assert stores.arrive(*[("Update", "")] * 5, link="https://example.org/update/7")
     [copies] = stores.decide()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from rss_pipeline.orchestration.reporting.asset_keys import STORIES
 from rss_pipeline.storage.accounts.user_rows import change_preferences
-from rss_pipeline_tests.features.stories.test_service import AGAIN, LANDSLIDE
+from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE
 from rss_pipeline_tests.storage.subscriptions.readers import add_user
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss

@@ -4,8 +4,8 @@ import pytest
 
 from rss_pipeline.features.stories.article import read
 from rss_pipeline.features.stories.facts import Facts, number
+from rss_pipeline.features.stories.facts_compared import conflicts
 from rss_pipeline.features.stories.model import Entry
-from rss_pipeline.features.stories.pair import conflicts
 
 
 def facts(title: str, text: str = "", language: str = "en") -> Facts:

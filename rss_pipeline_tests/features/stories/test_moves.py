@@ -25,21 +25,18 @@ from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import StoredStory, story_of
 from rss_pipeline_tests.features.stories import kit
-from rss_pipeline_tests.features.stories.stored import decide, lose, together
-from rss_pipeline_tests.features.stories.test_service import (
+from rss_pipeline_tests.features.stories.stored import (
     AGAIN,
     LANDSLIDE,
     NOW,
     OTHER,
     arrive,
-    objects,
-    three,
-    window,
+    decide,
+    lose,
+    together,
 )
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.stored import add_feeds
-
-__all__ = ["objects", "three", "window"]
 
 DAY = 24 * 60
 FEEDS = "abcdefgh"
@@ -91,6 +88,19 @@ def test_an_operator_splits_and_joins_for_all_later_items_follow_and_undo_takes_
     late = arrive(database, "c", "4", AGAIN, minutes=0)
     decide(database, objects, window)
     assert together(database) == {frozenset({first, second, again, late})}
+
+
+def test_an_item_that_an_operator_joined_before_it_was_decided_stays(
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
+) -> None:
+    _, second, third = three
+    assert moves.join(database, objects, window, third, second)
+    decide(database, objects, window)
+    assert together(database) == {frozenset({second, third})}
+    assert len(database.query("SELECT * FROM story_members").rows) == 2, "and none of the first"
+    late = arrive(database, "a", "4", OTHER, minutes=0)
+    decide(database, objects, window)
+    assert together(database) == {frozenset({second, third, late})}
 
 
 @pytest.fixture
