@@ -6,6 +6,7 @@
 import errno
 import os
 import pickle
+import resource
 import socket
 import sys
 import tempfile
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 ENDING_SECONDS = 75.0
 """Time for the processes of an `up` that was killed: they notice it at once, and have a minute to end."""
+FILES, LEAST_FILES = 4096, 128
+"""Open files of each process."""
 _SERVING = ("rss_pipeline.cli.services", "rss_pipeline.orchestration.serving.")
 
 _FLAGS = {name: flag for feature in FEATURES for name, flag in feature.up_flags.items()}
@@ -79,6 +82,7 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
         flag.check.load()(settings, flags[name.replace("-", "_")])
     ui = f"http://127.0.0.1:{settings.port}"
     _check_processes_are_seen()
+    _take_files()
     ensure_room(settings.home, settings.dagster_home)
     keep_reserve(settings.home)
     _shorten_tmpdir()
@@ -265,6 +269,20 @@ def _check_processes_are_seen() -> None:
         raise InfrastructureError(
             "/proc is not mounted, and every run at work would be taken for one that was killed: mount it"
             " (`mount -t proc proc /proc`), or start the container with it"
+        )
+
+
+def _take_files() -> None:
+    """Take what this user may have: each client and each open database is a file."""
+    most, hardest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hardest == resource.RLIM_INFINITY else min(FILES, hardest)
+    if most != resource.RLIM_INFINITY and most < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hardest))
+        most = wanted
+    if most != resource.RLIM_INFINITY and most < LEAST_FILES:
+        raise InfrastructureError(
+            f"this user may have only {most} open files at once, and `up` needs {LEAST_FILES}: raise"
+            f" the limit (`ulimit -n {FILES}`, LimitNOFILE of systemd, or that of the container)"
         )
 
 

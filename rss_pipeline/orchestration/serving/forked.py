@@ -20,7 +20,7 @@ from multiprocessing import util
 from types import ModuleType
 from typing import ClassVar, NoReturn
 
-from rss_pipeline.errors import InfrastructureError, not_started
+from rss_pipeline.errors import InfrastructureError, not_started, sentence_for
 
 _ENDING = {signal.SIGINT, signal.SIGTERM}
 DONE, WAITING, FAILED = 0, 3, 1
@@ -158,8 +158,9 @@ def _exit_after(
         code = work()
     except KeyboardInterrupt:
         code = WAITING
-    except BaseException:
-        _logger.exception("the process %s failed", name)
+    except BaseException as error:
+        sentence = sentence_for(error)
+        _logger.error("the process %s failed: %s", name, sentence or error, exc_info=sentence is None)
     finally:
         with suppress(Exception):
             # The folder of the parsers' sockets goes.

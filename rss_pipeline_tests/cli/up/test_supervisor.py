@@ -141,6 +141,26 @@ def test_without_proc_up_says_so_and_starts_nothing(tmp_path: Path) -> None:
     assert done.stderr.startswith(b"/proc is not mounted")
 
 
+def test_with_too_few_open_files_up_says_so_and_it_takes_what_it_may(tmp_path: Path) -> None:
+    """SQLite only says that it cannot open a file, and each request would say so anew."""
+    environment = {**os.environ, "RSS_PIPELINE_HOME": str(tmp_path / "file/var")}
+    (tmp_path / "file").touch()
+    few, taken = [
+        subprocess.run(
+            ["sh", "-c", f'ulimit {limit}; exec "$@"', "sh", PROGRAM, "up"],
+            check=False,
+            capture_output=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=PATIENCE,
+        )
+        for limit in ("-n 40", "-S -n 40")
+    ]
+    assert (few.returncode, few.stdout) == (1, b"")
+    assert few.stderr.startswith(b"this user may have only 40 open files at once")
+    assert b"up.lock cannot be written" in taken.stderr
+
+
 def is_alive(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE

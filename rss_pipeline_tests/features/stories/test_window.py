@@ -124,6 +124,24 @@ def test_a_country_that_both_name_joins_nothing() -> None:
     assert stories([one, other])[other.id] == other.id
 
 
+def test_what_a_feed_says_three_times_counts_once() -> None:
+    one, other = pair("t01")
+
+    def score(copies: int) -> float:
+        window = Window()
+        for each in (one, *(changed(one, id=f"copy {n}") for n in range(copies))):
+            window.decide(each)
+        return window.decide(other).score
+
+    assert 0 < score(2) <= score(0)
+
+
+def test_the_same_text_a_week_later_is_another_item() -> None:
+    later = changed(BREACH, id="later", feed="two")
+    assert stories([BREACH, changed(later, time=NOW + 6 * DAY)])["later"] == "breach"
+    assert stories([BREACH, changed(later, time=NOW + 8 * DAY)])["later"] == "later"
+
+
 def test_items_of_two_languages_do_not_join() -> None:
     first, second = pair("t02")
     assert stories([first, changed(second, language="fr")])[second.id] == second.id

@@ -108,6 +108,7 @@ def test_dagster_takes_it_with_our_queue_and_our_retention(settings: Settings) -
         assert isinstance(coordinator, BackfillsLastRunCoordinator)
         config = coordinator.get_run_queue_config()
         assert config.max_concurrent_runs == 5
+        assert coordinator.dequeue_interval_seconds <= 3, "a run of a person begins within 5 s"
         assert {limit["key"]: limit["limit"] for limit in config.tag_concurrency_limits} == {
             "dagster/backfill": 2,
             "rss_pipeline/replay": 2,

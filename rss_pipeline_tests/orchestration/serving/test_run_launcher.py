@@ -160,6 +160,9 @@ def test_a_run_that_is_killed_fails_at_once_and_says_by_what(
     assert soon(lambda: has_ended(pipeline, run)) is dg.DagsterRunStatus.FAILURE
     [end] = pipeline.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
     assert "The process of this run ended unexpectedly (signal 9)." in end.message
+    # Its feed may be visited again, and is still under suspicion.
+    soon(lambda: pipeline.rows("SELECT id FROM feeds WHERE lease_token IS NULL AND unclosed_claims = 1"))
+    assert pipeline.rows("SELECT feeds, hosts FROM leases WHERE feeds <> '[]' OR hosts <> '[]'") == []
 
 
 @pytest.mark.slow
