@@ -50,6 +50,19 @@ def test_an_item_that_comes_later_joins_the_stored_story_also_without_the_file(
     assert copy.kind == "text"
 
 
+def test_an_item_that_went_and_comes_in_again_joins_again(
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
+) -> None:
+    first, second, _ = three
+    service.catch_up(database, objects, window)
+    database.query("DELETE FROM items WHERE id = ?", [second])
+    assert not [*stories_by_id(database, [first])]
+    assert arrive(database, "b", "1", AGAIN, minutes=-1) == second
+    service.catch_up(database, objects, window)
+    [story] = stories_by_id(database, [first])
+    assert {each.item_id for each in story.members} == {first, second}
+
+
 def test_a_window_that_cannot_be_written_keeps_no_story_back(
     database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
 ) -> None:
@@ -66,19 +79,6 @@ def test_a_window_that_cannot_be_written_keeps_no_story_back(
     assert (done.decided, done.not_written) == (1, None)
     [story] = stored_stories(database, since=NOW - timedelta(days=1))
     assert {each.item_id for each in story.members} == {three[0], late}
-
-
-def test_an_item_that_went_and_comes_in_again_joins_again(
-    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
-) -> None:
-    first, second, _ = three
-    service.catch_up(database, objects, window)
-    database.query("DELETE FROM items WHERE id = ?", [second])
-    assert not [*stories_by_id(database, [first])]
-    assert arrive(database, "b", "1", AGAIN, minutes=-1) == second
-    service.catch_up(database, objects, window)
-    [story] = stories_by_id(database, [first])
-    assert {each.item_id for each in story.members} == {first, second}
 
 
 def test_the_same_items_give_the_same_stories_whatever_a_call_takes(
