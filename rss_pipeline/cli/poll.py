@@ -4,6 +4,7 @@
 """
 
 import errno
+import gc
 import os
 import pickle
 import resource
@@ -212,6 +213,9 @@ def _poll_in_process(
     all_feeds: bool,
     patience: float,
 ) -> PollResult:
+    # What is imported stays. The collector would walk all of it: meanwhile, later, and when Python ends, where
+    # that takes longer than 500 requests.
+    gc.disable()
     import dagster as dg
 
     from rss_pipeline.orchestration.build_polls import poll_definitions, refresh_definitions
@@ -221,6 +225,9 @@ def _poll_in_process(
     from rss_pipeline.pipeline.triggers.starts import refresh_reason
     from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold
     from rss_pipeline.storage.refresh.open_requests import waiting
+
+    gc.freeze()
+    gc.enable()
 
     started = utc_now()
     with open_instance_at_terminal(settings) as instance:
