@@ -9,6 +9,7 @@ import click
 from rss_pipeline.cli.arguments import as_json, one_feed, yes
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
+from rss_pipeline.cli.start import imports_that_stay
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import RegistryError, ensure_room
 from rss_pipeline.reserve import keep_reserve
@@ -107,15 +108,16 @@ def _poll_in_process(
     all_feeds: bool,
     patience: float,
 ) -> PollResult:
-    import dagster as dg
+    with imports_that_stay():
+        import dagster as dg
 
-    from rss_pipeline.orchestration.build_polls import poll_definitions, refresh_definitions
-    from rss_pipeline.orchestration.in_process import poll_in_process, refresh_in_process
-    from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
-    from rss_pipeline.orchestration.registry_partitions import register
-    from rss_pipeline.pipeline.triggers.starts import refresh_reason
-    from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold
-    from rss_pipeline.storage.refresh.open_requests import waiting
+        from rss_pipeline.orchestration.build_polls import poll_definitions, refresh_definitions
+        from rss_pipeline.orchestration.in_process import poll_in_process, refresh_in_process
+        from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
+        from rss_pipeline.orchestration.registry_partitions import register
+        from rss_pipeline.pipeline.triggers.starts import refresh_reason
+        from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold
+        from rss_pipeline.storage.refresh.open_requests import waiting
 
     started = utc_now()
     with open_instance_at_terminal(settings) as instance:
