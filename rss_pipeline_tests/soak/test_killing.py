@@ -406,8 +406,8 @@ def every_change_was_told_of(killed: Killed) -> None:
 
 
 def untold(events: Sequence[dg.AssetMaterialization], stored: Sequence[str]) -> list[tuple[str, int, int]]:
-    """The events of a feed that tell of fewer items than were stored since the one before, by their backups:
-    the backup, and both numbers. A change may have several events: of them the one with the most items."""
+    """The events of a feed with fewer new items than were stored since the one before, by their backups: the
+    backup, and both numbers. A change may have several events: of them the one with the most items."""
     told: dict[int, tuple[int, str]] = {}
     for event in events:
         change, new, key = (event.metadata[name].value for name in ("change", "items_new", "backup_key"))
