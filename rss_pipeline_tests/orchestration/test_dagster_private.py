@@ -46,6 +46,7 @@ DIGESTS = {
     "CODE_VERSION_TAG": "30ed531c3d4c",
     "COMPUTE_KIND_TAG": "973b3198282e",
     "CapturedLogContext": "fb4e46e71729",
+    "CheckError": "103b953deca3",
     "CheckRunHealthResult": "d8ad66c8c068",
     "CodeLocationOrigin": "fd2de388758a",
     "ComputeIOType": "21ce7997e686",

@@ -25,6 +25,7 @@ from rss_pipeline.orchestration.dagster_private import (
     setup_interrupt_handlers,
 )
 from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
+from rss_pipeline.orchestration.run_launcher import queue_again
 from rss_pipeline.orchestration.serving.locations import Locations
 from rss_pipeline.orchestration.serving.run_lines import RunLines, print_lines
 from rss_pipeline.orchestration.serving.warmed import opened
@@ -42,9 +43,14 @@ _logger = logging.getLogger("dagster")
 
 def serve(workspace: Path, settings: Settings) -> int:
     """Run the daemon of the instance of DAGSTER_HOME until this process is interrupted; return 0."""
+    with capture_interrupts(), opened() as instance:
+        queue_again(instance)
+        _serve(instance, workspace, settings)
+    return 0
+
+
+def _serve(instance: dg.DagsterInstance, workspace: Path, settings: Settings) -> None:
     with (
-        capture_interrupts(),
-        opened() as instance,
         daemon_controller_from_instance(
             instance,
             workspace_load_target=Locations(workspace),
@@ -59,7 +65,6 @@ def serve(workspace: Path, settings: Settings) -> int:
         ),
     ):
         controller.check_daemon_loop()
-    return 0
 
 
 @contextmanager

@@ -85,8 +85,9 @@ def run(
         longer_intervals(settings),
         TemporaryDirectory() as folder,
     ):
-        prepared = Forked("rss-prepare", lambda: prepare(settings, handed_over))
+        # It reads dagster.yaml as well: a mistake there is said once.
         places, file = Places.of(workspace, home=home), Path(folder) / "workspace.yaml"
+        prepared = Forked("rss-prepare", lambda: prepare(settings, handed_over))
         places.write(file)
         for module in (OWN_MODULE, *_LOADED_BY_ALL, *PRELOADED):
             import_module(module)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rss_pipeline.features.stories.added import added
 from rss_pipeline.features.stories.model import Entry
+from rss_pipeline.features.stories.person import added
 
 
 @pytest.mark.parametrize(
