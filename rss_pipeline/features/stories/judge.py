@@ -12,7 +12,7 @@ from math import log1p
 
 from rss_pipeline.features.stories.pair import Likeness
 
-VERSION = 6
+VERSION = 7
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {

@@ -166,9 +166,12 @@ _SERIES = 0.5
 
 
 def is_series(one: Article, other: Article) -> bool:
-    """True for two items of one feed that share a template and differ in a slot of it."""
+    """True for two items of one feed that share a template and differ in a name or a number of it.
+
+    Where only words differ, the one is an update of the other.
+    """
     template, slots, _ = _aligned(one, other)
-    return template >= _SERIES and bool(slots)
+    return template >= _SERIES and any(numbers or is_name for numbers, is_name, _ in slots)
 
 
 _MOST_SHOWN = 6

@@ -67,19 +67,6 @@ def test_items_of_one_feed_join_only_as_copies() -> None:
     assert found["again"] == first.id
 
 
-def test_a_feeds_further_item_joins_by_what_others_say() -> None:
-    again = changed(
-        SORRY,
-        id="again",
-        feed=BREACH.feed,
-        title="Halloway: Gilt Heron came in by the helpdesk",
-        text="Gilt Heron raided Halloway's points club in Tarnby through a helpdesk platform, it says. "
-        "The group put millions of bargain hunters on its leak site.",
-    )
-    assert stories([BREACH, again])["again"] == "again"
-    assert stories([BREACH, SORRY, again])["again"] == "breach"
-
-
 def test_a_country_that_both_name_joins_nothing() -> None:
     one, other = (
         Entry(id=title, feed=title, title=title, text=text, time=1_780_000_000.0, language="en")
@@ -125,6 +112,29 @@ SORRY = Entry(
     time=NOW + 4 * 3600,
     language="en",
 )
+
+
+FURTHER = Entry(
+    id="further",
+    feed="one",
+    title="Halloway: Gilt Heron came in by the helpdesk",
+    text="Gilt Heron raided Halloway's points club in Tarnby through a helpdesk platform, it says. "
+    "The group put millions of bargain hunters on its leak site.",
+    time=NOW + 4 * 3600,
+    language="en",
+)
+
+
+def test_a_feeds_further_item_joins_by_what_others_say() -> None:
+    assert stories([BREACH, FURTHER])["further"] == "further"
+    assert stories([BREACH, SORRY, FURTHER])["further"] == "breach"
+
+
+def test_an_update_joins_like_that_and_the_next_of_a_series_does_not() -> None:
+    update = changed(FURTHER, id="update", title=FURTHER.title.replace("came", "walked"))
+    series = changed(FURTHER, id="series", text=FURTHER.text.replace("Tarnby", "Ottery"))
+    assert stories([BREACH, SORRY, FURTHER, update])["update"] == "breach"
+    assert stories([BREACH, SORRY, FURTHER, series])["series"] == "series"
 
 
 def test_texts_that_have_little_but_names_in_common_join() -> None:
