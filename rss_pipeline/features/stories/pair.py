@@ -117,7 +117,7 @@ def compare(
             elif template > 0.4:
                 title_word_slots += 1
     names = _common_names(one, other)
-    hard, soft = conflicts(one.facts, other.facts, template)
+    hard, soft = conflicts(one.facts, other.facts, template, is_paired=one.is_paired)
     if one.is_paired and disjoint(set(one.facts.weekdays), set(other.facts.weekdays)):
         soft += _OTHER_DAY
     shares, unmet = zip(_share(one, other, mine), _share(other, one, theirs), strict=True)
