@@ -35,7 +35,7 @@ SHORT = {
     "unlike": -1.9,
     "tolls": 4.82,
     "full": 2.7,
-    "name_slots": -5.64,
+    "slots_of_template": -5.64,
     "title_slots": -1.87,
     "soft": -0.51,
     "far": -5.0,
@@ -59,7 +59,7 @@ LONG = {
     "numbers": 4.31,
     "differ": -0.4,
     "template": 9.67,
-    "name_slots": -3.39,
+    "name_slots": -4.2,
     "soft": -0.65,
     "hard": -0.47,
     "cosine": 8.99,
@@ -137,6 +137,8 @@ def _over(weights: dict[str, float], features: dict[str, float]) -> float:
 _NAMED, _UNNAMED = 0.4, 0.15
 """The shares of the titles' names in the other text below which common words count less, and below which
 scripts of pairs have no event in common."""
+_TEMPLATE = 0.25
+"""The share of common runs from which on what stands between them are slots of a template."""
 _LITTLE, _MUCH_ALIKE = 0.13, 0.5
 """Cosines below which little is alike, and above which more says nothing further."""
 
@@ -166,6 +168,9 @@ def _features(likenesses: Sequence[Likeness], cosine: float) -> dict[str, float]
         "template": template,
         "full": template * max(0.0, (title_names - 0.7) / 0.3),
         "name_slots": mean(lambda each: min(4, each.name_slots)) / 4,
+        # Two short texts of little in common have other names beside any run of three words.
+        "slots_of_template": mean(lambda each: min(4, each.name_slots) * min(1.0, each.template / _TEMPLATE))
+        / 4,
         "number_slots": mean(lambda each: min(4, each.number_slots)) / 4,
         "title_slots": mean(lambda each: min(2, each.title_word_slots)),
         "soft": mean(lambda each: min(2.0, each.soft)),
