@@ -8,8 +8,9 @@ _MOST_APART = 0.21
 _SERIES = 0.3
 """The share of common runs from which on titles of two days are of a series."""
 _LIKE = 0.1
-"""The share below which two texts of one event may name other days of it, and scores of other matches; texts in scripts
-of pairs are too short for it."""
+"""The share below which two texts of one event may name other days of it, and scores of other matches.
+
+Texts in scripts of pairs are too short for it."""
 
 Numbers = tuple[float, tuple[str, ...], int, int]
 """The worth of common numbers, their texts, the number of common units, and of those that agree."""

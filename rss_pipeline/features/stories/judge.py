@@ -73,7 +73,7 @@ LONG = {
     "placed": 0.5,
     "unlike": -0.95,
     "tolls": 1.5,
-    "one": -3.96,
+    "one": -4.1,
 }
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
@@ -83,6 +83,9 @@ _MUCH, _BY_CHANCE = 400, 6.2
 
 _BARE, _OF_BARE = 80, 1.0
 """A text of fewer characters is a title, which says little: by so much the line is higher."""
+
+_HEARD = 3
+"""Members of a story that are heard, of those that are compared."""
 
 _AGENCY = 0.8
 """The share of common runs from which on a text without a difference in a slot is an agency's."""
@@ -98,36 +101,31 @@ def margin(likenesses: Sequence[Likeness], cosine: float, characters: int, *, is
         return -10.0
     if all(each.template >= _AGENCY and each.is_clean and not each.soft for each in likenesses):
         return 1.0
-    features = _features(likenesses, cosine)
     length = min(characters, max(each.characters for each in likenesses))
     if is_paired:
         by_chance = min(1.0, max(0.0, (length - _MUCH) / _MUCH))
-        return _with_best(PAIRED, features, likenesses, cosine) - _BY_CHANCE * by_chance
+        return _with_best(PAIRED, likenesses, cosine) - _BY_CHANCE * by_chance
     bare = _OF_BARE if length < _BARE else 0.0
     is_long = min(1.0, max(0.0, (length - _SHORT_CHARACTERS) / (_LONG_CHARACTERS - _SHORT_CHARACTERS)))
-    is_long *= max(0.0, 1.0 - 2.0 * features["template"])
+    is_long *= max(0.0, 1.0 - 2.0 * sum(each.template for each in likenesses) / len(likenesses))
     over = 0.0
     if is_long < 1.0:
-        over += (1.0 - is_long) * _with_best(SHORT, features, likenesses, cosine)
+        over += (1.0 - is_long) * _with_best(SHORT, likenesses, cosine)
     if is_long > 0.0:
-        over += is_long * _with_best(LONG, features, likenesses, cosine)
+        over += is_long * _with_best(LONG, likenesses, cosine)
     return over - bare
 
 
-def _with_best(
-    weights: dict[str, float],
-    features: dict[str, float],
-    likenesses: Sequence[Likeness],
-    cosine: float,
-) -> float:
-    """Half of what all members say, half of what the one says that speaks most for it.
+def _with_best(weights: dict[str, float], likenesses: Sequence[Likeness], cosine: float) -> float:
+    """Half of what the members say that speak most for it, half of what the first of these says.
 
     Texts of one event tell different parts of it.
     """
-    over = _over(weights, features)
-    if len(likenesses) == 1:
-        return over
-    return (over + max(_over(weights, _features([each], cosine)) for each in likenesses)) / 2
+    said = [_over(weights, _features([each], cosine)) for each in likenesses]
+    if len(said) == 1:
+        return said[0]
+    heard = sorted(range(len(said)), key=lambda at: -said[at])[:_HEARD]
+    return (_over(weights, _features([likenesses[at] for at in heard], cosine)) + said[heard[0]]) / 2
 
 
 def _over(weights: dict[str, float], features: dict[str, float]) -> float:

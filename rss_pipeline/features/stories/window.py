@@ -47,7 +47,7 @@ LOOKED_UP_OF_PAIRS = 64
 NAME_TERMS = 16
 """Names among the heavy terms."""
 MOST_STORIES = 2
-MOST_MEMBERS = 3
+MOST_MEMBERS = 5
 SURE = 4.0
 """So far above the line, neither further members of a story nor less like stories are judged."""
 MOST_IN_MEAN = 30

@@ -1,8 +1,12 @@
 """Items of several feeds on one event are one story, and look-alikes are not."""
 
 import random
+from collections.abc import Iterable
 
+from rss_pipeline.features.stories.article import read
+from rss_pipeline.features.stories.judge import margin
 from rss_pipeline.features.stories.model import Entry, moment
+from rss_pipeline.features.stories.pair import compare
 from rss_pipeline.features.stories.window import CLOSED_AFTER, Window, why
 from rss_pipeline_tests.features.stories import kit
 
@@ -139,6 +143,20 @@ def test_an_update_joins_like_that_and_the_next_of_a_series_does_not() -> None:
 
 def test_texts_that_have_little_but_names_in_common_join() -> None:
     assert stories([BREACH, SORRY])["sorry"] == "breach"
+
+
+def test_members_that_tell_another_part_of_an_event_do_not_count_against_an_item() -> None:
+    def rare(words: Iterable[str]) -> dict[str, float]:
+        return dict.fromkeys(words, 3.0)
+
+    mine = read(FURTHER)
+    like, unlike = (
+        compare(mine, other, 0.1, rare(mine.weighed), rare(other.weighed), rare)
+        for other in (read(SORRY), read(changed(SORRY, title="A bad day", text="The shares fell on Monday.")))
+    )
+    three = margin([like] * 3, 0.2, mine.characters, is_paired=False)
+    assert margin([like] * 3 + [unlike] * 2, 0.2, mine.characters, is_paired=False) == three
+    assert margin([like] * 2 + [unlike] * 2, 0.2, mine.characters, is_paired=False) < three
 
 
 def test_a_name_of_both_is_worth_more_while_they_are_near_in_time() -> None:
