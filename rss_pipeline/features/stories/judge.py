@@ -50,7 +50,7 @@ SHORT = {
     "unmet": -0.53,
     "placed": 0.82,
     "elsewhere": -1.07,
-    "one": -6.81,
+    "one": -7.31,
 }
 LONG = {
     "title_names": 1.17,

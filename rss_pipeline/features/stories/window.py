@@ -61,7 +61,7 @@ LOOKED_AT = 6
 LEAST_COSINE = 0.03
 LEAST_COSINE_OF_PAIRS = 0.06
 """The same for scripts of pairs, which all texts have more of in common."""
-AGAIN = 1.0
+AGAIN = 0.5
 """So much higher is the line for a further item of a feed that has one in the story."""
 LEAST_PART = 0.5
 """The part of the cosine of the likest story that another one needs to be judged beside it."""
