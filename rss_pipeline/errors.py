@@ -32,6 +32,7 @@ RssPipelineError
 """
 
 import errno
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -230,11 +231,45 @@ def disk_is_full(error: BaseException, *, at: Path | None = None) -> bool:
     return False
 
 
+_NO_MORE = "this user may have no more processes (`ulimit -u`, or the limit of the container)"
+
+
 def not_started(error: OSError) -> str:
     """The reason why the system starts no process."""
-    if error.errno == errno.EAGAIN:
-        return "this user may have no more processes (`ulimit -u`, or the limit of the container)"
-    return error.strerror or str(error)
+    return _NO_MORE if error.errno == errno.EAGAIN else error.strerror or str(error)
+
+
+def sentence_for(error: BaseException, *places: Path) -> str | None:
+    """The sentence for an error that a person can do something about; None for any other.
+
+    `places` are the folders whose disks may be full, and whose files this user may not reach.
+    """
+    if isinstance(error, RssPipelineError):
+        return str(error)
+    # From a library: Dagster's history, which may have a disk of its own, or a file to be written.
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return f"{_NO_MORE}, of which each thread is one"
+    if isinstance(error, PermissionError) and any(_is_in(error.filename, place) for place in places):
+        return (
+            f"{error.filename} cannot be reached: {error.strerror}. Give this user the right to it, or set"
+            " RSS_PIPELINE_HOME to another folder"
+        )
+    if not places or not disk_is_full(error, at=(fullest := min(places, key=free_bytes))):
+        return None
+    # SQLAlchemy says the statement on further lines.
+    cause, *_ = str(error).splitlines() or [""]
+    return f"{_where(error, fullest)}. Cause: {type(error).__name__}: {cause}"
+
+
+def _is_in(filename: object, folder: Path) -> bool:
+    return isinstance(filename, str) and Path(filename).is_relative_to(folder)
+
+
+def _where(error: BaseException, folder: Path) -> str:
+    """The first words about a full disk: that of the file, or of the command's output, which has no name."""
+    if isinstance(error, OSError):
+        return "the disk is full" if error.filename is None else disk_full(Path(error.filename).parent)
+    return disk_full(folder)
 
 
 def disk_full(path: Path) -> str:
@@ -275,5 +310,5 @@ def spooling(path: Path) -> Iterator[None]:
 
 def free_bytes(path: Path) -> int:
     """The free bytes of the disk of a file or folder, which may not be there yet."""
-    there = next((each for each in (path, *path.parents) if each.exists()), Path("/"))
+    there = next((each for each in (path, *path.parents) if os.path.exists(each)), Path("/"))
     return shutil.disk_usage(there).free

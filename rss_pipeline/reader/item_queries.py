@@ -24,7 +24,7 @@ from rss_pipeline.storage.subscriptions.chosen import (
     Scope,
     Shown,
 )
-from rss_pipeline.storage.subscriptions.folding import FoldedItem, ordered_ids
+from rss_pipeline.storage.subscriptions.folding import FoldedItem, earlier_copies, ordered_ids
 from rss_pipeline.storage.subscriptions.item_lists import (
     READ_CHARACTERS,
     FeedOfPage,
@@ -56,6 +56,7 @@ __all__ = [
     "Shown",
     "Texts",
     "arrival_numbers",
+    "earlier_copies",
     "feed_of_page",
     "highest_number",
     "item",

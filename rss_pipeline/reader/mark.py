@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from rss_pipeline.batched import batched
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.failures import read_failures_of
 from rss_pipeline.reader.query import Query
@@ -16,7 +17,7 @@ from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.subscriptions import item_states as states
 from rss_pipeline.storage.subscriptions import undo
-from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Shown
+from rss_pipeline.storage.subscriptions.chosen import ALL, MAX_CHOSEN, Chosen, Shown
 from rss_pipeline.storage.subscriptions.item_lists import known_ids
 from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
 from rss_pipeline.storage.subscriptions.undo import Undoable
@@ -62,24 +63,26 @@ def mark_numbers(caller: Caller, numbers: Sequence[int], marks: ItemMarks) -> No
     caller.write(*_statements(caller, Chosen.by_numbers(numbers), marks))
 
 
-def mark_shown(caller: Caller, shown: Shown) -> MarkResult:
-    """Mark all items read that were shown; what came since stays unread. It can be undone for
-    UNDONE_WITHIN."""
+def mark_shown(caller: Caller, shown: Shown, *, beside: Sequence[int] = ()) -> MarkResult:
+    """Mark all items read that were shown, and those with these arrival numbers; what came since stays
+    unread. It can be undone for UNDONE_WITHIN."""
     user_id, now = caller.user_id, caller.clock()
     until = now + UNDONE_WITHIN
     # Marks of the same second are listed in their order.
     id = f"{int(now.timestamp() * _SECOND):0{_TIME_DIGITS}x}{secrets.token_hex(8)}"
     feed_id = shown.scope.feed_id
-    remembered, *_, beside = caller.write(
-        *undo.remember(user_id, id, shown, until=until, now=now),
+    chosen = [Chosen.by_numbers(some) for some in batched(beside, MAX_CHOSEN)]
+    remembered, *_, after = caller.write(
+        *undo.remember(user_id, id, shown, until=until, now=now, beside=chosen),
         states.note_reading_of_shown(user_id, shown, at=now),
         *states.mark_shown(user_id, shown),
+        *(statement for each in chosen for statement in states.mark_items(user_id, each, is_read=True)),
         users.preferences(user_id) if feed_id is None else list_feeds(user_id, feed_id),
     )
     return MarkResult(
         undoable=undo.remembered(remembered, id, until=until),
-        feed=None if feed_id is None else next(iter(feed_rows(beside)), None),
-        read_failures=read_failures_of(beside.values[0][0]) if shown.scope == ALL else None,
+        feed=None if feed_id is None else next(iter(feed_rows(after)), None),
+        read_failures=read_failures_of(after.values[0][0]) if shown.scope == ALL else None,
     )
 
 

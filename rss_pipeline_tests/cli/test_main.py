@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.cli.main import main
+from rss_pipeline.cli.output.terminal import explained
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.reader.accounts.users import find_user
 from rss_pipeline.reader.refresh import new_search
@@ -24,6 +25,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.refresh.refresh_requests import search_request_statements
 from rss_pipeline_tests.cli.program import HOST, PROGRAM, environment, run
+from rss_pipeline_tests.storage.conftest import nobody
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -165,6 +167,19 @@ def test_a_database_that_cannot_be_opened_is_a_sentence_for_every_command(
         result = invoke(*arguments)
         assert result.exit_code == 1
         assert "check the path, its rights and the disk" in result.stderr
+
+
+def test_a_home_that_this_user_may_not_reach_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "closed/var"
+    home.parent.mkdir(mode=0)
+    with nobody():
+        with pytest.raises(PermissionError) as raised:
+            home.exists()
+        assert explained(raised.value, home, home / "dagster")
+    assert f"{home} cannot be reached: Permission denied. Give" in capsys.readouterr().err
+    assert not explained(PermissionError(13, "Permission denied", "/elsewhere"), home)
 
 
 def test_settings_that_cannot_be_are_a_sentence(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,6 +138,8 @@ class Killed:
         self.instance = instance
         self.publishers = publishers
         self.kills: list[str] = []
+        self.backfilled = 0
+        """The number of kills at the last backfill."""
         self.took: dict[str, list[float]] = {}
         """Seconds until all was back, or had ended, by what was killed."""
 
@@ -191,7 +193,10 @@ class Killed:
             self.launch("poll_feeds", {"ops": {"claim": {"config": since}}})
             if len(self.kills) % 3 == 0:
                 self.launch("download_images")
-            if len(self.kills) % 5 == 1:
+            # One, however long it takes until there is what is to be killed next: each of its runs may wait a
+            # minute for its feed.
+            if len(self.kills) % 5 == 1 and self.backfilled != len(self.kills):
+                self.backfilled = len(self.kills)
                 self.backfill(FEEDS[::3])
 
     def visit(self) -> None:
@@ -255,6 +260,7 @@ class Killed:
                     process.send_signal(signal.SIGKILL)
             soon(lambda: not any(map(is_alive, processes)))
         self.kills.append(kind)
+        print(len(self.kills), kind, flush=True)  # noqa: T201 - the progress of hours, with -s
         if kind in ("supervisor", "all"):
             self.up.process.wait()
             soon(lambda: members(self.up.process.pid) == [])

@@ -24,11 +24,13 @@ from rss_pipeline.reader.item_queries import (
     FoldedItem,
     ItemRow,
     Shown,
+    earlier_copies,
     items_by_number,
     together,
 )
 from rss_pipeline.reader.mark import ItemMarks, MarkResult
 from rss_pipeline.reader.query import Query
+from rss_pipeline.reader.query import together as of_one_moment
 
 T = TypeVar("T")
 MOST = 100_000
@@ -38,8 +40,8 @@ MOST = 100_000
 class NamedItems:
     """The others that each session was sent with an entry, all by number; safe to use from several threads.
 
-    What joined an entry since then is not read with it. It is kept in this process: after a restart, an entry
-    that an app has from before is read alone, and what else is unread of it comes as an entry again.
+    What joined an entry since then is not read with it. Where nothing is known, after a crash, an entry that
+    an app has from before is read alone, and what else is unread of it comes as an entry again.
     """
 
     def __init__(self, *, most: int = MOST) -> None:
@@ -74,6 +76,11 @@ class NamedItems:
             found = [self._kept.get((session_id, number), frozenset()) for number in numbers]
         return sorted(frozenset().union(*found))
 
+    def all(self) -> list[tuple[str, int, list[int]]]:
+        """Each entry with its session, and the others that were named."""
+        with self._lock:
+            return [(session, number, sorted(others)) for (session, number), others in self._kept.items()]
+
     def entries(self, session_id: str, *, up_to: int) -> list[int]:
         """The items with others that the session was sent, up to this number."""
         with self._lock:
@@ -94,7 +101,7 @@ def read_as_wanted(
 
 
 def as_entries(caller: Caller, named: NamedItems, rows: Sequence[ItemRow]) -> tuple[Sequence[ItemRow], Ends]:
-    """These items as they are sent, and remember whom they name. A copy of what is known is read."""
+    """These items as they are sent, and remember whom they name. A copy of what was read is read."""
     found = caller.ask(together(caller.user_id, ALL, [row.id for row in rows]))
     ends, entries = dict[str, bytes](), list[ItemRow]()
     for row in rows:
@@ -103,35 +110,40 @@ def as_entries(caller: Caller, named: NamedItems, rows: Sequence[ItemRow]) -> tu
         if others:
             named.name(caller.key.session_id, row.arrived, [each.arrived for each in others])
             ends[row.id] = _end(others)
-        article = next((each.article for each in members if each.id == row.id), None)
-        is_copy = any(each.article == article and each.arrived < row.arrived for each in others)
-        entries.append(row._replace(read=1) if is_copy else row)
+        is_old = not all(each.unread for each in earlier_copies(members, row.id))
+        entries.append(row._replace(read=1) if is_old else row)
     return entries, ends
 
 
 def mark_entries(caller: Caller, named: NamedItems, numbers: Sequence[int], marks: ItemMarks) -> None:
-    """Mark the items with these numbers; what was named at their ends is read with them."""
+    """Mark the items with these numbers; what was named at their ends is read with them, and what they are
+    copies of is unread with them."""
     others = _read_with(caller, named, numbers) if marks.is_read else []
+    copied = _unread_with(caller, numbers) if marks.is_read is False else []
     mark.mark_numbers(caller, numbers, marks)
-    _mark_others(caller, others)
+    for chunk in batched(others, MAX_CHOSEN):
+        mark.mark_numbers(caller, chunk, ItemMarks(is_read=True))
+    if copied:
+        mark.mark_items(caller, copied, ItemMarks(is_read=False))
 
 
 def mark_shown(caller: Caller, named: NamedItems, shown: Shown) -> MarkResult:
     """Mark all items read that were shown, and what was named at their ends."""
-    others = _read_with_shown(caller, named, shown)
-    marked = mark.mark_shown(caller, shown)
-    _mark_others(caller, others)
-    return marked
-
-
-def _mark_others(caller: Caller, numbers: Sequence[int]) -> None:
-    for chunk in batched(numbers, MAX_CHOSEN):
-        mark.mark_numbers(caller, chunk, ItemMarks(is_read=True))
+    return mark.mark_shown(caller, shown, beside=_read_with_shown(caller, named, shown))
 
 
 def _read_with(caller: Caller, named: NamedItems, numbers: Sequence[int]) -> list[int]:
     others = named.others(caller.key.session_id, numbers)
     return others if others and caller.ask(in_apps(caller.user_id)).is_folded else []
+
+
+def _unread_with(caller: Caller, numbers: Sequence[int]) -> list[str]:
+    rows, wishes = caller.ask(
+        of_one_moment(items_by_number(caller.user_id, numbers), in_apps(caller.user_id))
+    )
+    ids = [row.id for row in rows.values()] if wishes.is_folded else []
+    found = caller.ask(together(caller.user_id, ALL, ids))
+    return [each.id for id in ids for each in earlier_copies(found.get(id, ()), id)]
 
 
 def _read_with_shown(caller: Caller, named: NamedItems, shown: Shown) -> list[int]:

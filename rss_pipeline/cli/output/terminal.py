@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rss_pipeline.collector.models.plain_text import json_text, one_line, plain_lines
-from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full, free_bytes
+from rss_pipeline.errors import sentence_for
 from rss_pipeline.storage.database import Row
 
 ROWS_SHOWN = 40
@@ -89,26 +89,11 @@ def complain(sentence: str) -> None:
 
 
 def explained(error: Exception, *places: Path) -> bool:
-    """True where the error has a sentence, which is printed instead of a traceback. `places` are the folders
-    whose disks may be full."""
-    if isinstance(error, RssPipelineError):
-        complain(str(error))
-        return True
-    # From a library: Dagster's history, which may have a disk of its own, or a file to be written.
-    fullest = min(places, key=free_bytes)
-    if not disk_is_full(error, at=fullest):
+    """True where the error has a sentence, which is printed instead of a traceback: see `sentence_for`."""
+    if (sentence := sentence_for(error, *places)) is None:
         return False
-    # SQLAlchemy says the statement on further lines.
-    cause, *_ = str(error).splitlines() or [""]
-    complain(f"{_where(error, fullest)}. Cause: {type(error).__name__}: {cause}")
+    complain(sentence)
     return True
-
-
-def _where(error: Exception, folder: Path) -> str:
-    """The first words about a full disk: that of the file, or of the command's output, which has no name."""
-    if isinstance(error, OSError):
-        return "the disk is full" if error.filename is None else disk_full(Path(error.filename).parent)
-    return disk_full(folder)
 
 
 class Bars:

@@ -40,8 +40,6 @@ run_launcher:
     max_concurrent_runs: 5
 """: """    # As many as the workers have places for: the coordinator adds a limit for each of their queues.
     max_concurrent_runs: -1
-    # A person waits for some of them.
-    dequeue_interval_seconds: 2
 """,
 }
 """Lines of dagster.yaml, and those of a fleet in their place; the others of a fleet are in its file."""

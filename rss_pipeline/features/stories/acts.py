@@ -4,14 +4,18 @@ A choice puts an item into another story, for this user and for good. What comes
 it is most like (sql.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.features.stories import sql
+from rss_pipeline.features.stories.lease import FULL_TEXT
+from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.database import Result, Statement
-from rss_pipeline.storage.sql import NOW, NUMBER_FIELD, compact
+from rss_pipeline.storage.items.stories import LATER
+from rss_pipeline.storage.sql import NOW, NUMBER_FIELD, compact, number
 
 ALONE = "{}~"
 """The story of an item that a user, or an operator, took out of its own."""
@@ -65,7 +69,7 @@ def apart(caller: Caller, item_id: str) -> bool:
     known = caller.ask(_known(caller.user_id, [item_id]))
     story = known.story_of.get(item_id)
     if story is not None and len(known.members.get(story, ())) > 1:
-        _choose(caller, "apart", item_id, [item_id], ALONE.format(item_id))
+        _choose(caller, "apart", item_id, {item_id: 0}, ALONE.format(item_id))
     return story is not None
 
 
@@ -78,8 +82,13 @@ def together(caller: Caller, item_id: str, other_id: str) -> bool:
         return False
     # All members move, seen or not: what comes later and is like one of them follows it.
     moved = [other_id, *known.members.get(other, ()), item_id, *known.members.get(story, ())]
-    _choose(caller, "together", item_id, moved, story)
+    texts = sql.entries(caller.database, [item_id, other_id])
+    _choose(caller, "together", item_id, {id: _later(texts.get(id)) for id in moved}, story)
     return True
+
+
+def _later(entry: Entry | None) -> int:
+    return LATER if entry is not None and len(entry.text) < FULL_TEXT else 0
 
 
 def undo(caller: Caller) -> str | None:
@@ -143,8 +152,9 @@ def can_undo(user_id: str) -> Query[str | None]:
     )
 
 
-def _choose(caller: Caller, said: str, item_id: str, items: Sequence[str], story: str) -> None:
-    user_id, names = caller.user_id, compact(list(dict.fromkeys(items)))
+def _choose(caller: Caller, said: str, item_id: str, items: Mapping[str, int], story: str) -> None:
+    """`items` with the LATER of those that stood alone."""
+    user_id, names = caller.user_id, compact(list(items))
     caller.write(
         # Another tab may say something at the same moment: numbers and choices are those of the write.
         Statement(
@@ -161,10 +171,10 @@ def _choose(caller: Caller, said: str, item_id: str, items: Sequence[str], story
         Statement(
             f"""INSERT INTO story_members
               (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
-            SELECT i.id, i.id, i.feed_id, i.arrived, i.id, i.arrived, {NOW}, 0
-            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+            SELECT i.id, i.id, i.feed_id, i.arrived, i.id, i.arrived + {number("j.value")}, {NOW}, 0
+            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.key
             WHERE i.arrived IS NOT NULL ON CONFLICT (item_id) DO NOTHING""",
-            [names],
+            [compact(dict(items))],
             name="add stories of one",
         ),
         Statement(

@@ -17,10 +17,19 @@ from rss_pipeline.collector.models.clock import instant, rough, utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_database_to_read, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items.stories import StoredMember, StoredStory, stored_stories, story_of
+from rss_pipeline.storage.items import items as stored
+from rss_pipeline.storage.items.stories import (
+    StoredMember,
+    StoredStory,
+    stored_stories,
+    story_named,
+    story_of,
+)
 from rss_pipeline.storage.objects import ObjectStore
 
 _SHOWN = 40
+_ID = 12
+"""Characters of an id in a table, as `items` has them; commands take the start of one."""
 _WORDS = {
     "first": "the first",
     "link": "a copy, by its link",
@@ -56,7 +65,7 @@ def stories(context: click.Context, since: datetime | None, as_json: bool) -> No
     table = new_table("story", "items", "newest", "title")
     for story in sorted(found, key=lambda each: each.updated_at, reverse=True)[:_SHOWN]:
         newest = f"{rough(now - story.updated_at)} ago"
-        table.add_row(story.id, str(len(story.members)), newest, plain(story.members[0].title or ""))
+        table.add_row(story.id[:_ID], str(len(story.members)), newest, plain(story.members[0].title or ""))
     new_console().print(table)
     if len(found) > _SHOWN:
         say(f"... and {len(found) - _SHOWN:,} more: --json has all.")
@@ -67,7 +76,8 @@ def stories(context: click.Context, since: datetime | None, as_json: bool) -> No
 @as_json
 @click.pass_obj
 def why(settings: Settings, item: str, as_json: bool) -> None:
-    """Show the story of ITEM (its id), and why its items stand together."""
+    """Show the story of ITEM (its id or the start of it; or that of the story), and why its items stand
+    together."""
     with open_database_to_read(settings) as database:
         found = _story_of(database, item)
     if as_json:
@@ -75,10 +85,13 @@ def why(settings: Settings, item: str, as_json: bool) -> None:
         return
     say(f"{found.id}: {len(found.members)} items, the last of {instant(found.updated_at)}.")
     table = new_table("item", "feed", "why", "like", "names and numbers", "title")
+    for column in (0, 3):
+        table.columns[column].no_wrap = True
     for each in found.members:
         shared = ", ".join((*each.names, *each.numbers)) or "-"
         title = plain(each.title or "")
-        table.add_row(each.item_id, each.feed_id, _why(each), each.nearest or "-", plain(shared), title)
+        like = (each.nearest or "-")[:_ID]
+        table.add_row(each.item_id[:_ID], each.feed_id, _why(each), like, plain(shared), title)
     new_console().print(table)
 
 
@@ -89,7 +102,10 @@ def split(settings: Settings, item: str) -> None:
     """Take ITEM out of its story, for all users and for good."""
     from rss_pipeline.features.stories import moves
 
-    if not _change(settings, lambda database, objects, path: moves.split(database, objects, path, item)):
+    def change(database: Database, objects: ObjectStore, path: Path) -> bool:
+        return moves.split(database, objects, path, _id(database, item))
+
+    if not _change(settings, change):
         raise click.ClickException(f"{item} is in no story; {_LISTS}")
     say(f"{item} stands alone.")
 
@@ -102,9 +118,10 @@ def join(settings: Settings, item: str, other: str) -> None:
     """Put OTHER, with its story, into the story of ITEM, for all users."""
     from rss_pipeline.features.stories import moves
 
-    if not _change(
-        settings, lambda database, objects, path: moves.join(database, objects, path, item, other)
-    ):
+    def change(database: Database, objects: ObjectStore, path: Path) -> bool:
+        return moves.join(database, objects, path, _id(database, item), _id(database, other))
+
+    if not _change(settings, change):
         raise click.ClickException(
             f"{item} and {other} are in one story already, or one of them is not stored; {_LISTS}"
         )
@@ -139,8 +156,14 @@ def _change(settings: Settings, change: Callable[[Database, ObjectStore, Path], 
             raise click.ClickException(f"{error}; try again after the poll") from error
 
 
+def _id(database: Database, start: str) -> str:
+    """The id of the one item whose id begins so; what is none, as it is."""
+    found = stored.item(database, start)
+    return start if found is None else str(found["id"])
+
+
 def _story_of(database: Database, item: str) -> StoredStory:
-    found = story_of(database, item)
+    found = story_of(database, _id(database, item)) or story_named(database, item)
     if found is None:
         raise click.ClickException(
             f"{item} is in no story, or is no item; `rss-pipeline items FEED` has the ids of items, and"

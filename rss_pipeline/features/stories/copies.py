@@ -2,9 +2,10 @@
 
 import html
 import re
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.words import hashed
@@ -28,7 +29,8 @@ _NEARLY_AT_ONE_TIME = 0.8
 _COMPARED = 400
 
 _TRACKING = re.compile(
-    r"(?:utm|mtm|pk|hsa|at|ns|sc|wt|vero|oly|mkt)_.*|fbclid|gclid|dclid|msclkid|yclid|igshid|mc_[ce]id|_hsenc|_hsmi|"
+    r"(?:utm|mtm|pk|hsa|at|ns|sc|wt|vero|oly|mkt|gad|amp)_.*|_ga|_gl|gclsrc|[gw]braid|srsltid|usqp|ttclid|twclid|"
+    r"fbclid|gclid|dclid|msclkid|yclid|igshid|mc_[ce]id|_hsenc|_hsmi|"
     r"ref|ref_src|referrer|source|src|from|cmpid?|cid|ocid|ito|smid|partner|feature|sh|share|spm|scm|rss|feed|"
     r"output|outputtype|amp|xtor|ftag|ncid|wprov|guccounter|__twitter_impression|taid|cmp|soc_.*|sr_share",
     re.IGNORECASE,
@@ -49,11 +51,11 @@ def link_key(link: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(link.strip())
-        host = (parts.hostname or "").removeprefix("www.")
+        host = (parts.hostname or "").rstrip(".").removeprefix("www.")
     except ValueError:
         return None
-    path = parts.path
-    if host.endswith((".cdn.ampproject.org",)) or host in {"google.com", "cdn.ampproject.org"}:
+    path = re.sub("//+", "/", unquote(parts.path))
+    if host.endswith(".cdn.ampproject.org") or host.startswith("google.") or host == "cdn.ampproject.org":
         found = (
             re.search(r"/(?:amp/)?[sc]/(?:s/)?([^/.]{1,99}\.[^/]{1,199})(?=/)", path)
             if "/amp" in path or "amp" in host
@@ -118,9 +120,21 @@ def keys(entry: Entry) -> list[int]:
     return found
 
 
-def kind_of_copy(one: Entry, other: Entry) -> CopyKind | None:
-    """Return how one item is a copy of the other; None if it is none."""
-    link = link_key(one.link)
+def is_address(link: str, entries: Iterable[Entry]) -> bool:
+    """False for the `link_key` of a section, a live page or a list: one that a feed has, among these items,
+    for two that are no copies of each other."""
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        if link_key(entry.link) == link:
+            known = first.setdefault(entry.feed, entry)
+            if known is not entry and kind_of_copy(known, entry) is None:
+                return False
+    return True
+
+
+def kind_of_copy(one: Entry, other: Entry, *, by_link: bool = True) -> CopyKind | None:
+    """Return how one item is a copy of the other; None if it is none. Not `by_link`: whatever their links."""
+    link = link_key(one.link) if by_link else None
     is_one_link = link is not None and link == link_key(other.link)
     is_one_feed = one.feed == other.feed
     titles = letters(one.title), letters(other.title)

@@ -1,7 +1,8 @@
 """Stories as one user reads them: in lists of several feeds a story is one entry, of the user's own feeds.
 
-A story in a list is made of its members in the feeds of that list. Of the copies of one article only the
-first is news. A list of unread items shows a story once, while some of its news is unread.
+A story in a list is made of its members in the feeds of that list. A copy is no news where an earlier one of
+the same article was read. A list of unread items shows a story once, while some of its news is unread: by the
+one of these that leads.
 """
 
 from collections import Counter
@@ -39,8 +40,10 @@ def place(member: str, subscription: str = "s") -> str:
 
 _LISTED = listed("s", "o", of_one_feed=False)
 """` AND` with the conditions that the user is shown a member at all."""
-_IS_UNREAD = """coalesce((SELECT t.is_read FROM item_states AS t WHERE t.user_id = s.user_id
-    AND t.feed_id = o.feed_id AND t.arrived = o.arrived), CAST(o.arrived <= s.read_up_to AS INTEGER)) = 0"""
+_IS_READ = """coalesce((SELECT t.is_read FROM item_states AS t WHERE t.user_id = s.user_id
+      AND t.feed_id = {0}.feed_id AND t.arrived = {0}.arrived),
+    CAST({0}.arrived <= s.read_up_to AS INTEGER)) = {1}"""
+_IS_UNREAD = _IS_READ.format("o", 0)
 _BEFORE = f"""NOT EXISTS (SELECT 1 FROM (
     SELECT x.arrived, x.article, {place("x", "w")} AS place, {{user}} AS user_id,
       {own_story("x", "{user}")} AS story
@@ -50,14 +53,15 @@ _BEFORE = f"""NOT EXISTS (SELECT 1 FROM (
   CROSS JOIN story_members AS o ON {in_own_story("o", "m.story", "m.user_id")}
   CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id
   WHERE {{scope}} AND ({{before}}){_LISTED})"""
-_IS_COPY = f"""EXISTS (SELECT 1 FROM story_members AS p CROSS JOIN subscriptions AS s ON s.feed_id = p.feed_id
-    WHERE {{scope}} AND {in_own_story("p", "m.story", "m.user_id")}
-      AND p.article = o.article AND p.arrived < o.arrived{listed("s", "p", of_one_feed=False)})"""
+_IS_OLD = f"""EXISTS (SELECT 1 FROM story_members AS p CROSS JOIN subscriptions AS s ON s.feed_id = p.feed_id
+    WHERE {{scope}} AND {in_own_story("p", "m.story", "m.user_id")} AND p.article = o.article
+      AND p.arrived < o.arrived AND {_IS_READ.format("p", 1)}{listed("s", "p", of_one_feed=False)})"""
+"""A copy of what was read before it came."""
 _OF_ALL = _BEFORE.replace("{before}", f"{place('o')} < m.place")
 _OF_UNREAD = _BEFORE.replace(
     "{before}",
-    f"""(o.article = m.article AND o.arrived < m.arrived)
-      OR ({place("o")} < m.place AND {_IS_UNREAD} AND NOT {_IS_COPY})""",
+    f"""(o.article = m.article AND o.arrived < m.arrived AND {_IS_READ.format("o", 1)})
+      OR ({place("o")} < m.place AND {_IS_UNREAD} AND NOT {_IS_OLD})""",
 )
 
 
@@ -112,13 +116,15 @@ class _Member(NamedTuple):
 
 def _hidden(members: Sequence[_Member]) -> list[_Member]:
     """The unread ones but those that a list of these shows."""
-    first = dict[tuple[str, str], int]()
+    read = dict[tuple[str, str], int]()
+    """By article, the first that is read."""
     for each in members:
-        key = each.story, each.article
-        first[key] = min(each.arrived, first.get(key, each.arrived))
+        if not each.unread:
+            key = each.story, each.article
+            read[key] = min(each.arrived, read.get(key, each.arrived))
     shown = dict[str, _Member]()
     for each in members:
-        if each.unread and first[each.story, each.article] == each.arrived:
+        if each.unread and each.arrived < read.get((each.story, each.article), each.arrived + 1):
             shown[each.story] = min(each, shown.get(each.story, each), key=lambda one: one.place)
     return [each for each in members if each.unread and shown.get(each.story) is not each]
 

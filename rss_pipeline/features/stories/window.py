@@ -347,6 +347,7 @@ class Window:
 
     def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision] | None:
         tried: set[int] = set()
+        is_address: bool | None = None
         for key in keys:
             for number in self.items.latest(key, MOST_COMPARED):
                 if number in tried:
@@ -356,6 +357,10 @@ class Window:
                     continue
                 other = _said(*self._kept(number))
                 kind = copies.kind_of_copy(entry, other)
+                if kind == "link" and other.feed != entry.feed:
+                    if is_address is None:
+                        is_address = self._is_address(entry, keys[0])
+                    kind = kind if is_address else copies.kind_of_copy(entry, other, by_link=False)
                 story = self._story(number)
                 if kind is not None and not self._is_full(story):
                     evidence = Evidence(kind=kind, nearest=other.id, cosine=1.0)
@@ -363,6 +368,11 @@ class Window:
                         item=entry.id, story=self._id_of(story), score=1.0, evidence=evidence
                     )
         return None
+
+    def _is_address(self, entry: Entry, key: int) -> bool:
+        others = (_said(*self._kept(number)) for number in self.items.latest(key, MOST_COMPARED))
+        link = copies.link_key(entry.link)
+        return link is None or copies.is_address(link, [entry, *others])
 
     def _is_full(self, story: int) -> bool:
         return story in self.stories and self.stories[story].id in self.full

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
+from rss_pipeline.errors import sentence_for
 from rss_pipeline.orchestration.dagster_private import configure_loggers, setup_interrupt_handlers
 from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
 from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel, end_canceled, end_of_last_up
@@ -39,6 +39,7 @@ from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.parser_pool import PRELOADED
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.feeds import leases
 from rss_pipeline.web.on_demand import IDLE_SECONDS
 
 LOOK_SECONDS = 1.0
@@ -84,8 +85,9 @@ def run(
         longer_intervals(settings),
         TemporaryDirectory() as folder,
     ):
-        prepared = Forked("rss-prepare", lambda: prepare(settings, handed_over))
+        # It reads dagster.yaml as well: a mistake there is said once.
         places, file = Places.of(workspace, home=home), Path(folder) / "workspace.yaml"
+        prepared = Forked("rss-prepare", lambda: prepare(settings, handed_over))
         places.write(file)
         for module in (OWN_MODULE, *_LOADED_BY_ALL, *PRELOADED):
             import_module(module)
@@ -185,14 +187,12 @@ def prepare(settings: Settings, handed_over: int) -> int:
                 # Once: a feed that was forgotten may be back when these processes start again.
                 os.ftruncate(handed_over, 0)
             heal_ticks(instance, now=utc_now())
-            end_of_last_up(instance)
-    except RssPipelineError as error:
-        _complain(str(error))
-        return FAILED
+            killed = end_of_last_up(instance)
+            leases.end_of_killed(database, killed, host_delay=settings.host_delay_seconds)
     except Exception as error:
-        if not disk_is_full(error, at=settings.home):
+        if (sentence := sentence_for(error, settings.home, settings.dagster_home)) is None:
             raise
-        _complain(f"{disk_full(settings.home)}. Cause: {type(error).__name__}: {error}")
+        _complain(sentence)
         return FAILED
     return DONE
 

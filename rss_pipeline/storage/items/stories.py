@@ -13,8 +13,9 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.sql import compact
 
 _STORIES_AT_ONCE = 200
-STORY = "(SELECT m.story_id FROM story_members AS m WHERE m.item_id = {}.id)"
-"""The name of the story of an item of this table; NULL for none."""
+STORY = """(SELECT m.story_id FROM story_members AS m WHERE m.item_id = {}.id AND EXISTS (
+    SELECT 1 FROM story_members AS o WHERE o.story_id = m.story_id AND o.item_id <> m.item_id))"""
+"""The name of the story of an item of this table; NULL for none: for one by itself, too, as a user makes."""
 LATER = 2**52
 """Added to the arrival number of an item without a full text: it leads no story that has another one."""
 
@@ -100,6 +101,18 @@ def story_of(database: Database, item_id: str) -> StoredStory | None:
         "SELECT story_id FROM story_members WHERE item_id = ?", [item_id], name="find the story of an item"
     ).rows
     return next(iter(stories_by_id(database, [rows[0]["story_id"]])), None) if rows else None
+
+
+def story_named(database: Database, start: str) -> StoredStory | None:
+    """The story with this name, or the one whose name begins so: its first item may be gone."""
+    rows = database.query(
+        """SELECT DISTINCT story_id FROM story_members WHERE story_id >= ? AND story_id < ?
+        ORDER BY story_id LIMIT 2""",
+        [start, f"{start}~~"],
+        name="find a story by its name",
+    ).rows
+    is_one = len(rows) == 1 or (rows and rows[0]["story_id"] == start)
+    return next(iter(stories_by_id(database, [rows[0]["story_id"]])), None) if is_one and start else None
 
 
 def _story(id: str, rows: Sequence[Row]) -> StoredStory:

@@ -91,6 +91,14 @@ def numbers_together(text: str | None) -> list[int]:
     return [] if text is None else [number for *_, number in json.loads(text)]
 
 
+def earlier_copies(items: Sequence[FoldedItem], id: str) -> list[FoldedItem]:
+    """The ones of these that an item is a copy of: it is news only while all of them are unread."""
+    one = next((each for each in items if each.id == id), None)
+    if one is None:
+        return []
+    return [each for each in items if each.article == one.article and each.arrived < one.arrived]
+
+
 def folded_items(result: Result) -> dict[str, list[FoldedItem]]:
     """By the shown item, the rows of `Folding.read`, the leading item first."""
     found = dict[str, list[FoldedItem]]()

@@ -5,6 +5,7 @@ or by another mark, are taken out of that, so that to undo a mark makes no other
 order marks are undone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,9 +30,12 @@ class Undoable:
     until: datetime
 
 
-def remember(user_id: str, id: str, shown: Shown, *, until: datetime, now: datetime) -> list[Statement]:
-    """Remember what `mark_shown` is about to mark; goes before it into the batch. The first statement gives
-    `items` of each feed, how many these are. What ended by `now` is forgotten."""
+def remember(
+    user_id: str, id: str, shown: Shown, *, until: datetime, now: datetime, beside: Sequence[Chosen] = ()
+) -> list[Statement]:
+    """Remember what `mark_shown` is about to mark, and what is marked beside that; goes before it into the
+    batch. The first statement gives `items` of each feed, how many were shown. What ended by `now` is
+    forgotten."""
     table, params = shown.of(user_id)
     state = "t.user_id = ? AND t.feed_id = shown.feed_id"
     of_item, of_state = (listed("shown", each, of_one_feed=shown.scope.feed_id is not None) for each in "it")
@@ -52,6 +56,7 @@ def remember(user_id: str, id: str, shown: Shown, *, until: datetime, now: datet
             [*params, user_id, id, instant(until), user_id, user_id],
             name="remember what is marked",
         ),
+        *(_remember_beside(user_id, id, each, until=until) for each in beside),
         _take_out(
             user_id,
             f"""SELECT {number("v.value")} FROM undoable_marks AS m, json_each(m.items) AS v
@@ -67,6 +72,24 @@ def remember(user_id: str, id: str, shown: Shown, *, until: datetime, now: datet
             name="forget marks that are for good",
         ),
     ]
+
+
+def _remember_beside(user_id: str, id: str, chosen: Chosen, *, until: datetime) -> Statement:
+    return Statement(
+        f"""INSERT INTO undoable_marks (user_id, id, feed_id, until, read_up_to, items)
+        SELECT s.user_id, ?, s.feed_id, ?, s.read_up_to, json_group_array(i.arrived)
+        FROM {chosen.rows} CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+        LEFT JOIN item_states AS t
+          ON t.user_id = s.user_id AND t.feed_id = i.feed_id AND t.arrived = i.arrived
+        WHERE coalesce(t.is_read, {number("i.arrived <= s.read_up_to")}) = 0
+        GROUP BY s.user_id, s.feed_id, s.read_up_to
+        ON CONFLICT (user_id, id, feed_id) DO UPDATE SET items = (
+          SELECT json_group_array(v.value) FROM (
+            SELECT {number("a.value")} AS value FROM json_each(undoable_marks.items) AS a
+            UNION SELECT {number("b.value")} FROM json_each(excluded.items) AS b) AS v)""",
+        [id, instant(until), chosen.names, user_id],
+        name="remember what is marked beside",
+    )
 
 
 def keep_read(user_id: str, chosen: Chosen) -> Statement:

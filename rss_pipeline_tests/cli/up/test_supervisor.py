@@ -141,6 +141,26 @@ def test_without_proc_up_says_so_and_starts_nothing(tmp_path: Path) -> None:
     assert done.stderr.startswith(b"/proc is not mounted")
 
 
+def test_with_too_few_open_files_up_says_so_and_it_takes_what_it_may(tmp_path: Path) -> None:
+    """SQLite only says that it cannot open a file, and each request would say so anew."""
+    environment = {**os.environ, "RSS_PIPELINE_HOME": str(tmp_path / "file/var")}
+    (tmp_path / "file").touch()
+    few, taken = [
+        subprocess.run(
+            ["sh", "-c", f'ulimit {limit}; exec "$@"', "sh", PROGRAM, "up"],
+            check=False,
+            capture_output=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=PATIENCE,
+        )
+        for limit in ("-n 40", "-S -n 40")
+    ]
+    assert (few.returncode, few.stdout) == (1, b"")
+    assert few.stderr.startswith(b"this user may have only 40 open files at once")
+    assert b"up.lock cannot be written" in taken.stderr
+
+
 def is_alive(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -153,6 +173,25 @@ def test_a_command_that_cannot_be_started_is_an_error_and_not_tried_again() -> N
     done = subprocess.run([sys.executable, "-c", keep_up, ""], check=False, capture_output=True)
     assert (done.returncode, done.stderr) == (1, b"")
     assert done.stdout == b"Dagster's processes could not be started: No such file or directory.\n"
+
+
+DIES_ONCE = """
+import os, sys
+file = sys.argv[1]
+if not os.path.exists(file):
+    open(file, "w").close()
+    sys.exit(137)
+print("again", flush=True)
+"""
+
+
+def test_one_of_which_a_part_was_killed_at_the_first_start_is_started_again(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KEEPER, DIES_ONCE, str(tmp_path / "died")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as keeper:
+        assert keeper.stdout is not None
+        assert b"exit code 137" in keeper.stdout.readline()
+        assert keeper.stdout.readline() == b"again\n"
+        keeper.terminate()
 
 
 KEEP_UP = """

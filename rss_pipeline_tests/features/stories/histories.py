@@ -129,7 +129,7 @@ class World:
         if is_decided and self.waiting:
             self.poll()
         guid = str(self.number - self.begin_number + 1)
-        text = f"Words of {guid} alone. " * chance.choice((3, 24))
+        text = f"Words of {guid} alone. " * chance.choice((3, 30))
         if nearest is not None and not is_decided:
             text = nearest.text
         kept = self._come(chance.choice(FEEDS), guid, text)
@@ -332,12 +332,16 @@ class World:
             stories.setdefault(self.story(person, each) if is_member else f"{each.id} alone", []).append(each)
         found = {}
         for members in stories.values():
-            first: dict[str, Kept] = {}
-            for each in sorted(members, key=lambda one: one.arrived):
-                first.setdefault(each.article, each)
             candidates = members
             if unread:
-                candidates = [each for each in first.values() if each.id not in person.read]
+                # Of an article, what came after a copy that was read is no news.
+                read = [each for each in members if each.id in person.read]
+                candidates = [
+                    each
+                    for each in members
+                    if each not in read
+                    and not any(one.article == each.article and one.arrived < each.arrived for one in read)
+                ]
             if candidates:
                 shown = min(candidates, key=lambda one: (one.feed not in person.leading, one.lead))
                 found[shown.arrived] = members
@@ -504,7 +508,7 @@ class World:
                     if is_in and self.story(person, each) in (story, theirs):
                         person.chosen[each.id] = story
                         if each.story is None:
-                            each.story, each.lead, each.is_said = each.id, each.arrived, True
+                            each.story, each.lead, each.is_said = each.id, each.arrived + each.later, True
                 person.before.append(before)
         elif person.before:
             assert acts.undo(person.caller) is not None

@@ -12,11 +12,13 @@ from rss_pipeline.features.stories import acts, service, sql
 from rss_pipeline.features.stories.lease import hold
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import hidden_unread
-from rss_pipeline.reader.item_queries import Filter, Fold, Order, Page, Scope, items, together
+from rss_pipeline.reader.item_queries import Filter, Fold, Order, Page, Scope, Shown, items, together
+from rss_pipeline.reader.mark import mark_shown, undo_mark, undoable
 from rss_pipeline.reader.user_backups import back_up_user
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backups.user_states import KeptRows, Part, list_states, load_state, parts_of
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.items.items import item
 from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, arrive
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
@@ -42,7 +44,7 @@ def story(caller: Caller, id: str) -> set[str]:
 
 
 def test_lists_and_counts_are_alike_on_every_database(three: tuple[str, str, str], ada: Caller) -> None:
-    first, _, third = three
+    first, second, third = three
     hidden = ada.ask(hidden_unread(ada.user_id))
     assert (hidden.of_all, hidden.of_feeds) == (1, {"b": 1})
     for is_read in (False, None):
@@ -51,6 +53,15 @@ def test_lists_and_counts_are_alike_on_every_database(three: tuple[str, str, str
                 filter = Filter(is_read=is_read, fold=Fold(with_news=with_news))
                 found = ada.ask(items(ada.user_id, filter, Page(limit=10, order=order)))
                 assert {each.id for each in found.items} == {first, third}
+    # What is read beside a feed is unread again with it.
+    every = {each.id: each.arrived for each in ada.ask(items(ada.user_id, Filter(), Page(limit=10))).items}
+    shown = Shown(scope=Scope(feed_id="a"), up_to=every[third])
+    assert mark_shown(ada, shown, beside=[every[first], every[second]]).undoable is not None
+    unread = Filter(is_read=False)
+    assert [each.id for each in ada.ask(items(ada.user_id, unread, Page(limit=10))).items] == [third]
+    [mark] = ada.ask(undoable(ada.user_id, now=ada.clock()))
+    assert undo_mark(ada, mark.id) == mark.items == 2
+    assert len(ada.ask(items(ada.user_id, unread, Page(limit=10))).items) == 3
 
 
 def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_back(
@@ -71,6 +82,20 @@ def test_what_comes_later_follows_the_item_that_it_is_like_and_undo_takes_all_ba
     assert acts.undo(ada) == second
     assert acts.undo(ada) is None
     assert story(ada, first) == {first, second, later, copy}
+
+
+def test_a_short_text_leads_no_story_that_a_user_makes_with_a_full_one(
+    database: Database, objects: FolderStore, three: tuple[str, str, str], window: Path, ada: Caller
+) -> None:
+    text = ("A harvest of rye", "<p>Barley, oats and rye. </p>" * 40)
+    full = arrive(database, "b", "full", text, minutes=-2)
+    service.catch_up(database, objects, window)
+    first, _, short = three
+    assert acts.together(ada, short, full)
+    [rows] = ada.ask(together(ada.user_id, Scope(), [full])).values()
+    assert [each.id for each in rows] == [full, short]
+    # It is hers: exports have both in no story, and the others in theirs.
+    assert [(item(database, id) or {})["story"] for id in (short, full, first)] == [None, None, first]
 
 
 def test_items_that_are_decided_at_once_follow_a_choice_one_behind_the_other(

@@ -106,25 +106,50 @@ def test_an_entry_is_read_with_what_was_named_then_and_nothing_else(reader: Read
     assert desk.phone.ids(STARRED) == [desk.lead]
 
 
-def test_a_feed_that_is_marked_in_an_app_is_read_with_what_its_entries_name(reader: Reader) -> None:
+def test_an_entry_is_read_with_what_was_named_by_a_server_that_has_ended(reader: Reader) -> None:
     desk = wanting(reader)
-    desk.entries("feed/a")
-    desk.phone.post("mark-all-as-read", {"s": "feed/a"})
+    desk.entries()
+    reader.app.state.google_reader.keep()
+    client = Reader(reader.stores, reader.loop).client(authorization=f"GoogleLogin auth={desk.phone.auth}")
+    client.post(f"{API}edit-tag", data={"i": str(desk.lead), "a": "user/-/state/com.google/read"})
     assert desk.phone.unread() == {desk.other}
 
 
-def test_a_later_copy_of_what_was_read_is_a_read_entry(reader: Reader) -> None:
+def test_a_feed_that_is_marked_in_an_app_is_read_with_what_its_entries_name(reader: Reader) -> None:
     desk = wanting(reader)
+    program = reader.client(authorization=f"Bearer {desk.phone.jwt()}")
+    for stream, left in (("feed/a", {desk.other}), (FOLDER, set())):
+        desk.entries(stream)
+        desk.phone.post("mark-all-as-read", {"s": stream})
+        assert desk.phone.unread() == left
+        # To take it back is to take all of it back.
+        [mark] = program.get("/api/mark-read").json()["marks"]
+        assert mark["items"] == 4 - len(left)
+        assert program.post(f"/api/mark-read/{mark['id']}/undo").status_code == 200
+        feeds = program.get("/api/feeds").json()["feeds"]
+        assert {each["id"]: each["unread"] for each in feeds} == {"a": 1, "b": 2, "c": 1}
+
+
+def test_a_later_copy_that_leads_is_the_one_entry_read_and_unread_with_the_first(reader: Reader) -> None:
+    desk = wanting(reader)
+    # The last one leads, as one with a full text does, and is a copy of the first, which is the news.
     change(reader.database, "UPDATE story_members SET article = story_id, lead = -lead")
-    # The last one leads, and is a copy of the first, which is the news.
+    both = {desk.third, desk.other}
+    assert set(desk.entries()) == set(desk.phone.ids()) == desk.phone.unread() == both
+    desk.phone.mark([desk.third], a="read")
+    assert desk.phone.unread() == {desk.other}
+    desk.phone.mark([desk.third], r="read")
+    assert (desk.phone.unread(), desk.counts()[ALL]) == (both, 2)
+    # The first alone is read, as on the page of its feed: what is a copy of that is read.
+    phone = desk.phone.another()
+    phone.mark([desk.lead], a="read")
+    assert (phone.unread(), desk.counts()[ALL]) == ({desk.other}, 1)
     [item] = [
         each
-        for each in desk.phone.get("stream/contents", s=ALL).json()["items"]
+        for each in phone.get("stream/contents", s=ALL).json()["items"]
         if int(each["timestampUsec"]) == desk.third
     ]
     assert "user/-/state/com.google/read" in item["categories"]
-    assert set(desk.phone.ids()) == {desk.lead, desk.third, desk.other}
-    assert desk.phone.unread() == {desk.lead, desk.other}
 
 
 def test_who_does_not_want_it_has_each_item_and_marks_it_alone(reader: Reader) -> None:

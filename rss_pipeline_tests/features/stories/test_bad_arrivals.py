@@ -86,6 +86,11 @@ def test_items_of_one_template_are_not_joined_however_many_there_are(stores: Sto
 def test_a_word_as_title_and_no_text_join_nothing(stores: Stores) -> None:
     bare = [("Update", ""), ("", ""), ("News", "<p></p>"), ("", "<img src='a.jpg'>"), ("!", "<p>&nbsp;</p>")]
     stores.arrive(*(each for each in bare for _ in stores.feeds), *[("", "<p>Photo: Reuters</p>")] * 5)
+    bare = [
+        ("Orla Brandt resigns as mayor of Ravensdale", ""),
+        ("Mayor of Ravensdale Orla Brandt resigns", ""),
+    ]
+    stores.arrive(*bare)
     assert stores.decide() == set()
     assert stores.arrive(*[("Update", "")] * 5, link="https://example.org/update/7")
     [copies] = stores.decide()

@@ -90,6 +90,19 @@ def test_an_operator_splits_and_joins_for_all_later_items_follow_and_undo_takes_
     assert together(database) == {frozenset({first, second, again, late})}
 
 
+def test_an_item_that_an_operator_joined_before_it_was_decided_stays(
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
+) -> None:
+    _, second, third = three
+    assert moves.join(database, objects, window, third, second)
+    decide(database, objects, window)
+    assert together(database) == {frozenset({second, third})}
+    assert len(database.query("SELECT * FROM story_members").rows) == 2, "and none of the first"
+    late = arrive(database, "a", "4", OTHER, minutes=0)
+    decide(database, objects, window)
+    assert together(database) == {frozenset({second, third, late})}
+
+
 @pytest.fixture
 def moved(database: Database, objects: FolderStore, window: Path) -> tuple[str, ...]:
     """A week: a story of two; one of them apart; what followed it; and two that the operator joined, one of

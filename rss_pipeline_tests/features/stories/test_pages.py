@@ -70,6 +70,39 @@ def test_a_copy_that_comes_after_its_story_was_read_is_counted_in_its_feed_alone
     assert lines(client.get("/feeds/b").text) == [members[1]]
 
 
+def test_a_later_copy_with_a_full_text_leads_each_list_and_is_made_unread_with_the_first(
+    reader: Reader,
+) -> None:
+    user = ann(reader, a=1, b=1, c=1)
+    first, second, _ = one_story(reader.database, "a1", "b1", "c1")
+    reader.database.query("UPDATE story_members SET article = story_id, lead = 0 WHERE item_id = ?", [second])
+    client = browser(reader, user)
+    page = client.get("/unread")
+    assert lines(page.text) == lines(client.get("/all").text) == [second]
+    assert total(page.text) == 1
+    client.post(f"/items/{second}/read", data=fields_of(page.text, "read"))
+    assert unread(reader.database, user.id) == {"a": 0, "b": 0, "c": 0}
+    page = client.get("/all")
+    assert fields_of(page.text, "unread") == {"copied": first}
+    client.post(f"/items/{second}/unread", data=fields_of(page.text, "unread"))
+    assert unread(reader.database, user.id) == {"a": 1, "b": 1, "c": 0}
+    assert lines(client.get("/unread").text) == [second]
+    # So do the buttons on its own page.
+    user.client.patch("/api/user/preferences", json={"mark_read_on_open": False})
+    for act, left in (("read", {"a": 0, "b": 0, "c": 0}), ("unread", {"a": 1, "b": 1, "c": 0})):
+        page = client.get(f"/items/{second}")
+        hidden = dict(re.findall(r'<input type="hidden" name="(with|copied)" value="([^"]*)">', page.text))
+        assert f'formaction="/items/{second}/{act}"' in page.text
+        client.post(f"/items/{second}/{act}", data=hidden)
+        assert unread(reader.database, user.id) == left
+
+
+def fields_of(text: str, act: str) -> dict[str, str]:
+    """The fields that the button of that act sends, of the one entry of a list."""
+    [(name, value)] = re.findall(rf'formaction="/items/\w+/{act}" name="(\w+)" value="([^"]*)"', text)
+    return {name: value}
+
+
 def test_a_folder_shows_a_story_by_its_own_feeds(reader: Reader) -> None:
     user = ann(reader, a=1, b=1, c=1)
     folder_of(user, "b", "News")
@@ -122,6 +155,10 @@ def test_a_user_says_no_and_takes_it_back_for_themselves_alone(reader: Reader) -
         "/stories/together", data={"item": members[1], "other": f"http://reader.example/items/{third}"}
     )
     assert len(lines(client.get("/unread").text)) == 2
+    # The user alone has put these together.
+    assert "You put it here." in client.get(f"/stories/{third}").text
+    said = user.client.get(f"/api/stories/{third}").json()["items"]
+    assert [each["reason"]["kind"] for each in said] == ["first", "chosen"]
     assert client.post("/api/stories/undo").status_code == 204
     assert client.post("/stories/undo").status_code == 303
     assert len(lines(client.get("/unread").text)) == 2
@@ -164,6 +201,12 @@ def test_programs_list_stories_and_find_them_in_items(reader: Reader) -> None:
     found = user.client.get("/api/stories").json()
     assert [[each["id"] for each in one["items"]] for one in found["stories"]] == [second, first]
     assert found["stories"][1]["items"][1]["reason"]["names"] == ["ravensdale"]
+    reader.database.query(
+        "UPDATE items SET content_html = '<p>Forty people wait for a ferry.</p>' WHERE id = ?", [first[1]]
+    )
+    assert "Forty people wait for a ferry." in browser(reader, user).get(f"/stories/{first[0]}").text
+    one = user.client.get(f"/api/stories/{first[0]}").json()["items"]
+    assert [each["adds"] for each in one] == [None, "Forty people wait for a ferry."]
     page = user.client.get("/api/stories", params={"limit": 1}).json()
     rest = user.client.get("/api/stories", params={"limit": 1, "cursor": page["next_cursor"]}).json()
     assert page["stories"] + rest["stories"] == found["stories"]

@@ -71,6 +71,33 @@ def test_items_of_one_feed_join_only_as_copies() -> None:
     assert found["again"] == first.id
 
 
+def test_a_link_of_several_items_of_one_feed_is_the_address_of_no_article() -> None:
+    section = "https://town.example/news/"
+    jam, snow, museum, flood = (
+        Entry(id=title, feed=feed, title=title, text=f"{title}. {text}", link=section, time=NOW)
+        for feed, title, text in (
+            ("a", "A recipe for damson jam", "Wash the fruit, and boil it with as much sugar."),
+            ("a", "Snow closes the pass", "The road over the hill is shut until the plough has been there."),
+            ("b", "Museum opens again", "The museum of glass has free entry for all of its first week."),
+            ("c", "Flood at the mill", "Water stood two feet high at the old mill, and is falling."),
+        )
+    )
+    assert len(set(stories([jam, snow, museum, flood]).values())) == 4
+    # One that came before the second of them was a copy by all that was known; what follows is none.
+    assert stories([jam, museum, snow, flood]) == {
+        jam.id: jam.id,
+        museum.id: jam.id,
+        snow.id: snow.id,
+        flood.id: flood.id,
+    }
+    # A feed that has one article twice says nothing against its address.
+    again = changed(jam, id="again")
+    assert set(stories([jam, again, museum]).values()) == {jam.id}
+    # A copy of one of them is found by its text.
+    copy = changed(snow, id="copy", feed="d")
+    assert stories([jam, snow, copy])["copy"] == snow.id
+
+
 def test_a_country_that_both_name_joins_nothing() -> None:
     one, other = (
         Entry(id=title, feed=title, title=title, text=text, time=1_780_000_000.0, language="en")
@@ -86,6 +113,24 @@ def test_a_country_that_both_name_joins_nothing() -> None:
         )
     )
     assert stories([one, other])[other.id] == other.id
+
+
+def test_what_a_feed_says_three_times_counts_once() -> None:
+    one, other = pair("t01")
+
+    def score(copies: int) -> float:
+        window = Window()
+        for each in (one, *(changed(one, id=f"copy {n}") for n in range(copies))):
+            window.decide(each)
+        return window.decide(other).score
+
+    assert 0 < score(2) <= score(0)
+
+
+def test_the_same_text_a_week_later_is_another_item() -> None:
+    later = changed(BREACH, id="later", feed="two")
+    assert stories([BREACH, changed(later, time=NOW + 6 * DAY)])["later"] == "breach"
+    assert stories([BREACH, changed(later, time=NOW + 8 * DAY)])["later"] == "later"
 
 
 def test_items_of_two_languages_do_not_join() -> None:

@@ -51,6 +51,18 @@ try:
 except InfrastructureError as error:
     print(error)
 """
+WITHOUT_THREADS = """
+import os, resource, threading
+from rss_pipeline.orchestration.serving.forked import Forked
+
+def work():
+    if os.getuid() == 0:
+        os.setuid(54321)
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+    threading.Thread(target=print).start()
+
+assert Forked("rss-child", work).wait() == 1
+"""
 
 
 OPEN = """
@@ -142,6 +154,12 @@ def test_an_interrupt_in_the_middle_of_a_fork_is_not_lost() -> None:
 def test_where_this_user_may_have_no_more_processes_the_error_says_so() -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED], check=True, capture_output=True, timeout=PATIENCE)
     assert b"no process could be started: this user may have no more processes (`ulimit -u`" in done.stdout
+
+
+def test_where_this_user_may_have_no_more_threads_it_fails_with_a_sentence() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_THREADS], check=True, capture_output=True)
+    assert done.stderr.startswith(b"the process rss-child failed: this user may have no more processes (")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow

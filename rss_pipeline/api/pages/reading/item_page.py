@@ -21,7 +21,7 @@ from rss_pipeline.api.conditional import CACHE_CONTROL
 from rss_pipeline.api.pages.addresses import item_url, local
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import Frame, read_frame
-from rss_pipeline.api.pages.reading.lists import read_together
+from rss_pipeline.api.pages.reading.lists import Entry, read_together
 from rss_pipeline.api.pages.reading.views import View, view_at
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
@@ -32,7 +32,7 @@ from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
 from rss_pipeline.reader.images import missing_images, request_images
-from rss_pipeline.reader.item_queries import ItemRow, Key, item_keys, neighbours
+from rss_pipeline.reader.item_queries import ItemRow, Key, earlier_copies, item_keys, neighbours
 from rss_pipeline.reader.item_queries import item as stored_item
 from rss_pipeline.reader.mark import ItemMarks, mark_items, undoable
 from rss_pipeline.reader.query import Query, together
@@ -113,10 +113,12 @@ async def item(
         frame=frame,
         view=view,
         item=opened,
-        is_read=row.is_read or is_marked,
+        is_read=is_marked or Entry(row=row, together=beside).is_read,
         before=before,
         behind=behind,
         beside=[each for each in beside if each.id != id],
+        listed=",".join(each.id for each in beside),
+        copied=",".join(each.id for each in earlier_copies(beside, id)),
         is_versioned=row.is_repaired,
         missing=missing,
         notes=notes,

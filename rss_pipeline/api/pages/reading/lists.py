@@ -31,6 +31,7 @@ from rss_pipeline.reader.item_queries import (
     Key,
     Scope,
     Texts,
+    earlier_copies,
     items_with_texts,
     marks,
     named_items_with_texts,
@@ -55,8 +56,8 @@ class Entry:
     """An item in a list: its row, its title, its first words."""
 
     row: ItemRow
-    title: str
-    words: str
+    title: str = ""
+    words: str = ""
     together: Sequence[FoldedItem] = ()
     """All items that it stands for, where there are others, the leading one first."""
 
@@ -83,6 +84,11 @@ class Entry:
     def other_feeds(self) -> Sequence[str]:
         """The feeds of the others, by name."""
         return list(dict.fromkeys(each.feed_title or each.feed_url for each in self.others))
+
+    @property
+    def copied(self) -> str:
+        """The ids of what its item is a copy of, which is unread with it."""
+        return ",".join(each.id for each in earlier_copies(self.together, self.row.id))
 
     @property
     def listed(self) -> str:

@@ -29,15 +29,18 @@ _MARKS: Mapping[Mark, ItemMarks] = {
     "star": ItemMarks(is_starred=True),
     "unstar": ItemMarks(is_starred=False),
 }
+_BESIDE: Mapping[str, str] = {"read": "with", "unread": "copied"}
+"""The field with the items that are marked beside one: all that the list has shown with it, or what it is a
+copy of."""
 _HIGHEST = 2**53
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 @router.post("/items/{id}/{mark}")
 async def mark_item(request: Request, caller: SignedIn, id: str, mark: Mark) -> Response:
-    """Mark one item, and those that the list has shown with it as read; and go back to its place there."""
+    """Mark one item, and what is read or unread with it; and go back to its place in the list."""
     fields = await form_fields(request)
-    ids = [id, *_with(fields)] if mark == "read" else [id]
+    ids = [id, *_ids(fields.get(_BESIDE.get(mark, ""), ""))]
     if not await caller.change(lambda one: marking.mark_items(one, ids, _MARKS[mark])):
         raise ApiError("not_found", "Your feeds have no such item.")
     back = local(fields.get("back"))
@@ -82,8 +85,8 @@ async def undo(request: Request, caller: SignedIn) -> Response:
     return see_other(local(fields.get("back")))
 
 
-def _with(fields: Mapping[str, str]) -> list[str]:
-    return [id for id in fields.get("with", "").split(",") if _ID.fullmatch(id)]
+def _ids(text: str) -> list[str]:
+    return [id for id in text.split(",") if _ID.fullmatch(id)]
 
 
 def _seen(fields: Mapping[str, str]) -> int:

@@ -174,9 +174,9 @@ async function mark(entry, kind, value, show) {
   lastMarks[kind].set(entry, new Promise((end) => { done = end; }));
   try {
     if (before) await Promise.race([before, left]);
-    // A story is read with all that is listed of it, and made unread by its first item.
-    const isStory = kind === "is_read" && value && entry.dataset.with;
-    const ids = isStory ? entry.dataset.with.split(",") : [entry.dataset.id];
+    // A story is read with all that is listed of it, and made unread by its first item, with what that is a copy of.
+    const others = kind === "is_read" ? entry.dataset[value ? "with" : "copied"] : "";
+    const ids = [...new Set([entry.dataset.id, ...(others ? others.split(",") : [])])];
     await request("/api/items/mark", { ids, [kind]: value });
     body.dataset.state = Number(body.dataset.state) + 1;
     if ("folded" in body.dataset && marking === 1) {
@@ -331,8 +331,8 @@ async function follow() {
   for (const entry of entries()) {
     const [read, starred] = marks.get(entry.dataset.id) ?? [];
     if (read === undefined) continue;
-    // The first item of a story that goes on may be read: what came since is not.
-    if (!read || !entry.classList.contains("updated")) showRead(entry, read, { isCounted: false });
+    // The first item of a story that goes on may be read: what came since is not. A copy of what was read is read.
+    if (read ? !entry.classList.contains("updated") : !entry.dataset.copied) showRead(entry, read, { isCounted: false });
     showStar(entry, starred, { isCounted: false });
   }
   if (item && marks.has(item.dataset.id)) showMarksOfPage(...marks.get(item.dataset.id));
@@ -628,6 +628,16 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   loadImages(form).catch((error) => say(error.message));
 });
+// What more there is to say of lines that are unfolded is requested once.
+document.addEventListener("toggle", async (event) => {
+  const more = event.target.dataset.more;
+  if (!event.target.open || !more) return;
+  delete event.target.dataset.more;
+  const page = await pageAt(more).catch(() => null);
+  for (const line of page ? all("li[data-id]", event.target) : []) {
+    line.append(...all(`[data-more-of="${CSS.escape(line.dataset.id)}"]`, page).map((found) => document.adoptNode(found)));
+  }
+}, true);
 document.addEventListener("keyup", (event) => {
   const menu = one(MENUS);
   if (event.key === "Escape" && menu) { menu.open = false; one("summary", menu).focus(); }
