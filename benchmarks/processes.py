@@ -37,11 +37,15 @@ class Measured:
 
 
 def environment(**ours: str) -> dict[str, str]:
-    """This process's environment with `ours`, without proxies and settings of the pipeline or of Dagster."""
+    """This process's environment with `ours`, without proxies and settings of the pipeline or of Dagster.
+
+    Compiled modules are kept, as where it is installed: the peers' are.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("RSS_", "DAGSTER_")) and not name.lower().endswith("_proxy")
+        if not name.startswith(("RSS_", "DAGSTER_", "PYTHONDONTWRITEBYTECODE"))
+        and not name.lower().endswith("_proxy")
     }
     return {**kept, **ours}
 

@@ -57,7 +57,8 @@ def serve(
         # Behind it: where a store cannot be used, a person reads the sentence, and no statement before it.
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
         logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
-        reader = server(create_app(stores))
+        app = create_app(stores)
+        reader = server(app, ended=app.state.google_reader.keep)
         if idle_seconds is not None:
             ends_when_idle(reader, idle_seconds)
         reader.config.load()
@@ -94,9 +95,19 @@ async def _tried(app: ASGIApp) -> None:
     await run_in_threadpool(int)
 
 
-def server(app: ASGIApp) -> uvicorn.Server:
-    """A server that is not started, with the limits of this module."""
-    return uvicorn.Server(
+class _Server(uvicorn.Server):
+    ended: Callable[[], None]
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Behind it, uvicorn raises the signal that it was ended by.
+        await super().shutdown(sockets)
+        self.ended()
+
+
+def server(app: ASGIApp, *, ended: Callable[[], None] = lambda: None) -> uvicorn.Server:
+    """A server that is not started, with the limits of this module; `ended` is called when it has answered
+    its last client."""
+    found = _Server(
         uvicorn.Config(
             app,
             http=ClientConnection,
@@ -113,6 +124,8 @@ def server(app: ASGIApp) -> uvicorn.Server:
             timeout_graceful_shutdown=STOP_SECONDS,
         )
     )
+    found.ended = ended
+    return found
 
 
 def listening(address: str, port: int) -> socket.socket:

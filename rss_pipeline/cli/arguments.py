@@ -17,7 +17,9 @@ from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.reports import overview
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-
+yes = click.option(
+    "--yes", is_flag=True, help="Accept a feeds.yaml that removes more than half of the feeds."
+)
 
 CLOSED = (
     "users can subscribe to feeds with a password, headers or allow_private if the file says `shared: true`."

@@ -19,7 +19,7 @@ from rss_pipeline.features.feature import Part
 from rss_pipeline.settings import Settings, unknown_settings
 
 _COMMANDS = {
-    "up": "poll.up",
+    "up": "up.up",
     "poll": "poll.poll",
     "images": "images.images",
     "reader": "reader.reader",

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -30,23 +31,25 @@ def reader(settings: Settings, listener: int | None) -> None:
     if listener is None:
         serve_reader(settings)
     else:
-        from rss_pipeline.web.on_demand import IDLE_SECONDS
+        from rss_pipeline.web.on_demand import idle_seconds
 
-        serve_reader(settings, listener=socket.socket(fileno=listener), idle_seconds=lambda: IDLE_SECONDS)
+        serve_reader(settings, listener=socket.socket(fileno=listener), idle_seconds=idle_seconds)
 
 
 def serve_reader(
     settings: Settings,
     *,
     listener: socket.socket | None = None,
-    idle_seconds: Callable[[], float] | None = None,
+    idle_seconds: Callable[[bool], float] | None = None,
     is_said: bool = True,
     looks_are_forked: bool = False,
-) -> None:
-    """Serve the reader in this process, until it is interrupted or was idle for so long. Processes of
-    features run beside it, but for those that have looks, where these are forked."""
+) -> bool:
+    """Serve the reader in this process, until it is interrupted or was idle for so long; return True where it
+    is needed also while nobody reads, which `idle_seconds` is given. Processes of features run beside it, but
+    for those that have looks, where these are forked."""
     from rss_pipeline.api.server import serve
 
+    stays = False
     with ExitStack() as stack:
         # Before the server has threads.
         for process in of_features(settings):
@@ -54,14 +57,14 @@ def serve_reader(
                 stack.enter_context(beside(process))
         for feature in FEATURES:
             for part in feature.beside_reader:
-                if stack.enter_context(part.load()(settings)):
-                    idle_seconds = None
+                stays = stack.enter_context(part.load()(settings)) or stays
         serve(
             settings,
             say=_say if is_said else lambda _: None,
             listener=listener,
-            idle_seconds=idle_seconds,
+            idle_seconds=None if idle_seconds is None else partial(idle_seconds, stays),
         )
+    return stays
 
 
 def _say(line: str) -> None:

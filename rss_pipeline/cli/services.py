@@ -11,23 +11,24 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from rss_pipeline.cli.early import EARLY, received
 from rss_pipeline.cli.reader import of_features, serve_reader
 from rss_pipeline.cli.start import share_heaps
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features import FEATURES
-from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
+from rss_pipeline.orchestration.serving.forked import AGAIN, DONE, FAILED, Forked
 from rss_pipeline.orchestration.serving.kept import Kept
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.schema import migrations
-from rss_pipeline.web.on_demand import IDLE_SECONDS, RENEW
+from rss_pipeline.web.on_demand import RENEW, idle_seconds
 
 _OF_THE_READER = (
     "rss_pipeline.api.server",
@@ -47,14 +48,18 @@ def main() -> int:
     share_heaps()
     # Dagster's imports make objects that stay: see cli/start.py.
     gc.set_threshold(50_000, 20, 20)
-    up = int(sys.argv[1])
-    handed_over, ui, *reader = map(int, sys.argv[2].split(","))
-    workspace = Path(sys.argv[3]) if len(sys.argv) > 3 else None
-    load_env_file(Path.cwd())
-    settings = Settings.from_environ(os.environ, cwd=Path.cwd())
-    looks = _looks(settings) if reader else {}
     with _left_out():
-        of_reader = _reader(settings, _door(reader[0]), looks_are_forked=bool(looks)) if reader else None
+        if (arguments := _arguments()) is None:
+            return FAILED
+        up, handed_over, doors, workspace = arguments
+        if os.getppid() != up:
+            return FAILED  # It was killed meanwhile: nothing begins beside the next one.
+        # All of them before the first fork, which keeps no other's.
+        ui, *reader = map(_door, doors)
+        load_env_file(Path.cwd())
+        settings = Settings.from_environ(os.environ, cwd=Path.cwd())
+        looks = _looks(settings) if reader else {}
+        of_reader = _reader(settings, reader[0], looks_are_forked=bool(looks)) if reader else None
         if of_reader is not None:
             of_reader.look()
         from rss_pipeline.orchestration.serving.services import run
@@ -62,12 +67,28 @@ def main() -> int:
     return run(
         settings,
         workspace,
-        ui=_door(ui),
+        ui=ui,
         reader=of_reader,
         looks=looks,
         parent=up,
         handed_over=handed_over,
     )
+
+
+def _arguments() -> tuple[int, int, Sequence[int], Path | None] | None:
+    """The id of `up`, the numbers of the file that it hands over and of its sockets, and the workspace.yaml.
+    None where it has ended before it has sent them (early.py)."""
+    arguments, here = sys.argv[1:], None
+    if arguments[1] == EARLY:
+        # What takes time, and needs nothing of them.
+        _load_reader()
+        if (said := received(int(arguments[2]))) is None:
+            return None
+        command, here = said
+        arguments = command[command.index("-m") + 2 :]
+    up, numbers, *workspace = arguments
+    handed_over, *doors = ((here or {}).get(each, each) for each in map(int, numbers.split(",")))
+    return int(up), handed_over, doors, Path(workspace[0]) if workspace else None
 
 
 @contextmanager
@@ -102,14 +123,7 @@ def _reader(settings: Settings, door: socket.socket, *, looks_are_forked: bool) 
     if sys.platform != "linux":
         command = [sys.executable, "-m", "rss_pipeline.cli", "reader", "--listener", str(door.fileno())]
         return Kept("The reader", lambda: subprocess.Popen(command, pass_fds=[door.fileno()]), listener=door)
-    for module in _OF_THE_READER:
-        import_module(module)
-    for feature in FEATURES:
-        for beside in feature.beside_reader:
-            beside.load()
-        for kept in feature.reader_objects:
-            kept.load()
-    migrations()
+    _load_reader()
     # Without a look for garbage, of which imports leave none, and which takes 0.06 s.
     gc.freeze()
     last: Forked | None = None
@@ -124,6 +138,17 @@ def _reader(settings: Settings, door: socket.socket, *, looks_are_forked: bool) 
     return Kept("The reader", start, listener=door)
 
 
+def _load_reader() -> None:
+    for module in _OF_THE_READER:
+        import_module(module)
+    for feature in FEATURES:
+        for beside in feature.beside_reader:
+            beside.load()
+        for kept in feature.reader_objects:
+            kept.load()
+    migrations()
+
+
 def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_said: bool) -> int:
     # An interrupt is for the server, as in a process of its own.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -131,17 +156,17 @@ def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_s
     renewed: list[int] = []
     signal.signal(RENEW, lambda number, _: renewed.append(number))
     try:
-        serve_reader(
+        stays = serve_reader(
             settings,
             listener=door,
-            idle_seconds=lambda: 0.0 if renewed else IDLE_SECONDS,
+            idle_seconds=lambda is_needed: 0.0 if renewed else idle_seconds(is_needed),
             is_said=is_said,
             looks_are_forked=looks_are_forked,
         )
     except RssPipelineError as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
-    return DONE
+    return AGAIN if stays else DONE
 
 
 if __name__ == "__main__":
@@ -157,4 +182,5 @@ if __name__ == "__main__":
             # What the supervisor would do: runs that are in progress release their claims.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             os.killpg(os.getpgrp(), signal.SIGTERM)
-    sys.exit(code)
+    # As a shell says it: one that was killed in the middle of the start is no mistake of a setting.
+    sys.exit(code if code >= 0 else 128 - code)

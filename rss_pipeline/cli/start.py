@@ -8,6 +8,8 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _M_ARENA_MAX = -8
 """mallopt(3)"""
@@ -24,6 +26,21 @@ def main() -> None:
     from rss_pipeline.cli.main import main as command
 
     command()
+
+
+@contextmanager
+def imports_that_stay() -> Iterator[None]:
+    """Within, import what stays until the process ends. The garbage collector leaves all of it alone: to walk
+    Dagster's modules, as Python does at its end, takes longer than 500 requests. Once a process."""
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def open_closed_streams() -> None:

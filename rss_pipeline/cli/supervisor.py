@@ -6,6 +6,7 @@ restarted here. No Dagster is imported: this process lives as long as `up`, and 
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,10 +15,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-import psutil
-
+from rss_pipeline.cli.early import Early
 from rss_pipeline.errors import not_started
 from rss_pipeline.held_folders import OF_UP, SOCKETS, HeldFolder, socket_root, sweep
+from rss_pipeline.orchestration.serving.child import Child
 
 STARTED_SECONDS = 10.0
 """A process that ends sooner at the first start, by itself, has a configuration error; a restart would not
@@ -25,6 +26,8 @@ help."""
 STEADY_SECONDS = 60.0
 """A process that ran this long is restarted without delay."""
 LONGEST_WAIT = 60.0
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""Exit codes of one that was killed, and of one that ends because a part was."""
 GRACE_SECONDS = 20.0
 """Time for the rest of a process group to end by itself: runs release their claims."""
 
@@ -50,14 +53,20 @@ def wait_before_restart(lives: Sequence[float], *, was_killed: bool = False) -> 
     return min(2.0 ** max(short - 1, 0), LONGEST_WAIT)
 
 
-def keep_up(command: Sequence[str], *, say: Callable[[str], None], pass_fds: Sequence[int] = ()) -> int:
+def keep_up(
+    command: Sequence[str],
+    *,
+    say: Callable[[str], None],
+    early: Early | None = None,
+    pass_fds: Sequence[int] = (),
+) -> int:
     """Run a command until this process gets a signal, which is passed on to it; return its exit code.
 
     A command that ends for any other reason is restarted, after the rest of its process group has ended. It
-    inherits the files `pass_fds`.
+    inherits the files `pass_fds`. It may have begun `early`.
     """
     signals: list[int] = []
-    child: subprocess.Popen[bytes] | None = None
+    child: subprocess.Popen[bytes] | Child | None = None
 
     def pass_on(number: int, _: FrameType | None) -> None:
         signals.append(number)
@@ -77,7 +86,12 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None], pass_fds: Seq
             # Its own process group, in our session: Ctrl-C reaches only us, and is passed on once.
             files = (*locks, *pass_fds)
             try:
-                child = subprocess.Popen(command, process_group=0, env=environment, pass_fds=files)
+                if early is None:
+                    child = subprocess.Popen(command, process_group=0, env=environment, pass_fds=files)
+                else:
+                    child = early
+                    early.send(command, environment=environment or os.environ, files=files)
+                    early = None
             except OSError as error:
                 say(f"Dagster's processes could not be started: {not_started(error)}.")
                 child, code = None, 1
@@ -89,7 +103,7 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None], pass_fds: Seq
             lives.append(time.monotonic() - began)
         if signals:
             return code if code >= 0 else 128 - code
-        wait = wait_before_restart(lives, was_killed=code == -signal.SIGKILL)
+        wait = wait_before_restart(lives, was_killed=code in _KILLED)
         if wait is None:
             return code or 1
         say(f"Dagster's processes ended by themselves (exit code {code}); they are restarted in {wait:g} s.")
@@ -123,18 +137,33 @@ def _temporary_folder() -> Iterator[tuple[Mapping[str, str] | None, Sequence[int
         folder.remove()
 
 
-def become(command: Sequence[str], *, files: Sequence[int], kept: Sequence[int]) -> NoReturn:
+def become(
+    command: Sequence[str], *, early: Early | None, files: Sequence[int], kept: Sequence[int]
+) -> NoReturn:
     """Let this module take the place of the program of this process, with the same id, and keep this command
     up: what was imported and made until now would be in memory for as long as `up` runs.
 
-    The command inherits `files`. `kept` stay open for this process alone.
+    The command, which may have begun `early`, inherits `files`. `kept` stay open for this process alone.
     """
-    for each in (*files, *kept):
+    of_early = [] if early is None else [early.pid, early.sender.fileno()]
+    for each in (*files, *kept, *of_early[1:]):
         os.set_inheritable(each, True)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     module = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.cli.supervisor"]
-    os.execv(sys.executable, [*module, ",".join(map(str, files)), *command])
+    os.execv(sys.executable, [*module, _listed(files), _listed(of_early), *command])
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _main(files: str, of_early: str, *command: str) -> int:
+    early = None
+    if of_early:
+        pid, number = map(int, of_early.split(","))
+        early = Early(pid, socket.socket(fileno=number))
+    return keep_up(command, say=_say, early=early, pass_fds=[int(each) for each in files.split(",")])
 
 
 def _say(line: str) -> None:
@@ -155,6 +184,9 @@ def end_group(group: int) -> None:
 
 def _is_alive(group: int) -> bool:
     """True for a group with a process that is no zombie: zombies stay where no process reaps orphans."""
+    # Only now: it would be in memory for as long as `up` runs.
+    import psutil
+
     for process in psutil.process_iter(["status"]):
         with suppress(ProcessLookupError):
             if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group:
@@ -162,7 +194,7 @@ def _is_alive(group: int) -> bool:
     return False
 
 
-def _signal(child: "subprocess.Popen[bytes]", number: int, *, whole: bool) -> None:
+def _signal(child: "subprocess.Popen[bytes] | Child", number: int, *, whole: bool) -> None:
     if whole:
         _send(child.pid, number)
     elif child.poll() is None:
@@ -176,4 +208,4 @@ def _send(group: int, number: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(keep_up(sys.argv[2:], say=_say, pass_fds=[int(each) for each in sys.argv[1].split(",")]))
+    sys.exit(_main(*sys.argv[1:]))

@@ -6,6 +6,9 @@ has changed. What a subclass or a caller of ours does with them is in the module
 https://docs.dagster.io/about/releases
 """
 
+# Raised for what a person wrote into dagster.yaml or workspace.yaml.
+from dagster._check import CheckError
+
 # A run in a worker's process, and in a process of ours: `dagster api execute_run` is a command of its own.
 from dagster._cli.api import _execute_run_command_body as execute_run_command_body
 

@@ -52,7 +52,10 @@ def poll_in_process(
 
 
 def poll_of_nothing(definitions: dg.Definitions) -> None:
-    """Run a poll of a feed that is not there, in no instance. It loads and makes what any other would."""
+    """Run a poll of a feed that is not there, in no instance. It loads and makes what any other would.
+
+    What is to be reported stays so: in an ephemeral instance no one would see the events.
+    """
     now = utc_now()
     with dg.DagsterInstance.ephemeral() as instance:
         # No id of a feed begins so.

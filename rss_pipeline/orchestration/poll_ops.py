@@ -123,9 +123,10 @@ def synced_registry(context: dg.OpExecutionContext, session: Session) -> Registr
     """The registry, synced; None, with an error in the run's log, if feeds.yaml has mistakes.
 
     None where other machines execute runs, too: they may have another feeds.yaml, or none. The sensor of the
-    main machine syncs.
+    main machine syncs. None as well in an ephemeral instance, of which no one sees the events.
     """
-    if session.synced is not None or session.run.settings.runs_elsewhere is not None:
+    is_elsewhere = session.run.settings.runs_elsewhere is not None
+    if session.synced is not None or is_elsewhere or context.instance.is_ephemeral:
         return session.synced
     try:
         synced = sync_registry(session.run.database, session.run.settings, now=session.run.clock())

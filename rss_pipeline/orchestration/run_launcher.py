@@ -82,6 +82,26 @@ class ForkedRunLauncher(dg.DefaultRunLauncher):
         return CheckRunHealthResult(WorkerStatus.RUNNING)
 
 
+def queue_again(instance: dg.DagsterInstance) -> list[str]:
+    """Put back into the queue what a daemon was about to start when it was killed, and what the runner has no
+    process of; return the ids of these runs. They would keep places in the queue for minutes, and then fail.
+    """
+    address = os.environ.get(RUNNER)
+    if address is None or not isinstance(instance.run_launcher, ForkedRunLauncher):
+        return []
+    again = []
+    for found in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING])):
+        if not _is_own(found) or ask(address, look=found.run_id)["is_there"]:
+            continue
+        # Its process may have ended since the list was read.
+        run = instance.get_run_by_id(found.run_id)
+        if run is not None and run.status is dg.DagsterRunStatus.STARTING and run.remote_job_origin:
+            event = dg.DagsterEvent(dg.DagsterEventType.PIPELINE_ENQUEUED.value, run.job_name)
+            instance.report_dagster_event(event, run_id=run.run_id)
+            again.append(run.run_id)
+    return again
+
+
 def _is_own(run: dg.DagsterRun) -> bool:
     """By the module, not by the location's name: `dagster job launch` gives it another one."""
     if (origin := run.job_code_origin) is None or origin.executable_path != sys.executable:

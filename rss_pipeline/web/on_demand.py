@@ -5,6 +5,7 @@ forked (orchestration/serving/kept.py). It is refused nothing, and no answer is 
 """
 
 import asyncio
+import math
 import signal
 import time
 from collections.abc import Callable
@@ -19,6 +20,11 @@ IDLE_SECONDS = 300.0
 not."""
 RENEW = signal.SIGUSR1
 """A signal to a server that is to make room for another one: it ends as soon as nobody is connected."""
+
+
+def idle_seconds(is_needed: bool) -> float:
+    """The time without a connection after which a server ends; for ever where it is needed without one."""
+    return math.inf if is_needed else IDLE_SECONDS
 
 
 def ends_when_idle(

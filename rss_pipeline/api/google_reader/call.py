@@ -1,13 +1,17 @@
 """One request of a Google Reader client: its call, its fields, and the session that it belongs to."""
 
+import logging
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,9 +28,11 @@ from rss_pipeline.reader.bodies import Bodies
 from rss_pipeline.reader.query import Query
 from rss_pipeline.reader.stores import Stores
 
+logger = logging.getLogger(__name__)
+
 # The items that each session has been shown, so that mark-all-as-read without a time marks nothing newer.
 # Newsboat and Fluent Reader send no `ts`. A listing shows all up to the newest number of arrival at its time.
-# It is kept in this process: after a restart, such a request marks what was stored a second before it.
+# Where it is not known, after a crash, such a request marks what was stored a second before it.
 
 MOST = 100_000
 """Streams of all sessions that are remembered. The first to be forgotten is, of the session that has listed
@@ -68,6 +74,11 @@ class NewestSeen:
         with self._lock:
             return max(self._sessions.get(session_id, {}).values(), default=None)
 
+    def all(self) -> dict[str, dict[str, int]]:
+        """By session, what it was shown of its streams."""
+        with self._lock:
+            return {session: dict(streams) for session, streams in self._sessions.items()}
+
     def has_other(self, session_id: str, stream: str) -> bool:
         """True if the session was shown any stream but this one."""
         with self._lock:
@@ -104,6 +115,45 @@ BAD_TOKEN = {"X-Reader-Google-Bad-Token": "true"}
 """The headers for a mistake in T alone. With it some clients fetch a new T instead of logging in."""
 
 
+# What sessions were shown, for the process that serves next: this one ends where nobody is connected, and an
+# app marks what it was sent an hour ago.
+
+
+def keep(path: Path, seen: NewestSeen, named: NamedItems) -> None:
+    """Write what sessions were shown; no disk is waited for, and a torn file is as none."""
+    known = {"seen": seen.all(), "named": named.all()}
+    if not any(known.values()):
+        return
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        with os.fdopen(os.open(beside, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(orjson.dumps(known))
+        os.replace(beside, path)
+    except OSError as error:
+        logger.warning("apps mark less than they were shown: %s", error)
+
+
+def recall(path: Path, seen: NewestSeen, named: NamedItems) -> None:
+    """Remember what `keep` has written; nothing, if that cannot be read."""
+    try:
+        known = orjson.loads(path.read_bytes())
+        shown = [
+            (str(session), str(stream), int(number))
+            for session, streams in known["seen"].items()
+            for stream, number in streams.items()
+        ]
+        entries = [
+            (str(session), int(number), [int(other) for other in others])
+            for session, number, others in known["named"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+    for one in shown:
+        seen.show(*one)
+    for entry in entries:
+        named.name(*entry)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """The parts that all requests share."""
@@ -118,6 +168,18 @@ class Service:
     """For requests that wait for a search."""
     patience_seconds: float = 20.0
     """The time that such a request waits; clients wait for some 30 seconds."""
+
+    @property
+    def _sessions(self) -> Path:
+        return self.stores.settings.home / "reader_sessions"
+
+    def recall(self) -> None:
+        """Remember what the last process had shown to sessions."""
+        recall(self._sessions, self.seen, self.named)
+
+    def keep(self) -> None:
+        """Write that for the next one."""
+        keep(self._sessions, self.seen, self.named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

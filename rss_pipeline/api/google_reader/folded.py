@@ -40,8 +40,8 @@ MOST = 100_000
 class NamedItems:
     """The others that each session was sent with an entry, all by number; safe to use from several threads.
 
-    What joined an entry since then is not read with it. It is kept in this process: after a restart, an entry
-    that an app has from before is read alone, and what else is unread of it comes as an entry again.
+    What joined an entry since then is not read with it. Where nothing is known, after a crash, an entry that
+    an app has from before is read alone, and what else is unread of it comes as an entry again.
     """
 
     def __init__(self, *, most: int = MOST) -> None:
@@ -75,6 +75,11 @@ class NamedItems:
         with self._lock:
             found = [self._kept.get((session_id, number), frozenset()) for number in numbers]
         return sorted(frozenset().union(*found))
+
+    def all(self) -> list[tuple[str, int, list[int]]]:
+        """Each entry with its session, and the others that were named."""
+        with self._lock:
+            return [(session, number, sorted(others)) for (session, number), others in self._kept.items()]
 
     def entries(self, session_id: str, *, up_to: int) -> list[int]:
         """The items with others that the session was sent, up to this number."""

@@ -243,7 +243,9 @@ def service_on(stores: Stores, *, clock: Clock) -> Service:
     """The parts that the requests of one application share."""
     bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=_BODIES_BYTES)
     parts = PackedParts(seconds=time.monotonic, most_bytes=_PARTS_BYTES)
-    return Service(stores=stores, clock=clock, seen=NewestSeen(), bodies=bodies, parts=parts)
+    service = Service(stores=stores, clock=clock, seen=NewestSeen(), bodies=bodies, parts=parts)
+    service.recall()
+    return service
 
 
 def routes(service: Service) -> list[BaseRoute]:

@@ -9,7 +9,6 @@ from functools import partial
 
 import click
 
-from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.reader import START_SECONDS, ChildProcess
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import RssPipelineError
@@ -65,6 +64,8 @@ def search_index(
 
 
 def _show(settings: Settings) -> None:
+    from rss_pipeline.cli.output import terminal
+
     check_fts5()
     path = index_path(settings)
     if not path.exists():
@@ -101,6 +102,7 @@ def _state(file: IndexFile, database: Database) -> list[str]:
 
 
 def _update(settings: Settings, *, rebuild: bool) -> None:
+    from rss_pipeline.cli.output import terminal
     from rss_pipeline.features.search.index_build import bring_up_to_date, compare, is_behind
 
     with (
@@ -143,6 +145,8 @@ def _follow(settings: Settings, parent: int | None) -> None:
     try:
         keep_current(settings, clock=utc_now, wait=wait)
     except SearchUnavailable as error:
+        from rss_pipeline.cli.output import terminal
+
         terminal.complain(f"There is no search: {error}.")
 
 

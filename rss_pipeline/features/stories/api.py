@@ -14,7 +14,7 @@ from rss_pipeline.api.request_values import Line, NeverNull
 from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
 from rss_pipeline.api.routing import api_router
 from rss_pipeline.features.stories import acts
-from rss_pipeline.features.stories.person import SeenItem, stories_of, story_of
+from rss_pipeline.features.stories.person import SeenItem, stories_of, story_of, with_added
 
 router = api_router("stories")
 
@@ -53,6 +53,10 @@ class StoryItem(BaseModel):
     is_read: bool
     leads: bool = Field(description="You prefer its feed as the leading one.")
     reason: Reason
+    adds: str | None = Field(
+        default=None,
+        description="A sentence of it that says what no item before it does; null for none, and in lists.",
+    )
 
 
 class Story(BaseModel):
@@ -101,7 +105,7 @@ async def list_all(
 )
 async def read(request: Request, caller: SignedIn, id: str) -> Response:
     """The story of an item, with reasons."""
-    found = await caller.run(lambda own: story_of(own, id))
+    found = await caller.run(lambda own: with_added(own, story_of(own, id)))
     if not found:
         raise no_item()
     return json_answer(request, {"items": [*map(_as_json, found)]})
@@ -147,4 +151,5 @@ def _as_json(item: SeenItem) -> dict[str, Any]:
         "is_read": item.is_read,
         "leads": item.leads,
         "reason": asdict(item.reason),
+        "adds": item.adds or None,
     }

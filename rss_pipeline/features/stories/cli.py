@@ -18,7 +18,13 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_database_to_read, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items import items as stored
-from rss_pipeline.storage.items.stories import StoredMember, StoredStory, stored_stories, story_of
+from rss_pipeline.storage.items.stories import (
+    StoredMember,
+    StoredStory,
+    stored_stories,
+    story_named,
+    story_of,
+)
 from rss_pipeline.storage.objects import ObjectStore
 
 _SHOWN = 40
@@ -70,14 +76,17 @@ def stories(context: click.Context, since: datetime | None, as_json: bool) -> No
 @as_json
 @click.pass_obj
 def why(settings: Settings, item: str, as_json: bool) -> None:
-    """Show the story of ITEM (its id or the start of it), and why its items stand together."""
+    """Show the story of ITEM (its id or the start of it; or that of the story), and why its items stand
+    together."""
     with open_database_to_read(settings) as database:
-        found = _story_of(database, _id(database, item))
+        found = _story_of(database, item)
     if as_json:
         say_json(as_row(found))
         return
     say(f"{found.id}: {len(found.members)} items, the last of {instant(found.updated_at)}.")
     table = new_table("item", "feed", "why", "like", "names and numbers", "title")
+    for column in (0, 3):
+        table.columns[column].no_wrap = True
     for each in found.members:
         shared = ", ".join((*each.names, *each.numbers)) or "-"
         title = plain(each.title or "")
@@ -154,7 +163,7 @@ def _id(database: Database, start: str) -> str:
 
 
 def _story_of(database: Database, item: str) -> StoredStory:
-    found = story_of(database, item)
+    found = story_of(database, _id(database, item)) or story_named(database, item)
     if found is None:
         raise click.ClickException(
             f"{item} is in no story, or is no item; `rss-pipeline items FEED` has the ids of items, and"

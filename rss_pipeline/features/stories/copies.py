@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.words import hashed
@@ -30,7 +30,8 @@ _NEARLY_AT_ONE_TIME = 0.8
 _COMPARED = 400
 
 _TRACKING = re.compile(
-    r"(?:utm|mtm|pk|hsa|at|ns|sc|wt|vero|oly|mkt)_.*|fbclid|gclid|dclid|msclkid|yclid|igshid|mc_[ce]id|_hsenc|_hsmi|"
+    r"(?:utm|mtm|pk|hsa|at|ns|sc|wt|vero|oly|mkt|gad|amp)_.*|_ga|_gl|gclsrc|[gw]braid|srsltid|usqp|ttclid|twclid|"
+    r"fbclid|gclid|dclid|msclkid|yclid|igshid|mc_[ce]id|_hsenc|_hsmi|"
     r"ref|ref_src|referrer|source|src|from|cmpid?|cid|ocid|ito|smid|partner|feature|sh|share|spm|scm|rss|feed|"
     r"output|outputtype|amp|xtor|ftag|ncid|wprov|guccounter|__twitter_impression|taid|cmp|soc_.*|sr_share",
     re.IGNORECASE,
@@ -51,11 +52,11 @@ def link_key(link: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(link.strip())
-        host = (parts.hostname or "").removeprefix("www.")
+        host = (parts.hostname or "").rstrip(".").removeprefix("www.")
     except ValueError:
         return None
-    path = parts.path
-    if host.endswith((".cdn.ampproject.org",)) or host in {"google.com", "cdn.ampproject.org"}:
+    path = re.sub("//+", "/", unquote(parts.path))
+    if host.endswith(".cdn.ampproject.org") or host.startswith("google.") or host == "cdn.ampproject.org":
         found = (
             re.search(r"/(?:amp/)?[sc]/(?:s/)?([^/.]{1,99}\.[^/]{1,199})(?=/)", path)
             if "/amp" in path or "amp" in host

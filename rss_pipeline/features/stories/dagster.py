@@ -43,7 +43,7 @@ def poll_events(
     """Decide what came in, if a user reads stories, and yield an event for each day with new members. An
     error there is a warning: the next run tries again."""
     try:
-        days = _decided(session, by_hand=False)
+        days = _decided(context, session, by_hand=False)
         if days:
             _register(context.instance, [*map(str, days)])
             yield [_event(session.run.database, day) for day in days]
@@ -59,7 +59,7 @@ def _register(instance: dg.DagsterInstance, days: Sequence[str]) -> None:
         remove_others(instance, STORIES, known[-MOST_DAYS:])
 
 
-def _decided(session: Session, *, by_hand: bool) -> list[date]:
+def _decided(context: dg.OpExecutionContext, session: Session, *, by_hand: bool) -> list[date]:
     ends = sql.ends(session.run.database)
     if not (by_hand or ends.is_wanted):
         return []
@@ -68,7 +68,8 @@ def _decided(session: Session, *, by_hand: bool) -> list[date]:
     from rss_pipeline.features.stories.service import catch_up
     from rss_pipeline.features.stories.window_file import window_path
 
-    if not ends.is_behind:
+    # Of a day that is decided in an ephemeral instance, no other would have an event.
+    if not ends.is_behind or (context.instance.is_ephemeral and not by_hand):
         return []
     end = time.monotonic() + SECONDS_IN_A_POLL
     run = session.run
@@ -77,6 +78,8 @@ def _decided(session: Session, *, by_hand: bool) -> list[date]:
         done = catch_up(run.database, run.objects, path, is_over=lambda: time.monotonic() > end, ends=ends)
     except StoriesBusy:
         return []
+    if done.not_written is not None:
+        context.log.warning(f"Stories are up to date; the next run takes longer. {done.not_written}")
     # What came back from backups may be of any time.
     return sorted(done.days)[-MOST_DAYS:]
 
@@ -100,7 +103,7 @@ def _event(database: Database, day: date) -> dg.AssetMaterialization:
 def record_days(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
     """Decide what waits, and record these days as they are."""
     with run_step(context, session):
-        _decided(session, by_hand=True)
+        _decided(context, session, by_hand=True)
         record_events(context, _events(session.run.database, context.partition_keys))
     yield from ()
 

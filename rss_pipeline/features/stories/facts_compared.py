@@ -5,6 +5,12 @@ from rss_pipeline.features.stories.facts import Facts
 _NEAR = 0.12
 _MOST_APART = 0.21
 """Magnitudes of one quake: what is measured again differs by as much."""
+_SERIES = 0.3
+"""The share of common runs from which on titles of two days are of a series."""
+_LIKE = 0.1
+"""The share below which two texts of one event may name other days of it, and scores of other matches.
+
+Texts in scripts of pairs are too short for it."""
 
 Numbers = tuple[float, tuple[str, ...], int, int]
 """The worth of common numbers, their texts, the number of common units, and of those that agree."""
@@ -82,8 +88,9 @@ def _equal(unit: str, one: float, other: float) -> bool:
     return abs(one - other) < _MOST_APART if unit == "magnitude" else one == other
 
 
-def conflicts(one: Facts, other: Facts, template: float) -> tuple[int, float]:
+def conflicts(one: Facts, other: Facts, template: float, *, is_paired: bool = False) -> tuple[int, float]:
     """The number of facts that tell the two apart for certain, and of those that make it likely."""
+    is_like = is_paired or template >= _LIKE
     hard = 0
     soft = 0.0
     if disjoint(one.cves, other.cves):
@@ -96,19 +103,26 @@ def conflicts(one: Facts, other: Facts, template: float) -> tuple[int, float]:
             if others and numbers.isdisjoint(others):
                 hard += 1
         for kind, numbers in mine.title_counted.items():
-            others = theirs.counted.get(kind)
-            if others and numbers.isdisjoint(others):
-                hard += 1
+            if disjoint(numbers, theirs.counted.get(kind, set())):
+                if kind in theirs.title_counted:
+                    hard += 1
+                else:
+                    # The seventh round of a fight that had a sixth.
+                    soft += 1
     for kind, numbers in one.counted.items():
         if kind not in one.title_counted and kind not in other.title_counted:
             soft += disjoint(numbers, other.counted.get(kind, set()))
     if disjoint(one.title_months, other.title_months) or disjoint(one.title_dates, other.title_dates):
-        hard += 1
+        # A title may be the day that the page was written on.
+        if template >= _SERIES:
+            hard += 1
+        else:
+            soft += 0.5
     elif disjoint(one.months, other.months):
         soft += 1
-    elif disjoint(one.dates, other.dates):
+    elif disjoint(one.dates, other.dates) and is_like:
         soft += 0.5
-    if disjoint(one.title_weekdays, other.title_weekdays) and template >= 0.3:
+    if disjoint(one.title_weekdays, other.title_weekdays) and template >= _SERIES:
         hard += 1
     elif one.weekdays and other.weekdays and one.weekdays[0] != other.weekdays[0] and template > 0.4:
         soft += 1
@@ -127,7 +141,8 @@ def conflicts(one: Facts, other: Facts, template: float) -> tuple[int, float]:
             not any(_equal("magnitude", some, that) for some in magnitudes[0] for that in magnitudes[1])
         )
     soft += disjoint(one.ages, other.ages)
-    soft += 2 * disjoint(one.scores, other.scores)
+    if disjoint(one.scores, other.scores):
+        soft += 2 if is_like else 1
     soft += disjoint(one.codes, other.codes)
     if disjoint(one.title_years, other.title_years):
         soft += 1

@@ -35,7 +35,7 @@ SHORT = {
     "unlike": -1.9,
     "tolls": 4.82,
     "full": 2.7,
-    "name_slots": -5.64,
+    "slots_of_template": -5.64,
     "title_slots": -1.87,
     "soft": -0.51,
     "far": -5.0,
@@ -50,7 +50,7 @@ SHORT = {
     "unmet": -0.53,
     "placed": 0.82,
     "elsewhere": -1.07,
-    "one": -6.81,
+    "one": -7.31,
 }
 LONG = {
     "title_names": 1.17,
@@ -59,7 +59,7 @@ LONG = {
     "numbers": 4.31,
     "differ": -0.4,
     "template": 9.67,
-    "name_slots": -3.39,
+    "name_slots": -4.2,
     "soft": -0.65,
     "hard": -0.47,
     "cosine": 8.99,
@@ -73,7 +73,7 @@ LONG = {
     "placed": 0.5,
     "unlike": -0.95,
     "tolls": 1.5,
-    "one": -3.96,
+    "one": -4.1,
 }
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
@@ -83,6 +83,9 @@ _MUCH, _BY_CHANCE = 400, 6.2
 
 _BARE, _OF_BARE = 80, 1.0
 """A text of fewer characters is a title, which says little: by so much the line is higher."""
+
+_HEARD = 3
+"""Members of a story that are heard, of those that are compared."""
 
 _AGENCY = 0.8
 """The share of common runs from which on a text without a difference in a slot is an agency's."""
@@ -98,36 +101,31 @@ def margin(likenesses: Sequence[Likeness], cosine: float, characters: int, *, is
         return -10.0
     if all(each.template >= _AGENCY and each.is_clean and not each.soft for each in likenesses):
         return 1.0
-    features = _features(likenesses, cosine)
     length = min(characters, max(each.characters for each in likenesses))
     if is_paired:
         by_chance = min(1.0, max(0.0, (length - _MUCH) / _MUCH))
-        return _with_best(PAIRED, features, likenesses, cosine) - _BY_CHANCE * by_chance
+        return _with_best(PAIRED, likenesses, cosine) - _BY_CHANCE * by_chance
     bare = _OF_BARE if length < _BARE else 0.0
     is_long = min(1.0, max(0.0, (length - _SHORT_CHARACTERS) / (_LONG_CHARACTERS - _SHORT_CHARACTERS)))
-    is_long *= max(0.0, 1.0 - 2.0 * features["template"])
+    is_long *= max(0.0, 1.0 - 2.0 * sum(each.template for each in likenesses) / len(likenesses))
     over = 0.0
     if is_long < 1.0:
-        over += (1.0 - is_long) * _with_best(SHORT, features, likenesses, cosine)
+        over += (1.0 - is_long) * _with_best(SHORT, likenesses, cosine)
     if is_long > 0.0:
-        over += is_long * _with_best(LONG, features, likenesses, cosine)
+        over += is_long * _with_best(LONG, likenesses, cosine)
     return over - bare
 
 
-def _with_best(
-    weights: dict[str, float],
-    features: dict[str, float],
-    likenesses: Sequence[Likeness],
-    cosine: float,
-) -> float:
-    """Half of what all members say, half of what the one says that speaks most for it.
+def _with_best(weights: dict[str, float], likenesses: Sequence[Likeness], cosine: float) -> float:
+    """Half of what the members say that speak most for it, half of what the first of these says.
 
     Texts of one event tell different parts of it.
     """
-    over = _over(weights, features)
-    if len(likenesses) == 1:
-        return over
-    return (over + max(_over(weights, _features([each], cosine)) for each in likenesses)) / 2
+    said = [_over(weights, _features([each], cosine)) for each in likenesses]
+    if len(said) == 1:
+        return said[0]
+    heard = sorted(range(len(said)), key=lambda at: -said[at])[:_HEARD]
+    return (_over(weights, _features([likenesses[at] for at in heard], cosine)) + said[heard[0]]) / 2
 
 
 def _over(weights: dict[str, float], features: dict[str, float]) -> float:
@@ -137,6 +135,8 @@ def _over(weights: dict[str, float], features: dict[str, float]) -> float:
 _NAMED, _UNNAMED = 0.4, 0.15
 """The shares of the titles' names in the other text below which common words count less, and below which
 scripts of pairs have no event in common."""
+_TEMPLATE = 0.25
+"""The share of common runs from which on what stands between them are slots of a template."""
 _LITTLE, _MUCH_ALIKE = 0.13, 0.5
 """Cosines below which little is alike, and above which more says nothing further."""
 
@@ -166,6 +166,9 @@ def _features(likenesses: Sequence[Likeness], cosine: float) -> dict[str, float]
         "template": template,
         "full": template * max(0.0, (title_names - 0.7) / 0.3),
         "name_slots": mean(lambda each: min(4, each.name_slots)) / 4,
+        # Two short texts of little in common have other names beside any run of three words.
+        "slots_of_template": mean(lambda each: min(4, each.name_slots) * min(1.0, each.template / _TEMPLATE))
+        / 4,
         "number_slots": mean(lambda each: min(4, each.number_slots)) / 4,
         "title_slots": mean(lambda each: min(2, each.title_word_slots)),
         "soft": mean(lambda each: min(2.0, each.soft)),

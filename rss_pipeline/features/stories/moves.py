@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.features.stories import sql
 from rss_pipeline.features.stories.lease import Lease, StoriesBusy, hold, member
 from rss_pipeline.features.stories.sql import Item, Member, Moved, Standing
@@ -231,7 +232,10 @@ def _store(lease: Lease, path: Path, members: Sequence[Member], moved: Sequence[
     if window is not None and moved:
         for each in moved:
             window.move(each.item_id, each.story_id)
-        save(window, path, database=lease.window_of)
+        try:
+            save(window, path, database=lease.window_of)
+        except DatabaseUnavailable as error:
+            logger.warning("the move is made, and the next poll takes longer: %s", error)
 
 
 # Moves made again, and what goes with items and feeds.

@@ -14,7 +14,7 @@ from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.features.stories import acts
-from rss_pipeline.features.stories.person import story_of
+from rss_pipeline.features.stories.person import story_of, with_added
 from rss_pipeline.reader.accounts.preferences import SomePreferences, change_preferences
 from rss_pipeline.reader.item_queries import Filter, ItemRow, Key, Page, items
 from rss_pipeline.reader.query import Query, together
@@ -44,7 +44,7 @@ async def switch(request: Request, caller: SignedIn) -> Response:
 async def show(request: Request, caller: SignedIn, id: str, said: str = "") -> Response:
     """The story of an item."""
     frame, undoable = await read_frame(caller, acts.can_undo(caller.user_id))
-    members = await caller.run(lambda own: story_of(own, id))
+    members = await caller.run(lambda own: with_added(own, story_of(own, id)))
     if not members:
         raise _no_item()
     near = await caller.ask_long(_near(caller.user_id, members[0].arrived))

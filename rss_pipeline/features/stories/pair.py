@@ -117,7 +117,7 @@ def compare(
             elif template > 0.4:
                 title_word_slots += 1
     names = _common_names(one, other)
-    hard, soft = conflicts(one.facts, other.facts, template)
+    hard, soft = conflicts(one.facts, other.facts, template, is_paired=one.is_paired)
     if one.is_paired and disjoint(set(one.facts.weekdays), set(other.facts.weekdays)):
         soft += _OTHER_DAY
     shares, unmet = zip(_share(one, other, mine), _share(other, one, theirs), strict=True)
@@ -166,9 +166,12 @@ _SERIES = 0.5
 
 
 def is_series(one: Article, other: Article) -> bool:
-    """True for two items of one feed that share a template and differ in a slot of it."""
+    """True for two items of one feed that share a template and differ in a name or a number of it.
+
+    Where only words differ, the one is an update of the other.
+    """
     template, slots, _ = _aligned(one, other)
-    return template >= _SERIES and bool(slots)
+    return template >= _SERIES and any(numbers or is_name for numbers, is_name, _ in slots)
 
 
 _MOST_SHOWN = 6

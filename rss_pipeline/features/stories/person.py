@@ -5,11 +5,14 @@ user's are compared once more.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from rss_pipeline.collector.sanitize.text import one_line
 from rss_pipeline.features.stories import sql
+from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.reading import in_own_story, own_story, place
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.database import Result, Statement, Value
@@ -17,6 +20,7 @@ from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions.item_query import listed
 
+_ADDS_CHARACTERS = 300
 _WORDS = {
     "link": "A copy: it has the same link as",
     "text": "A copy: it has the same text as",
@@ -77,6 +81,8 @@ class SeenItem:
     reason: Reason
     why: str
     """The reason as a sentence."""
+    adds: str = ""
+    """A sentence of it that says what no item before it does, by `with_added`; empty for none."""
 
 
 def story_of(caller: Caller, item_id: str) -> list[SeenItem]:
@@ -88,6 +94,17 @@ def story_of(caller: Caller, item_id: str) -> list[SeenItem]:
       LEFT JOIN story_members AS m ON m.item_id = i.id WHERE i.id = ?"""
     [found] = caller.read(_members(user_id, own, [user_id, user_id, item_id]))
     return next(iter(_seen(caller, found)), [])
+
+
+def with_added(caller: Caller, story: Sequence[SeenItem]) -> list[SeenItem]:
+    """The same items, with what each one adds to those before it."""
+    entries = sql.entries(caller.database, [each.id for each in story])
+    known = [each for each in story if each.id in entries]
+    adds = added(entries[each.id] for each in known)
+    return [
+        replace(each, adds=one_line(text, limit=_ADDS_CHARACTERS))
+        for each, text in zip(known, adds, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,3 +250,35 @@ def _sentence(reason: Reason, seen: dict[str, _Row]) -> str:
     shared = ", ".join((*reason.names, *reason.numbers)) or ", ".join(reason.terms)
     by = f" Both have: {shared}." if shared else ""
     return f"{words} that of {row.feed_title or shown_url(row.feed_url)}.{by}"
+
+
+_LEAST_WORDS, _LEAST_PART = 3, 0.4
+"""The words of a sentence that are new at least, and the part of its words."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
+
+
+def added(entries: Iterable[Entry]) -> Iterator[str]:
+    """By item, in this order, its sentence that adds most to those before it; empty for one that adds
+    nothing, and for the first."""
+    known: set[str] = set()
+    for entry in entries:
+        is_first = not known
+        known |= _words(entry.title)
+        sentences = {each: _words(each) for each in map(str.strip, _SENTENCE_END.split(entry.text))}
+        new = {each: len(words - known) for each, words in sentences.items()}
+        told = [each for each in new if new[each] >= max(_LEAST_WORDS, _LEAST_PART * len(sentences[each]))]
+        yield "" if is_first else max(told, key=lambda each: new[each], default="")
+        known.update(*sentences.values())
+
+
+def _words(text: str) -> set[str]:
+    from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS
+    from rss_pipeline.features.stories.words import PAIRED_SCRIPTS, TOKEN, script, stem
+
+    found = set[str]()
+    for token in TOKEN.findall(text):
+        if not token.isascii() and script(token) in PAIRED_SCRIPTS:
+            found.update(token[at : at + 2] for at in range(len(token) - 1))
+        elif token[-1].isalnum() and (key := stem(token)) not in FUNCTION_WORDS:
+            found.add(key)
+    return found

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.features.stories import sql
 from rss_pipeline.features.stories.lease import Lease, hold, member
 from rss_pipeline.features.stories.model import WINDOW, Decision
@@ -40,6 +41,8 @@ class Done:
     """Members that were added, by the day on which they came in (UTC)."""
     is_complete: bool = True
     """False where the time was over: the next call goes on."""
+    not_written: str | None = None
+    """The reason for which the window's file was not written. The next call makes the window anew."""
 
 
 def catch_up(
@@ -98,7 +101,10 @@ def catch_up(
             lease.commit(arrived=ends.arrived, **earlier.end())
         elif done.is_complete and lease.writer.arrived < ends.arrived:
             lease.commit(arrived=ends.arrived)
-        save(window, path, database=lease.window_of)
+        try:
+            save(window, path, database=lease.window_of)
+        except DatabaseUnavailable as error:
+            done.not_written = str(error)
     return done
 
 

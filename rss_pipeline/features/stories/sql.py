@@ -457,10 +457,12 @@ class Counted:
 
 
 def count(database: Database, *, since: datetime, until: datetime) -> Counted:
-    """Count the stories in which an item came in between, and their items of that time."""
+    """Count the stories of two and more in which an item came in between, and their items of that time."""
     [row] = database.query(
-        """SELECT count(DISTINCT story_id) AS stories, count(*) AS items, coalesce(max(arrived), 0) AS newest
-        FROM story_members WHERE arrived >= ? AND arrived < ?""",
+        """SELECT count(DISTINCT m.story_id) AS stories, count(*) AS items,
+          coalesce(max(m.arrived), 0) AS newest
+        FROM story_members AS m WHERE m.arrived >= ? AND m.arrived < ? AND EXISTS (
+          SELECT 1 FROM story_members AS o WHERE o.story_id = m.story_id AND o.item_id <> m.item_id)""",
         [int(since.timestamp()) * 1_000_000, int(until.timestamp()) * 1_000_000],
         name="count stories",
     ).rows

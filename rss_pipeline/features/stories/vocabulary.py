@@ -246,7 +246,8 @@ TOLLS = _stems(
     "deces "
     "muertos muerto heridos herido desaparecidos victimas personas casas hectareas evacuados casos "
     "fallecidos "
-    "mortos feridos pessoas morti feriti dispersi persone doden gewonden vermisten mensen"
+    "mortos feridos pessoas morti feriti dispersi persone doden gewonden vermisten mensen "
+    "kişi kişinin kişiden kişiyi ölü yaralı kayıp şüpheli şüpheliden gözaltı işçi asker"
 )
 """Stems beside a number that may rise: it never makes two events of one."""
 UNIT_WORDS = {

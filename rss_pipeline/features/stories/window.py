@@ -47,7 +47,7 @@ LOOKED_UP_OF_PAIRS = 64
 NAME_TERMS = 16
 """Names among the heavy terms."""
 MOST_STORIES = 2
-MOST_MEMBERS = 3
+MOST_MEMBERS = 5
 SURE = 4.0
 """So far above the line, neither further members of a story nor less like stories are judged."""
 MOST_IN_MEAN = 30
@@ -61,7 +61,7 @@ LOOKED_AT = 6
 LEAST_COSINE = 0.03
 LEAST_COSINE_OF_PAIRS = 0.06
 """The same for scripts of pairs, which all texts have more of in common."""
-AGAIN = 1.0
+AGAIN = 0.5
 """So much higher is the line for a further item of a feed that has one in the story."""
 LEAST_PART = 0.5
 """The part of the cosine of the likest story that another one needs to be judged beside it."""

@@ -7,13 +7,18 @@ import hashlib
 import logging
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 import dagster as dg
+import yaml
 
+from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.errors import InfrastructureError, SettingMistake, SettingsError, disk_full, disk_is_full
 from rss_pipeline.orchestration.dagster_private import (
+    CheckError,
     ConfigurableClassData,
     InstanceRef,
     NoOpComputeLogManager,
@@ -32,6 +37,8 @@ _UNSTAMPED = frozenset(
 """SHA-256 of the files that were written before there was a stamp."""
 _OURS = files("rss_pipeline").joinpath("dagster.yaml")
 _RUNS = "max_concurrent_runs: {}\n"
+_LONGEST_REASON = 300
+"""Dagster's sentence may go on with all that could stand there."""
 _MOST_RUNS = 20
 """On one machine: each is a process. Polls of more shards take turns."""
 
@@ -101,11 +108,23 @@ def is_untouched(text: str) -> bool:
     return _sha256(text) in _UNSTAMPED if stamp is None else _sha256(text[stamp.end() :]) == stamp[1]
 
 
+@contextmanager
+def by_hand(file: Path) -> Iterator[None]:
+    """Raise `SettingsError` where Dagster cannot use this file, of which a person may have written a part."""
+    try:
+        yield
+    except (yaml.YAMLError, dg.DagsterInvalidConfigError, CheckError) as error:
+        reason = one_line(str(error))[:_LONGEST_REASON]
+        mistake = SettingMistake((str(file),), f"Dagster cannot use it; correct it, or remove it. {reason}")
+        raise SettingsError(mistake) from error
+
+
 def open_instance(settings: Settings) -> dg.DagsterInstance:
     """The instance that `rss-pipeline up` shows."""
     home = prepare_home(settings)
     _make_schema(settings)
-    return dg.DagsterInstance.from_config(str(home))
+    with by_hand(home / "dagster.yaml"):
+        return dg.DagsterInstance.from_config(str(home))
 
 
 def open_instance_at_terminal(settings: Settings) -> dg.DagsterInstance:
@@ -120,7 +139,8 @@ def instance_without_output(home: Path) -> dg.DagsterInstance:
 
     A `compute_logs` of a person's own dagster.yaml stays in use.
     """
-    ref = InstanceRef.from_dir(str(home))
+    with by_hand(home / "dagster.yaml"):
+        ref = InstanceRef.from_dir(str(home))
     found = ref.compute_logs_data
     is_ours = found is not None and found.module_name == RunOutput.__module__
     if is_ours or found == InstanceRef.config_defaults(str(home))["compute_logs"]:
@@ -128,7 +148,8 @@ def instance_without_output(home: Path) -> dg.DagsterInstance:
             NoOpComputeLogManager.__module__, NoOpComputeLogManager.__name__, "{}"
         )
         ref = ref._replace(compute_logs_data=nowhere)
-    return dg.DagsterInstance.from_ref(ref)
+    with by_hand(home / "dagster.yaml"):
+        return dg.DagsterInstance.from_ref(ref)
 
 
 def _make_schema(settings: Settings) -> None:

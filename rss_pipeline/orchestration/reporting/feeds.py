@@ -55,7 +55,12 @@ def mark_recorded(run: RunContext, instance: dg.DagsterInstance) -> None:
 
 
 def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
-    """Yield an event for every feed with a change not reported yet, from this run or an earlier one."""
+    """Yield an event for every feed with a change not reported yet, from this run or an earlier one.
+
+    None for an ephemeral instance, of which no one sees the events: the changes are left to the next run.
+    """
+    if instance.is_ephemeral:
+        return
     visited = {visit.feed.id for visit in visits}
     changes = feed_changes.unreported(run.database)
     for start in range(0, len(changes), _MARK_EVERY):

@@ -7,6 +7,7 @@ https://docs.dagster.io/deployment/execution/dagster-daemon
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from rss_pipeline.orchestration.dagster_private import (
     setup_interrupt_handlers,
 )
 from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
+from rss_pipeline.orchestration.run_launcher import queue_again
 from rss_pipeline.orchestration.serving.locations import Locations
 from rss_pipeline.orchestration.serving.run_lines import RunLines, print_lines
 from rss_pipeline.orchestration.serving.warmed import opened
@@ -41,9 +43,14 @@ _logger = logging.getLogger("dagster")
 
 def serve(workspace: Path, settings: Settings) -> int:
     """Run the daemon of the instance of DAGSTER_HOME until this process is interrupted; return 0."""
+    with capture_interrupts(), opened() as instance:
+        queue_again(instance)
+        _serve(instance, workspace, settings)
+    return 0
+
+
+def _serve(instance: dg.DagsterInstance, workspace: Path, settings: Settings) -> None:
     with (
-        capture_interrupts(),
-        opened() as instance,
         daemon_controller_from_instance(
             instance,
             workspace_load_target=Locations(workspace),
@@ -58,7 +65,6 @@ def serve(workspace: Path, settings: Settings) -> int:
         ),
     ):
         controller.check_daemon_loop()
-    return 0
 
 
 @contextmanager
@@ -84,9 +90,15 @@ def _look(looks: Sequence[Callable[[], None]], over: threading.Event) -> None:
                 _logger.debug("no look beside the daemon: %s", error)
 
 
-def healed(instance: dg.DagsterInstance) -> Callable[[], None]:
-    """A function that lets sensors go on if the clock was put back since its last call."""
-    clock = WallClock()
+def healed(
+    instance: dg.DagsterInstance, *, clock: WallClock | None = None, end: Callable[[], None] | None = None
+) -> Callable[[], None]:
+    """A function that lets sensors go on if the clock was put back since its last call, and ends the process.
+
+    Dagster's run queue waits by that clock: it would start no run until it is that late again. The daemon is
+    started again at once.
+    """
+    clock, end = clock or WallClock(), end or _interrupted
 
     def look() -> None:
         if not clock.was_put_back():
@@ -96,13 +108,18 @@ def healed(instance: dg.DagsterInstance) -> Callable[[], None]:
         # A history that cannot be read now; the next start heals them.
         except Exception:
             _logger.exception("The clock was put back, and sensors wait until it is that late again.")
-            return
-        sys.stderr.write(
-            f"The clock was put back; {sensors} sensors go on at once, not when it is that late again.\n"
-        )
-        sys.stderr.flush()
+        else:
+            sys.stderr.write(
+                f"The clock was put back; {sensors} sensors go on at once, not when it is that late again.\n"
+            )
+            sys.stderr.flush()
+        end()
 
     return look
+
+
+def _interrupted() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def main() -> None:

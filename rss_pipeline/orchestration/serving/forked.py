@@ -10,10 +10,8 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import util
@@ -21,10 +19,11 @@ from types import ModuleType
 from typing import ClassVar, NoReturn
 
 from rss_pipeline.errors import InfrastructureError, not_started, sentence_for
+from rss_pipeline.orchestration.serving.child import Child
 
 _ENDING = {signal.SIGINT, signal.SIGTERM}
-DONE, WAITING, FAILED = 0, 3, 1
-"""Exit codes: all is done; requests are left; it could not be done."""
+DONE, WAITING, AGAIN, FAILED = 0, 3, 4, 1
+"""Exit codes: all is done; requests are left; the next one goes on; it could not be done."""
 _SET_PARENTS_DEATH_SIGNAL, _SET_NAME = 1, 15
 """prctl(2), which only Linux has."""
 _prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
@@ -34,11 +33,9 @@ _STORAGES = "rss_pipeline.orchestration.instance.storages"
 _logger = logging.getLogger(__name__)
 
 
-class Forked:
-    """A forked process, with the part of `subprocess.Popen` that services.py uses.
-
-    It gets SIGTERM when its parent is killed (on Linux), and has this name in `top`. Of the sockets at which
-    its parent listens it `keeps` this one.
+class Forked(Child):
+    """A forked process. It gets SIGTERM when its parent is killed (on Linux), and has this name in `top`. Of
+    the sockets at which its parent listens it `keeps` this one.
 
     Raises:
         InfrastructureError: there can be no more processes now.
@@ -55,14 +52,14 @@ class Forked:
             raise RuntimeError(f"a process with an open database or socket is not forked: {found}")
         sys.stdout.flush()
         sys.stderr.flush()
-        self.returncode: int | None = None
         parent = os.getpid()
         # Python loses an interrupt in the middle of a fork, and `up` would go on.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         try:
-            self.pid = os.fork()
-            if self.pid == 0:
+            pid = os.fork()
+            if pid == 0:
                 _exit_after(name, parent, work, keeps, before)
+            super().__init__(pid)
         except OSError as error:
             raise InfrastructureError(f"no process could be started: {not_started(error)}") from error
         finally:
@@ -78,38 +75,6 @@ class Forked:
             if path.endswith((".db", ".sqlite", "-wal", "-shm"))
             or (path.startswith("socket:") and number not in closed and path not in _FROM_OUTSIDE)
         ]
-
-    def poll(self) -> int | None:
-        """The exit code; None while it runs."""
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
-
-    def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end, for at most so many seconds; return the exit code.
-
-        Raises:
-            subprocess.TimeoutExpired: it has not ended by then.
-        """
-        if timeout is None and self.returncode is None:
-            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        until = time.monotonic() + (timeout or 0)
-        while (code := self.poll()) is None:
-            if time.monotonic() > until:
-                raise subprocess.TimeoutExpired(["forked"], timeout or 0)
-            time.sleep(0.05)
-        return code
-
-    def kill(self) -> None:
-        """End it at once."""
-        self.send_signal(signal.SIGKILL)
 
 
 def _open_files() -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rss_pipeline.errors import InfrastructureError
-from rss_pipeline.orchestration.serving.forked import DONE, Forked
+from rss_pipeline.orchestration.serving.forked import AGAIN, DONE, Forked
 from rss_pipeline.orchestration.serving.restarted import next_wait
 from rss_pipeline.web.on_demand import RENEW
 
@@ -27,7 +27,8 @@ RUN_SECONDS = 120.0
 
 class Kept:
     """One such process; `start` starts it. With a `listener` it may end, with exit code 0, when nobody needs
-    it, and is started for who connects next; `at_once` is False for one that starts so, too."""
+    it, and is started for who connects next; `at_once` is False for one that starts so, too. With exit code
+    AGAIN the next one starts at once."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Kept:
         return self._listener if self._rests else None
 
     def renew(self) -> None:
-        """Let it end as soon as nobody is connected; whoever connects next starts another one."""
+        """Let it end as soon as nobody is connected, and the next one take its place."""
         if self.process is not None:
             self.process.send_signal(RENEW)
 
@@ -66,7 +67,7 @@ class Kept:
         if self.process is not None and (code := self.process.poll()) is not None:
             self.process = None
             self._rests = code == DONE and self._listener is not None
-            if not self._rests:
+            if not self._rests and code != AGAIN:
                 self._later(f"{self._name} ended (exit code {code})")
         if self.process is None and not self._rests and self._clock() >= self._next_start:
             self._began = self._clock()

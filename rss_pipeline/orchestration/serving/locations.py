@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ import dagster as dg
 import yaml
 
 from rss_pipeline.orchestration import dagster_private as private
+from rss_pipeline.orchestration.instance.home import by_hand
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, OWN_MODULE, ForkedRunLauncher
 
 TICK_SECONDS = 60.0
@@ -73,7 +74,8 @@ class Places:
     def of(cls, workspace: Path | None, *, home: Path) -> "Places":
         """The places for this workspace.yaml, or else for our own alone, in the instance of this home. No
         database is opened."""
-        origins = _target(workspace).create_origins()
+        with by_hand(workspace) if workspace is not None else nullcontext():
+            origins = _target(workspace).create_origins()
         inside = [origin for origin in origins if is_own(origin)] if starts_runs(home) else []
         return cls(inside, [origin for origin in origins if origin not in inside])
 
@@ -95,7 +97,8 @@ class Places:
 def starts_runs(home: Path) -> bool:
     """True where the runs of our definitions need no code server: `up` can fork them, and nobody has set
     another launcher in the dagster.yaml of this home."""
-    launcher = private.InstanceRef.from_dir(str(home)).run_launcher_data
+    with by_hand(home / "dagster.yaml"):
+        launcher = private.InstanceRef.from_dir(str(home)).run_launcher_data
     ours = ForkedRunLauncher.__module__, ForkedRunLauncher.__name__
     return FORKS_RUNS and launcher is not None and (launcher.module_name, launcher.class_name) == ours
 

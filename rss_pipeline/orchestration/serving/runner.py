@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -37,6 +38,8 @@ from rss_pipeline.orchestration.serving.refresher import Moment, serve
 from rss_pipeline.orchestration.serving.warmed import opened
 from rss_pipeline.reader.refresh import read_mark
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.feeds import leases
 
 LOOK_SECONDS = 0.25
 STOP_SECONDS = 60.0
@@ -183,7 +186,8 @@ class Runner:
             if code != DONE:
                 # Another look, if there is no process for the report now.
                 with suppress(InfrastructureError):
-                    self.reports.append(self._fork("rss-report", lambda: report_end(run_id, code)))  # noqa: B023
+                    report = partial(report_end, self.settings, run_id, code)
+                    self.reports.append(self._fork("rss-report", report))
                     del self.runs[run_id]
             else:
                 del self.runs[run_id]
@@ -251,9 +255,12 @@ def execute(run_id: str) -> int:
         return DONE if run is None or run.is_finished else FAILED
 
 
-def report_end(run_id: str, code: int) -> int:
-    """Report a run whose process has ended with this exit code, unless it reported its end itself."""
+def report_end(settings: Settings, run_id: str, code: int) -> int:
+    """Report a run whose process has ended with this exit code, unless it reported its end itself; and end
+    its claims, for which others would wait until they lapse."""
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     with opened() as instance:
         end_dead(instance, run_id, f"The process of this run ended unexpectedly ({how}).")
+    with open_database(settings) as database:
+        leases.end_of_killed(database, [run_id], host_delay=settings.host_delay_seconds)
     return DONE

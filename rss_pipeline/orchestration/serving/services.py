@@ -39,6 +39,7 @@ from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.parser_pool import PRELOADED
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.feeds import leases
 from rss_pipeline.web.on_demand import IDLE_SECONDS
 
 LOOK_SECONDS = 1.0
@@ -84,8 +85,9 @@ def run(
         longer_intervals(settings),
         TemporaryDirectory() as folder,
     ):
-        prepared = Forked("rss-prepare", lambda: prepare(settings, handed_over))
+        # It reads dagster.yaml as well: a mistake there is said once.
         places, file = Places.of(workspace, home=home), Path(folder) / "workspace.yaml"
+        prepared = Forked("rss-prepare", lambda: prepare(settings, handed_over))
         places.write(file)
         for module in (OWN_MODULE, *_LOADED_BY_ALL, *PRELOADED):
             import_module(module)
@@ -185,7 +187,8 @@ def prepare(settings: Settings, handed_over: int) -> int:
                 # Once: a feed that was forgotten may be back when these processes start again.
                 os.ftruncate(handed_over, 0)
             heal_ticks(instance, now=utc_now())
-            end_of_last_up(instance)
+            killed = end_of_last_up(instance)
+            leases.end_of_killed(database, killed, host_delay=settings.host_delay_seconds)
     except Exception as error:
         if (sentence := sentence_for(error, settings.home, settings.dagster_home)) is None:
             raise

@@ -60,7 +60,7 @@ def claim_wanted(
     session.run.objects.probe()
     limit = len(wanted.ids) if isinstance(wanted, Named) else session.run.settings.batch_size
     suspected = _visit_suspects(session, _only(wanted, suspects), accesses)
-    claim = _claim(session, _without(wanted, {visit.feed.id for visit in suspected}), limit=limit)
+    claim = _claim(session, _without(session, wanted, suspected), limit=limit)
     if isinstance(wanted, Due):
         claim = _in_their_hours(session, claim)
     return [*suspected, *_visits(session, claim, accesses)]
@@ -210,7 +210,7 @@ def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> lis
         if not unknown and not any(map(_waits_for_others, group)):
             session.leases.end({claim.token})
         visited += group
-        wanted = _without(wanted, {visit.feed.id for visit in group})
+        wanted = _without(session, wanted, group)
     in_use = {visit.token for visit in visited if _waits_for_others(visit)}
     for claim in waiting:
         _visits(session, claim, accesses)
@@ -274,10 +274,13 @@ def _only(wanted: Wanted, suspects: Collection[str] | None) -> Wanted:
     return replace(wanted, ids=sorted(named))
 
 
-def _without(wanted: Wanted, visited: set[str]) -> Wanted:
-    """The request without these feeds: named feeds are claimed due or not, so also a second time."""
+def _without(session: Session, wanted: Wanted, visited: Sequence[Visit]) -> Wanted:
+    """The request without the feeds of these visits: named ones are claimed due or not, so also a second
+    time. It is made now: a visit after it would count as one in the future, which is a wrong clock's."""
+    wanted = replace(wanted, now=session.run.clock())
     if isinstance(wanted, Named):
-        return replace(wanted, ids=[id for id in wanted.ids if id not in visited])
+        ids = {visit.feed.id for visit in visited}
+        return replace(wanted, ids=[id for id in wanted.ids if id not in ids])
     return wanted
 
 

@@ -4,6 +4,7 @@ Taking a lease is claims.py's; what a closed visit writes into a feed is closing
 database's clock; `lease_now` is for tests only.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -272,6 +273,25 @@ def end(database: Database, token: str, *, forgive: bool, recent_hosts: RecentHo
             *(recent_hosts.statements() if recent_hosts is not None else ()),
         ]
     )
+
+
+def end_of_killed(database: Database, run_ids: Sequence[str], *, host_delay: float) -> None:
+    """Drop the leases of runs that were killed. Claims that were begun stay counted, and the next run leaves
+    the hosts alone for so many seconds, as these would have."""
+    rows = database.query(
+        """SELECT token, run_id, hosts, image_hosts FROM leases
+        WHERE run_id IN (SELECT value FROM json_each(?)) AND asked = '[]' AND image_asked = '[]'""",
+        [compact(list(run_ids))],
+        name="find leases of killed runs",
+    ).rows
+    for row in rows:
+        recent = RecentHosts(
+            run_id=row["run_id"],
+            seconds=host_delay,
+            hosts=json.loads(row["hosts"]),
+            image_hosts=json.loads(row["image_hosts"]),
+        )
+        end(database, row["token"], forgive=False, recent_hosts=recent)
 
 
 LIVE_RUNS = f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW}"

@@ -103,6 +103,18 @@ def story_of(database: Database, item_id: str) -> StoredStory | None:
     return next(iter(stories_by_id(database, [rows[0]["story_id"]])), None) if rows else None
 
 
+def story_named(database: Database, start: str) -> StoredStory | None:
+    """The story with this name, or the one whose name begins so: its first item may be gone."""
+    rows = database.query(
+        """SELECT DISTINCT story_id FROM story_members WHERE story_id >= ? AND story_id < ?
+        ORDER BY story_id LIMIT 2""",
+        [start, f"{start}~~"],
+        name="find a story by its name",
+    ).rows
+    is_one = len(rows) == 1 or (rows and rows[0]["story_id"] == start)
+    return next(iter(stories_by_id(database, [rows[0]["story_id"]])), None) if is_one and start else None
+
+
 def _story(id: str, rows: Sequence[Row]) -> StoredStory:
     members = tuple(map(_member, rows))
     return StoredStory(id=id, members=members, updated_at=max(each.arrived_at for each in members))

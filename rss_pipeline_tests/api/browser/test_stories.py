@@ -29,7 +29,8 @@ def one_story(reader: Reader, *feeds: str) -> None:
 
 
 def test_a_story_is_read_by_keyboard_and_all_counts_follow(books: Library) -> None:
-    first, second = books.feed("Herald", "Road closed"), books.feed("Post", "Landslide")
+    first = books.feed("Herald", "Road closed")
+    second = books.feed("Post", "Landslide", content_html="<p>Forty people are cut off by rocks and mud.</p>")
     third = books.feed("Echo", "A recipe")
     user = books.user(first, second, third)
     one_story(books.reader, first, second)
@@ -42,6 +43,8 @@ def test_a_story_is_read_by_keyboard_and_all_counts_follow(books: Library) -> No
         story.locator("summary").click()
         expect(story.locator("li")).to_have_count(1)
         expect(story).to_contain_text("Landslide")
+        # What it adds is requested as the story is unfolded.
+        expect(story.locator(".adds")).to_have_text("Forty people are cut off by rocks and mud.")
         if folder := os.environ.get("SHOTS"):
             page.screenshot(path=f"{folder}/desk.png")
         page.keyboard.press("j")

@@ -175,6 +175,25 @@ def test_a_command_that_cannot_be_started_is_an_error_and_not_tried_again() -> N
     assert done.stdout == b"Dagster's processes could not be started: No such file or directory.\n"
 
 
+DIES_ONCE = """
+import os, sys
+file = sys.argv[1]
+if not os.path.exists(file):
+    open(file, "w").close()
+    sys.exit(137)
+print("again", flush=True)
+"""
+
+
+def test_one_of_which_a_part_was_killed_at_the_first_start_is_started_again(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KEEPER, DIES_ONCE, str(tmp_path / "died")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as keeper:
+        assert keeper.stdout is not None
+        assert b"exit code 137" in keeper.stdout.readline()
+        assert keeper.stdout.readline() == b"again\n"
+        keeper.terminate()
+
+
 KEEP_UP = """
 import sys
 from rss_pipeline.cli.supervisor import keep_up

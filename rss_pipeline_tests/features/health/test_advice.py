@@ -17,7 +17,7 @@ import pytest
 
 from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.output.status_table import show_shards
-from rss_pipeline.cli.poll import _bound
+from rss_pipeline.cli.up import _bound
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.shard import shards
 from rss_pipeline.environment import load_env_file

@@ -106,6 +106,15 @@ def test_an_entry_is_read_with_what_was_named_then_and_nothing_else(reader: Read
     assert desk.phone.ids(STARRED) == [desk.lead]
 
 
+def test_an_entry_is_read_with_what_was_named_by_a_server_that_has_ended(reader: Reader) -> None:
+    desk = wanting(reader)
+    desk.entries()
+    reader.app.state.google_reader.keep()
+    client = Reader(reader.stores, reader.loop).client(authorization=f"GoogleLogin auth={desk.phone.auth}")
+    client.post(f"{API}edit-tag", data={"i": str(desk.lead), "a": "user/-/state/com.google/read"})
+    assert desk.phone.unread() == {desk.other}
+
+
 def test_a_feed_that_is_marked_in_an_app_is_read_with_what_its_entries_name(reader: Reader) -> None:
     desk = wanting(reader)
     program = reader.client(authorization=f"Bearer {desk.phone.jwt()}")

@@ -26,6 +26,9 @@ def item(id: str, title: str = "North quay closed", text: str = TEXT, **fields: 
         ("https://m.news.example/a.html", "https://news.example/a.amp.html"),
         ("https://news.example/?p=5&fbclid=x", "https://news.example/?p=5"),
         ("https://news-example.cdn.ampproject.org/c/s/news.example/a", "https://news.example/a"),
+        ("https://www.google.de/amp/s/amp.news.example/a?amp_js_v=0.1&usqp=mq331", "https://news.example/a"),
+        ("https://news.example/a?gad_source=1&gclsrc=aw&wbraid=x&_gl=1", "https://news.example/a"),
+        ("https://news.example./new%2Dquay//a", "https://news.example/new-quay/a"),
     ],
 )
 def test_one_address_in_two_forms_is_one_link(one: str, other: str) -> None:

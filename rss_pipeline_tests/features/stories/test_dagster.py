@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from rss_pipeline.orchestration.in_process import poll_of_nothing
 from rss_pipeline.orchestration.reporting.asset_keys import STORIES
 from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE
@@ -31,6 +32,8 @@ def test_a_poll_finds_stories_and_records_the_day(
     assert pipeline.rows("SELECT * FROM story_members") == []
     add_user(pipeline.database, "reader")
     pipeline.database.batch([change_preferences("reader", '{"stories": true}')])
+    poll_of_nothing(pipeline.definitions())
+    assert pipeline.rows("SELECT * FROM story_members") == [], "no one would see the event"
     assert job.execute_in_process(instance=pipeline.instance).success
     [member] = pipeline.rows("SELECT * FROM story_members WHERE evidence IS NOT NULL")
     assert member["feed_id"] in ("feed2", "feed3")

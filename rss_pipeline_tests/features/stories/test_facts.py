@@ -90,6 +90,27 @@ def test_another_magnitude_or_score_is_another_event_likely(
     assert (soft == 0) == is_one
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("23 July 2013, last updated at 13:42", "22 July 2013, last updated at 17:50"),
+        ("Orlov stopped in the seventh round", "Orlov loses. He was down in the sixth round."),
+    ],
+)
+def test_the_day_of_a_page_and_a_part_that_only_a_text_has_are_no_certain_conflict(
+    one: str, other: str
+) -> None:
+    title, _, text = other.partition(". ")
+    hard, soft = conflicts(facts(one), facts(title, text), 0.1)
+    assert hard == 0
+    assert soft > 0
+
+
+def test_long_texts_of_one_event_name_other_days_and_matches() -> None:
+    mine, theirs = facts("Rovers", "Won 3-2 on 4 May."), facts("Rovers", "Lost 4-1 on 9 May.")
+    assert conflicts(mine, theirs, 0.2)[1] > conflicts(mine, theirs, 0.05)[1]
+
+
 def test_ages_scores_and_roads_are_facts() -> None:
     found = facts("Man, 34, dies on A38", "Rovers won 2-1. A 29-year-old watched.")
     assert found.ages == {34, 29}

@@ -201,6 +201,12 @@ def test_programs_list_stories_and_find_them_in_items(reader: Reader) -> None:
     found = user.client.get("/api/stories").json()
     assert [[each["id"] for each in one["items"]] for one in found["stories"]] == [second, first]
     assert found["stories"][1]["items"][1]["reason"]["names"] == ["ravensdale"]
+    reader.database.query(
+        "UPDATE items SET content_html = '<p>Forty people wait for a ferry.</p>' WHERE id = ?", [first[1]]
+    )
+    assert "Forty people wait for a ferry." in browser(reader, user).get(f"/stories/{first[0]}").text
+    one = user.client.get(f"/api/stories/{first[0]}").json()["items"]
+    assert [each["adds"] for each in one] == [None, "Forty people wait for a ferry."]
     page = user.client.get("/api/stories", params={"limit": 1}).json()
     rest = user.client.get("/api/stories", params={"limit": 1, "cursor": page["next_cursor"]}).json()
     assert page["stories"] + rest["stories"] == found["stories"]

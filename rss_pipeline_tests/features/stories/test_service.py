@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.features.stories import service, sql
+from rss_pipeline.features.stories import moves, service, sql
 from rss_pipeline.features.stories.lease import NewerMethod, StoriesBusy, hold
 from rss_pipeline.features.stories.window import VERSION
 from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_of
+from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_named, story_of
 from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive
 from rss_pipeline_tests.storage.subscriptions.readers import add_user
 
@@ -61,6 +61,24 @@ def test_an_item_that_went_and_comes_in_again_joins_again(
     service.catch_up(database, objects, window)
     [story] = stories_by_id(database, [first])
     assert {each.item_id for each in story.members} == {first, second}
+
+
+def test_a_window_that_cannot_be_written_keeps_no_story_back(
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str]
+) -> None:
+    # As where the disk is full.
+    beside = window.with_name(f"{window.name}.new")
+    beside.mkdir()
+    done = service.catch_up(database, objects, window)
+    assert (done.decided, done.joined, len(done.days)) == (3, 1, 1)
+    assert str(window) in (done.not_written or "")
+    assert moves.split(database, objects, window, three[1])
+    beside.rmdir()
+    late = arrive(database, "c", "2", LANDSLIDE, minutes=-1)
+    done = service.catch_up(database, objects, window)
+    assert (done.decided, done.not_written) == (1, None)
+    [story] = stored_stories(database, since=NOW - timedelta(days=1))
+    assert {each.item_id for each in story.members} == {three[0], late}
 
 
 def test_the_same_items_give_the_same_stories_whatever_a_call_takes(
@@ -116,8 +134,16 @@ def test_what_retention_and_forget_remove_leaves_its_story_and_the_rest_keeps_it
     database.query("DELETE FROM items WHERE id = ?", [first])
     [story] = stories_by_id(database, [first])
     assert {each.item_id for each in story.members} == {second, third}
+    # Its name is that of an item that is gone.
+    assert story_named(database, first) == story_named(database, first[:12]) == story
+    assert story_named(database, second) is None
+    assert story_named(database, "") is None
+    day = {"since": NOW - timedelta(days=1), "until": NOW + timedelta(days=1)}
+    counted = sql.count(database, **day)
+    assert (counted.stories, counted.items) == (1, 2)
     database.query("DELETE FROM items WHERE id = ?", [second])
     assert stories_by_id(database, [first]) == []
+    assert sql.count(database, **day).stories == 0
 
 
 def test_what_came_back_is_decided_at_its_day_and_the_first_of_a_story_is_in_it_again(

@@ -1,8 +1,12 @@
 """Items of several feeds on one event are one story, and look-alikes are not."""
 
 import random
+from collections.abc import Iterable
 
+from rss_pipeline.features.stories.article import read
+from rss_pipeline.features.stories.judge import margin
 from rss_pipeline.features.stories.model import Entry, moment
+from rss_pipeline.features.stories.pair import compare
 from rss_pipeline.features.stories.window import CLOSED_AFTER, Window, why
 from rss_pipeline_tests.features.stories import kit
 
@@ -94,19 +98,6 @@ def test_a_link_of_several_items_of_one_feed_is_the_address_of_no_article() -> N
     assert stories([jam, snow, copy])["copy"] == snow.id
 
 
-def test_a_feeds_further_item_joins_by_what_others_say() -> None:
-    again = changed(
-        SORRY,
-        id="again",
-        feed=BREACH.feed,
-        title="Halloway: Gilt Heron came in by the helpdesk",
-        text="Gilt Heron raided Halloway's points club in Tarnby through a helpdesk platform, it says. "
-        "The group put millions of bargain hunters on its leak site.",
-    )
-    assert stories([BREACH, again])["again"] == "again"
-    assert stories([BREACH, SORRY, again])["again"] == "breach"
-
-
 def test_a_country_that_both_name_joins_nothing() -> None:
     one, other = (
         Entry(id=title, feed=title, title=title, text=text, time=1_780_000_000.0, language="en")
@@ -172,8 +163,45 @@ SORRY = Entry(
 )
 
 
+FURTHER = Entry(
+    id="further",
+    feed="one",
+    title="Halloway: Gilt Heron came in by the helpdesk",
+    text="Gilt Heron raided Halloway's points club in Tarnby through a helpdesk platform, it says. "
+    "The group put millions of bargain hunters on its leak site.",
+    time=NOW + 4 * 3600,
+    language="en",
+)
+
+
+def test_a_feeds_further_item_joins_by_what_others_say() -> None:
+    assert stories([BREACH, FURTHER])["further"] == "further"
+    assert stories([BREACH, SORRY, FURTHER])["further"] == "breach"
+
+
+def test_an_update_joins_like_that_and_the_next_of_a_series_does_not() -> None:
+    update = changed(FURTHER, id="update", title=FURTHER.title.replace("came", "walked"))
+    series = changed(FURTHER, id="series", text=FURTHER.text.replace("Tarnby", "Ottery"))
+    assert stories([BREACH, SORRY, FURTHER, update])["update"] == "breach"
+    assert stories([BREACH, SORRY, FURTHER, series])["series"] == "series"
+
+
 def test_texts_that_have_little_but_names_in_common_join() -> None:
     assert stories([BREACH, SORRY])["sorry"] == "breach"
+
+
+def test_members_that_tell_another_part_of_an_event_do_not_count_against_an_item() -> None:
+    def rare(words: Iterable[str]) -> dict[str, float]:
+        return dict.fromkeys(words, 3.0)
+
+    mine = read(FURTHER)
+    like, unlike = (
+        compare(mine, other, 0.1, rare(mine.weighed), rare(other.weighed), rare)
+        for other in (read(SORRY), read(changed(SORRY, title="A bad day", text="The shares fell on Monday.")))
+    )
+    three = margin([like] * 3, 0.2, mine.characters, is_paired=False)
+    assert margin([like] * 3 + [unlike] * 2, 0.2, mine.characters, is_paired=False) == three
+    assert margin([like] * 2 + [unlike] * 2, 0.2, mine.characters, is_paired=False) < three
 
 
 def test_a_name_of_both_is_worth_more_while_they_are_near_in_time() -> None:

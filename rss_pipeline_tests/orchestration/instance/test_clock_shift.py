@@ -10,6 +10,7 @@ from dagster._daemon.sensor import get_elapsed
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
+from rss_pipeline.orchestration.serving.daemon import healed
 from rss_pipeline_tests.orchestration.instance.test_tick_history import Instigator
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
@@ -59,3 +60,18 @@ def test_a_clock_that_is_put_back_is_seen_and_one_that_is_set_forward_or_drifts_
     walls, steady = iter([1000, 1005, 1004, 5000, 2000, 2005]), iter([10, 15, 20, 25, 30, 35])
     clock = WallClock(wall=lambda: next(walls), steady=lambda: next(steady))
     assert [clock.was_put_back() for _ in range(5)] == [False, False, False, True, False]
+
+
+def test_a_daemon_ends_when_the_clock_is_put_back_and_its_sensors_tick(ticked: dg.DagsterInstance) -> None:
+    """Its run queue would wait until it is that late again."""
+    walls, steady = iter([1000, 1005, 500, 505]), iter([10, 15, 20, 25])
+    ends: list[float | None] = []
+    look = healed(
+        ticked,
+        clock=WallClock(wall=lambda: next(walls), steady=lambda: next(steady)),
+        end=lambda: ends.append(elapsed(ticked)["ahead"]),
+    )
+    for _ in range(3):
+        look()
+    [ahead] = ends
+    assert 0 <= (ahead or -1) < 60

@@ -9,6 +9,7 @@ from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
 
+from rss_pipeline.errors import SettingsError
 from rss_pipeline.orchestration.instance.home import (
     changed_by_hand,
     is_untouched,
@@ -91,6 +92,22 @@ def test_one_of_a_persons_own_making_stays(settings: Settings) -> None:
     prepare_home(settings)
     assert configuration(settings).read_text("utf-8") == "telemetry: {enabled: true}\n"
     assert changed_by_hand(settings) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["run_launcher: [", "run_lancher: {}", "run_storage: {module: nowhere, class: X}"],
+)
+def test_one_that_dagster_cannot_use_is_named_in_one_line(settings: Settings, text: str) -> None:
+    prepare_home(settings)
+    configuration(settings).write_text(text, "utf-8")
+    for opens in (open_instance, open_instance_at_terminal):
+        with pytest.raises(SettingsError) as raised:
+            opens(settings)
+        [line] = str(raised.value).splitlines()
+        assert line.startswith(
+            f"{configuration(settings)}: Dagster cannot use it; correct it, or remove it. "
+        )
 
 
 def test_a_released_one_that_a_person_changed_still_has_our_queue(settings: Settings) -> None:

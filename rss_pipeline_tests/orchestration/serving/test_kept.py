@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from rss_pipeline.errors import InfrastructureError, not_started
+from rss_pipeline.orchestration.serving.forked import AGAIN, DONE
 from rss_pipeline.orchestration.serving.kept import Follower, Kept
 from rss_pipeline.orchestration.serving.restarted import next_wait
 from rss_pipeline_tests.support.waiting import soon
@@ -22,7 +23,7 @@ from rss_pipeline_tests.support.waiting import soon
 STARTED = """
 import os, pathlib, signal, sys, time
 if "polite" in sys.argv:
-    signal.signal(signal.SIGUSR1, lambda *_: sys.exit())
+    signal.signal(signal.SIGUSR1, lambda *_: sys.exit(int(sys.argv[3])))
 folder = pathlib.Path(sys.argv[1])
 (folder / f"{os.getpid()}.new").touch()
 (folder / f"{os.getpid()}.new").rename(folder / str(os.getpid()))
@@ -117,7 +118,7 @@ def test_one_that_is_renewed_ends_and_the_next_is_started_for_who_connects(
     tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
-        kept = Kept("It", lambda: process("polite"), listener=door)
+        kept = Kept("It", lambda: process("polite", str(DONE)), listener=door)
         kept.renew()
         kept.look()
         [first] = soon(lambda: started(tmp_path))
@@ -126,6 +127,19 @@ def test_one_that_is_renewed_ends_and_the_next_is_started_for_who_connects(
         kept.look()
         assert (kept.process, kept.door) == (None, door)
         kept.connected()
+        soon(lambda: len(started(tmp_path)) == 2)
+
+
+def test_one_that_is_needed_without_clients_is_renewed_at_once(
+    tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        kept = Kept("It", lambda: process("polite", str(AGAIN)), listener=door, clock=Seconds())
+        kept.look()
+        [first] = soon(lambda: started(tmp_path))
+        kept.renew()
+        soon(lambda: has_ended(first))
+        kept.look()
         soon(lambda: len(started(tmp_path)) == 2)
 
 

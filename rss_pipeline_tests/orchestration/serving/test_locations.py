@@ -13,6 +13,7 @@ from dagster._core.remote_origin import InProcessCodeLocationOrigin as DagstersO
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._serdes import deserialize_value, serialize_value
 
+from rss_pipeline.errors import SettingsError
 from rss_pipeline.orchestration.dagster_private import (
     DagsterUserCodeUnreachableError,
     ManagedGrpcPythonEnvCodeLocationOrigin,
@@ -63,6 +64,16 @@ def test_our_code_needs_no_code_server_where_runs_are_forked_and_no_one_set_anot
     (tmp_path / "dagster.yaml").write_text(launcher, "utf-8")
     places = Places.of(None, home=tmp_path)
     assert (len(places.inside), len(places.in_servers)) == (inside, 1 - inside)
+
+
+@pytest.mark.parametrize("text", ["", "load_from: [", "load_frm: []", "a sentence"])
+def test_a_workspace_that_dagster_cannot_use_is_named_in_one_line(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "workspace.yaml"
+    file.write_text(text, "utf-8")
+    with pytest.raises(SettingsError) as raised:
+        Places.of(file, home=tmp_path)
+    [line] = str(raised.value).splitlines()
+    assert line.startswith(f"{file}: Dagster cannot use it; correct it, or remove it. ")
 
 
 @pytest.mark.parametrize(

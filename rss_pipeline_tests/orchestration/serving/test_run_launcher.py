@@ -14,6 +14,11 @@ import dagster as dg
 import psutil
 import pytest
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import InfrastructureError, not_started
@@ -24,7 +29,7 @@ from rss_pipeline.orchestration.dagster_private import (
     WorkerStatus,
 )
 from rss_pipeline.orchestration.instance.dead_runs import is_ours, last_sign
-from rss_pipeline.orchestration.run_launcher import OWN_MODULE, RUNNER, ForkedRunLauncher, ask
+from rss_pipeline.orchestration.run_launcher import OWN_MODULE, RUNNER, ForkedRunLauncher, ask, queue_again
 from rss_pipeline.orchestration.serving import runner
 from rss_pipeline.orchestration.serving.forked import Forked
 from rss_pipeline.orchestration.serving.runner import Runner
@@ -83,6 +88,9 @@ def queued(
         pipeline.definitions().resolve_job_def("poll_feeds"),
         run_config={"ops": {"claim": {"config": {"all": True}}}},
         job_code_origin=JobPythonOrigin("poll_feeds", repository),
+        remote_job_origin=RemoteJobOrigin(
+            RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__"), "poll_feeds"
+        ),
     )
 
 
@@ -115,6 +123,33 @@ def asked(pipeline: DagsterPipeline, server: FeedServer) -> Iterator[threading.E
     pipeline.sync()
     yield asked
     over.set()
+
+
+def starting(pipeline: DagsterPipeline, run: dg.DagsterRun) -> None:
+    """The state in which the queue hands a run to the launcher."""
+    event = dg.DagsterEvent(dg.DagsterEventType.PIPELINE_STARTING.value, run.job_name)
+    pipeline.instance.report_dagster_event(event, run_id=run.run_id)
+
+
+@pytest.mark.slow
+def test_a_run_that_a_killed_daemon_was_about_to_start_is_queued_again_and_one_that_began_is_not(
+    pipeline: DagsterPipeline,
+    launcher: ForkedRunLauncher,
+    running: PreparedProcess,
+    asked: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pipeline.instance, "_run_launcher", launcher)
+    unborn, begun, foreign = queued(pipeline), queued(pipeline), queued(pipeline, module="of.somebody")
+    launch(launcher, begun)
+    assert asked.wait(PATIENCE)
+    for run in (unborn, begun, foreign):
+        starting(pipeline, run)
+    assert queue_again(pipeline.instance) == [unborn.run_id]
+    assert now(pipeline, unborn).status is dg.DagsterRunStatus.QUEUED
+    assert now(pipeline, begun).status is dg.DagsterRunStatus.STARTING
+    assert launcher.terminate(begun.run_id)
+    soon(lambda: has_ended(pipeline, begun))
 
 
 @pytest.mark.slow
@@ -160,6 +195,9 @@ def test_a_run_that_is_killed_fails_at_once_and_says_by_what(
     assert soon(lambda: has_ended(pipeline, run)) is dg.DagsterRunStatus.FAILURE
     [end] = pipeline.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
     assert "The process of this run ended unexpectedly (signal 9)." in end.message
+    # Its feed may be visited again, and is still under suspicion.
+    soon(lambda: pipeline.rows("SELECT id FROM feeds WHERE lease_token IS NULL AND unclosed_claims = 1"))
+    assert pipeline.rows("SELECT feeds, hosts FROM leases WHERE feeds <> '[]' OR hosts <> '[]'") == []
 
 
 @pytest.mark.slow

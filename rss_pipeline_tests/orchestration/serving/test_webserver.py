@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.cli.poll import _bound
+from rss_pipeline.cli.up import _bound
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 

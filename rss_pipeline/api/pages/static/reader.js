@@ -628,6 +628,16 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   loadImages(form).catch((error) => say(error.message));
 });
+// What more there is to say of lines that are unfolded is requested once.
+document.addEventListener("toggle", async (event) => {
+  const more = event.target.dataset.more;
+  if (!event.target.open || !more) return;
+  delete event.target.dataset.more;
+  const page = await pageAt(more).catch(() => null);
+  for (const line of page ? all("li[data-id]", event.target) : []) {
+    line.append(...all(`[data-more-of="${CSS.escape(line.dataset.id)}"]`, page).map((found) => document.adoptNode(found)));
+  }
+}, true);
 document.addEventListener("keyup", (event) => {
   const menu = one(MENUS);
   if (event.key === "Escape" && menu) { menu.open = false; one("summary", menu).focus(); }

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.hold import HostGap
-from rss_pipeline.storage.feeds.claimable import Due
+from rss_pipeline.pipeline.visits.summary import summary
+from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 from rss_pipeline.storage.feeds.claims import company_of_suspects
 from rss_pipeline.storage.feeds.stored_holds import keep_holds
 from rss_pipeline_tests.support.kept_parsers import KeptParsers
@@ -227,3 +228,25 @@ def test_feeds_of_a_killed_run_at_a_host_that_limits_the_rate_do_not_hold_up_the
         assert (len(server.asked(limited)), len(server.asked(other))) == (asked, 2)
         pipeline.clock.turn(minutes=11)
     assert [len(pipeline.items(id)) for id in ids] == [1] * 4
+
+
+def test_a_poll_of_all_visits_what_killed_runs_left_once_and_counts_its_items(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    def answer(id: str) -> Answer:
+        pipeline.clock.turn(seconds=1)
+        return Answer(body=rss(id))
+
+    hosts = {"deadly": "127.0.0.2", "a": "127.0.0.3", "b": "127.0.0.4", "other": "127.0.0.5"}
+    for id, host in hosts.items():
+        pipeline.register(server.route(host, "/feed", lambda _, id=id: answer(id)), id)
+    pipeline.sync()
+    for held in (["deadly"], ["a", "b"]):
+        pipeline.hold(*held)
+        pipeline.lapse_leases()
+    pipeline.database.query("UPDATE feeds SET unclosed_claims = 2 WHERE id = 'deadly'")
+    pipeline.clock.turn(seconds=1)
+    visits = pipeline.run(NotVisitedSince(since=pipeline.clock(), now=pipeline.clock()))
+    assert [len(server.asked(host)) for host in hosts.values()] == [0, 1, 1, 1]
+    assert sorted(visit.feed.id for visit in visits) == sorted(hosts)
+    assert summary(visits)["items_new"] == 3

@@ -1,0 +1,160 @@
+"""The first moments of `up`: the process that it keeps running begins early, and waits for its command."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rss_pipeline_tests.support.up import PROGRAM, Up, free_port, members, started
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
+
+WAITING = """
+import os, sys, time
+from rss_pipeline.cli.early import EARLY, received
+early, how, here = EARLY in sys.argv, sys.argv[1:], {}
+if early:
+    if (said := received(int(sys.argv[-1]))) is None:
+        sys.exit()
+    command, here = said
+    how = command[command.index("-c") + 2 :]
+file = int(how[0])
+os.write(here.get(file, file), f"{os.getpid()} {early} {os.environ['UP_SENT']}\\n".encode())
+time.sleep(600)
+"""
+KEEPING = """
+import os, signal, subprocess, sys
+from rss_pipeline.cli.early import Early
+from rss_pipeline.cli.supervisor import become
+command = [sys.executable, "-c", sys.argv[1]]
+early = Early.begun(command)
+print(early.pid, flush=True)
+# A number that the other one has not.
+files = [os.dup2(os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND), 77)]
+os.environ["UP_SENT"] = "since it began"
+if input() == "kill":
+    os.kill(early.pid, signal.SIGKILL)
+become([*command, str(files[0])], early=early, files=files, kept=[])
+"""
+
+
+class Kept:
+    """A supervisor in place of the program that began its command early."""
+
+    def __init__(self, folder: Path) -> None:
+        self.written = folder / "written"
+        self.written.touch()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", KEEPING, WAITING, str(self.written)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.early = psutil.Process(int(self.process.stdout.readline()))
+
+    def go_on(self, how: str) -> list[list[str]]:
+        """The lines of its command: its id, whether it began early, and the environment."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{how}\n")
+        self.process.stdin.flush()
+        soon(self.lines)
+        return self.lines()
+
+    def lines(self) -> list[list[str]]:
+        return [line.split(" ", 2) for line in self.written.read_text("utf-8").splitlines()]
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=PATIENCE)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    """One of which nothing is left, however its test ends."""
+    kept = Kept(tmp_path)
+    yield kept
+    kept.process.kill()
+    for pid in {kept.early.pid, *(int(line[0]) for line in kept.lines())}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    kept.process.communicate()
+
+
+def test_it_receives_command_environment_and_files_and_the_next_one_has_them_too(kept: Kept) -> None:
+    pid = kept.early.pid
+    assert kept.go_on("go on") == [[str(pid), "True", "since it began"]]
+    kept.early.kill()
+    soon(lambda: len(kept.lines()) == 2)
+    after, is_early, said = kept.lines()[1]
+    assert (is_early, said) == ("False", "since it began")
+    kept.end()
+    assert kept.process.returncode == 128 + signal.SIGTERM
+    assert not psutil.pid_exists(int(after))
+
+
+def test_killed_before_it_receives_them_it_is_started_again(kept: Kept) -> None:
+    [[_, is_early, _]] = kept.go_on("kill")
+    assert is_early == "False"
+    kept.end()
+
+
+def test_where_up_is_killed_before_it_sends_them_it_ends(kept: Kept) -> None:
+    kept.process.kill()
+    kept.process.communicate(timeout=PATIENCE)
+    soon(lambda: not kept.early.is_running())
+    assert kept.lines() == []
+
+
+def test_an_up_that_does_not_start_leaves_none(tmp_path: Path) -> None:
+    """Its port is taken, which it finds once that one has begun."""
+    with socket.create_server(("127.0.0.1", free_port())) as taken:
+        environ = {
+            **os.environ,
+            "RSS_PIPELINE_HOME": str(tmp_path / "home"),
+            "RSS_FEEDS_FILE": str(tmp_path / "feeds.yaml"),
+            "RSS_PORT": str(taken.getsockname()[1]),
+        }
+        # A pipe would stay open for as long as one that is left.
+        with (tmp_path / "said").open("w+b") as said:
+            up = subprocess.Popen(
+                [PROGRAM, "up"], env=environ, stderr=said, cwd=tmp_path, start_new_session=True
+            )
+            assert up.wait(PATIENCE) == 1
+            left = members(up.pid)
+            said.seek(0)
+            assert b"is in use" in said.read()
+    assert left == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is forked on Linux alone")
+def test_a_sync_that_is_killed_begins_again(tmp_path: Path) -> None:
+    """It waits until it can read feeds.yaml."""
+    os.mkfifo(tmp_path / "feeds.yaml")
+    with started(tmp_path) as up:
+
+        def sync() -> psutil.Process | None:
+            assert up.process.poll() is None, log(up)
+            for each in members(up.process.pid):
+                with suppress(psutil.NoSuchProcess):
+                    if each.name() == "rss-sync":
+                        return each
+            return None
+
+        first = soon(sync)
+        first.kill()
+        soon(lambda: (found := sync()) is not None and found.pid != first.pid)
+        (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
+        soon(lambda: up.process.poll() is not None or "Dagster's UI is at" in log(up))
+        assert "was killed (signal 9)" in log(up)
+
+
+def log(up: Up) -> str:
+    return Path(up.log.name).read_text("utf-8")
