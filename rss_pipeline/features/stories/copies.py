@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
@@ -76,6 +77,7 @@ def link_key(link: str | None) -> str | None:
     return f"{host}{path}?{urlencode(sorted(query))}#{fragment}"
 
 
+@lru_cache(64)
 def letters(text: str) -> str:
     """The text's letters and digits in one case: copies differ in entities, marks and spaces."""
     text = text[: 2 * READ]

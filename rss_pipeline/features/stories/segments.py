@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
-from itertools import chain, count, repeat
+from itertools import chain, count, pairwise, repeat
 from operator import add, sub
 from typing import Any
 
@@ -24,12 +24,14 @@ _LOW, _HIGH = 16, 12
 _TERM, _MASK = (1 << _LOW + _HIGH) - 1, (1 << _LOW) - 1
 _SLACK = 1e-9
 """More than sums of weights differ by their order."""
+_FILTERED = 4
+"""Lists after which sums that are too small are dropped."""
 
 
-Wanted = tuple[float, int, int]
-"""The weight of a term, the term, and the number of items that are looked at."""
-Walked = tuple[list[tuple[float, Sequence[int]]], Sequence[Wanted]]
-"""The weights and places that were found, and what is wanted of earlier items."""
+Wanted = tuple[float, int, int, list[int]]
+"""The weight of a term, its higher and lower bits, and the number of items that are still looked at."""
+Found = list[tuple[float, Sequence[int]]]
+"""Weights, and the places of the items that have that term."""
 
 
 class Newest:
@@ -49,21 +51,16 @@ class Newest:
         """The number behind the last one."""
         return self.first + len(self.feeds)
 
-    def walk(self, wanted: Sequence[Wanted], first: int) -> Walked:
+    def walk(self, wanted: Iterable[Wanted], first: int) -> Found:
         """The places of the latest items with each of these terms, from the number `first` on, rising."""
-        found: list[tuple[float, Sequence[int]]] = []
-        left = []
-        for each in wanted:
-            weight, term, most = each
-            places: Sequence[int] | None = self.places.get(term)
-            if places is None:
-                left.append(each)
-                continue
-            places = places[max(bisect_left(places, first - self.first), len(places) - most) :]
-            found.append((weight, places))
-            if len(places) < most:
-                left.append((weight, term, most - len(places)))
-        return found, left
+        found: Found = []
+        for weight, high, low, most in wanted:
+            places = self.places.get(high << _LOW | low)
+            if places is not None:
+                start = max(bisect_left(places, first - self.first), len(places) - most[0])
+                most[0] -= len(places) - start
+                found.append((weight, places[start:]))
+        return found
 
     def record(self, number: int) -> bytes:
         at = number - self.first
@@ -98,28 +95,23 @@ class Segment:
     def end(self) -> int:
         return self.first + len(self.feeds)
 
-    def walk(self, wanted: Sequence[Wanted], first: int) -> Walked:
+    def walk(self, wanted: Iterable[Wanted], first: int) -> Found:
         """The places of the latest items with each of these terms, from the number `first` on, rising."""
-        found: list[tuple[float, Sequence[int]]] = []
-        left = []
+        found: Found = []
         starts, terms, places = self.starts, self.terms, self.places
-        for each in wanted:
-            weight, term, most = each
-            high, low = term >> _LOW, term & _MASK
+        for weight, high, low, most in wanted:
             end = starts[high + 1]
             start = bisect_left(terms, low, starts[high], end)
             if start == end or terms[start] != low:
-                left.append(each)
                 continue
             end = bisect_right(terms, low, start, end)
             if first > self.first:
                 start = bisect_left(places, first - self.first, start, end)
-            if end - start < most:
-                left.append((weight, term, most - (end - start)))
-            else:
-                start = end - most
+            if end - start > most[0]:
+                start = end - most[0]
+            most[0] -= end - start
             found.append((weight, places[start:end]))
-        return found, left
+        return found
 
     def record(self, number: int) -> bytes:
         at = number - self.first
@@ -194,39 +186,28 @@ class Items:
     def latest(self, term: int, most: int) -> list[int]:
         """Up to so many numbers of items with a term, the latest ones, rising."""
         numbers: list[int] = []
-        wanted: Sequence[Wanted] = [(0.0, term & _TERM, most)]
-        for part in self._latest_first():
-            found, wanted = part.walk(wanted, self.first)
+        for part, found in self._walked([(0.0, term)], most):
             for _, places in found:
                 numbers += map(part.first.__add__, places)
-            if not wanted:
-                break
         return sorted(numbers)
 
     def likest(self, sought: Iterable[tuple[float, int]], count: int, most: int) -> list[int]:
         """The numbers of the items whose terms have the highest sums of these weights, the highest first, of
         equal ones the latest. Of each term, `most` items are looked at, the latest ones."""
-        wanted: Sequence[Wanted] = sorted(
-            ((weight, term & _TERM, most) for weight, term in sought), reverse=True
-        )
         best: list[tuple[float, int]] = []
         least = 0.0
-        for part in self._latest_first():
-            found, wanted = part.walk(wanted, self.first)
+        for part, found in self._walked(sought, most):
             # The most that the lists which are left give an item. An older one with a sum that is not higher
             # is behind those of later parts.
             bound = sum([weight for weight, _ in found]) + _SLACK
             sums: dict[int, float] = {}
-            for weight, places in found:
-                if bound > least:
-                    for place in places:
-                        sums[place] = sums.get(place, 0.0) + weight
-                else:
-                    sums = {place: total for place, total in sums.items() if total + bound > least}
-                    if not sums:
-                        break
-                    for place in sums.keys() & places:
-                        sums[place] += weight
+            get = sums.get
+            for at, (weight, places) in enumerate(found):
+                if bound <= least:
+                    sums = _raised(sums, found[at:], bound, least)
+                    break
+                for place in places:
+                    sums[place] = get(place, 0.0) + weight
                 bound -= weight
             first = part.first
             more = [(total, first + place) for place, total in sums.items() if total > least]
@@ -234,6 +215,20 @@ class Items:
                 best = nlargest(count, best + more)
                 least = best[-1][0] if len(best) == count else 0.0
         return [number for _, number in best]
+
+    def _walked(
+        self, sought: Iterable[tuple[float, int]], most: int
+    ) -> Iterator[tuple[Newest | Segment, Found]]:
+        """The parts, the latest first, with the items of each of these terms, the heaviest first."""
+        wanted: list[Wanted] = [
+            (weight, term >> _LOW, term & _MASK, [most])
+            for weight, term in sorted(((weight, term & _TERM) for weight, term in sought), reverse=True)
+        ]
+        for part in self._latest_first():
+            yield part, part.walk(wanted, self.first)
+            wanted = [each for each in wanted if each[3][0]]
+            if not wanted:
+                break
 
     def forget(self, before: float) -> int:
         """Drop the items that came before that moment, up to the first one that did not; return the number of
@@ -273,6 +268,12 @@ class Items:
                 break
             at, size = at - 1, size + before
         self.segments[at:] = [_merged(self.segments[at:])]
+        # Two that were as large as they might be while the window was smaller.
+        for at, (one, two) in enumerate(pairwise(self.segments)):
+            size = len(two.feeds)
+            if len(one.feeds) < 2 * size and len(one.feeds) + size <= largest:
+                self.segments[at : at + 2] = [_merged([one, two])]
+                break
 
     def _latest_first(self) -> Iterator[Newest | Segment]:
         yield self._newest
@@ -285,6 +286,19 @@ class Items:
             at -= 1
             part = self.segments[at]
         return part
+
+
+def _raised(sums: dict[int, float], found: Found, bound: float, least: float) -> dict[int, float]:
+    """The sums that may become more than the least, with what is left: nothing new comes to them."""
+    for at, (weight, places) in enumerate(found):
+        if at % _FILTERED == 0:
+            sums = {place: total for place, total in sums.items() if total + bound > least}
+            if not sums:
+                break
+        for place in sums.keys() & places:
+            sums[place] += weight
+        bound -= weight
+    return sums
 
 
 def _merged(segments: list[Segment]) -> Segment:

@@ -200,8 +200,7 @@ class Window:
         """Take these stories of the items."""
         self.stories = stories
         self._numbers = {each.id: number for number, each in stories.items()}
-        for number, each in stories.items():
-            self._story_of.update(dict.fromkeys(each.members, number))
+        self._story_of = {member: number for number, each in stories.items() for member in each.members}
 
     def large(self, least: int) -> list[str]:
         """The ids of stories with so many items here."""

@@ -16,6 +16,7 @@ import secrets
 import sys
 import zlib
 from array import array
+from itertools import accumulate
 from pathlib import Path
 
 from rss_pipeline.errors import DatabaseUnavailable
@@ -24,7 +25,7 @@ from rss_pipeline.features.stories.segments import TYPES, Segment, lengths
 from rss_pipeline.features.stories.window import Story, Window
 from rss_pipeline.settings import Settings
 
-FORMAT = 3
+FORMAT = 4
 _MAGIC = b"rss-pipeline stories\n"
 _COMPRESSED_UP_TO = 20_000
 """Items of a window whose tables are compressed: of a larger one they are a small part, and take time."""
@@ -117,25 +118,39 @@ def _loaded(path: Path, database: str) -> Window | None:
     window.frequencies.load(tables[0], header["totals"])
     window.boilerplate.load(tables[1], header["sentences"])
     window.items.load(header["first"], [_read(path, *each) for each in header["segments"]])
-    window.samples = [(start, table) for start, table in zip(header["samples"], tables[3:], strict=True)]
-    window.load(
-        {
-            number: Story(id, began, latest, array("I", members))
-            for number, id, began, latest, members in json.loads(tables[2])
-        }
-    )
+    window.load(_stories(*tables[2:8]))
+    window.samples = [(start, table) for start, table in zip(header["samples"], tables[8:], strict=True)]
     return window
 
 
+def _columns(stories: dict[int, Story]) -> list[bytes]:
+    """Columns, as they are read in a fraction of the time that their lines in JSON took."""
+    all_stories = stories.values()
+    columns = (
+        array("I", stories),
+        array("d", [each.began for each in all_stories]),
+        array("d", [each.latest for each in all_stories]),
+        array("I", [len(each.members) for each in all_stories]),
+    )
+    ids = json.dumps([each.id for each in all_stories]).encode()
+    members = b"".join([each.members.tobytes() for each in all_stories])
+    return [*(each.tobytes() for each in columns), members, ids]
+
+
+def _stories(
+    numbers: bytes, began: bytes, latest: bytes, sizes: bytes, members: bytes, ids: bytes
+) -> dict[int, Story]:
+    lengths, whole = array("I", sizes), array("I", members)
+    some = [whole[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
+    stories = map(Story, json.loads(ids), array("d", began), array("d", latest), some)
+    return dict(zip(array("I", numbers), stories, strict=True))
+
+
 def _top(window: Window, database: str, level: int) -> bytes:
-    stories = [
-        [number, each.id, each.began, each.latest, each.members.tolist()]
-        for number, each in window.stories.items()
-    ]
     tables = [
         zlib.compress(window.frequencies.seen, level),
         zlib.compress(window.boilerplate.seen, level),
-        zlib.compress(json.dumps(stories).encode(), level),
+        *(zlib.compress(column, level) for column in _columns(window.stories)),
         *(zlib.compress(sample, level) for _, sample in window.samples),
     ]
     header = {

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,8 +76,19 @@ class Kept:
         self.process.communicate(timeout=PATIENCE)
 
 
-def test_it_receives_command_environment_and_files_and_the_next_one_has_them_too(tmp_path: Path) -> None:
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    """One of which nothing is left, however its test ends."""
     kept = Kept(tmp_path)
+    yield kept
+    kept.process.kill()
+    for pid in {kept.early.pid, *(int(line[0]) for line in kept.lines())}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    kept.process.communicate()
+
+
+def test_it_receives_command_environment_and_files_and_the_next_one_has_them_too(kept: Kept) -> None:
     pid = kept.early.pid
     assert kept.go_on("go on") == [[str(pid), "True", "since it began"]]
     kept.early.kill()
@@ -88,15 +100,13 @@ def test_it_receives_command_environment_and_files_and_the_next_one_has_them_too
     assert not psutil.pid_exists(int(after))
 
 
-def test_killed_before_it_receives_them_it_is_started_again(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
+def test_killed_before_it_receives_them_it_is_started_again(kept: Kept) -> None:
     [[_, is_early, _]] = kept.go_on("kill")
     assert is_early == "False"
     kept.end()
 
 
-def test_where_up_is_killed_before_it_sends_them_it_ends(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
+def test_where_up_is_killed_before_it_sends_them_it_ends(kept: Kept) -> None:
     kept.process.kill()
     kept.process.communicate(timeout=PATIENCE)
     soon(lambda: not kept.early.is_running())

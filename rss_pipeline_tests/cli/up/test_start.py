@@ -58,3 +58,35 @@ def test_closed_streams_lead_nowhere_and_no_file_gets_their_numbers() -> None:
         ["sh", "-c", 'exec "$0" -c "$1" <&- >&-', sys.executable, _CLOSED], check=False, capture_output=True
     )
     assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+_IMPORTS = """
+import gc, weakref
+from rss_pipeline.cli.start import imports_that_stay
+
+class Loop: pass
+
+def looped():
+    loop = Loop()
+    loop.self = loop
+    return weakref.ref(loop)
+
+try:
+    with imports_that_stay():
+        assert not gc.isenabled()
+        kept = looped()
+        raise ImportError
+except ImportError:
+    later = looped()
+gc.collect()
+assert gc.isenabled() and kept() and not later()
+frozen = gc.get_freeze_count()
+with imports_that_stay():
+    assert gc.isenabled()
+assert gc.get_freeze_count() <= frozen
+"""
+
+
+def test_what_is_imported_to_stay_is_left_alone_and_nothing_later() -> None:
+    done = subprocess.run([sys.executable, "-c", _IMPORTS], check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
