@@ -190,7 +190,7 @@ def test_texts_that_have_little_but_names_in_common_join() -> None:
     assert stories([BREACH, SORRY])["sorry"] == "breach"
 
 
-def test_members_that_tell_another_part_of_an_event_do_not_count_against_an_item() -> None:
+def test_members_that_say_less_are_not_heard() -> None:
     def rare(words: Iterable[str]) -> dict[str, float]:
         return dict.fromkeys(words, 3.0)
 
