@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from math import fsum
 from typing import NamedTuple
 
 from rss_pipeline.features.stories.article import HEAD, LEAST_COMPOUND, Article
@@ -166,7 +167,7 @@ def _worth_of(rarities: Sequence[float]) -> float:
     """The worth of a stretch: of its rarest pair, and a part of the others'."""
     worths = list(map(_worth, rarities))
     most = max(worths)
-    return min(_MOST, most + _BESIDE * (sum(worths) - most))
+    return min(_MOST, most + _BESIDE * (fsum(worths) - most))
 
 
 _HIRAGANA = re.compile("[\u3041-\u3096]{2}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
-from math import sqrt
+from math import fsum, sqrt
 
 from rss_pipeline.features.stories.article import HEAD, Article
 from rss_pipeline.features.stories.common import AS_HEAD, Run, Weights, korean_names, shared
@@ -210,9 +210,10 @@ def _common_names(one: Article, other: Article) -> set[str]:
 def _names_share(one: Article, other: Article, common: Weights, mine: Weights, theirs: Weights) -> float:
     if not common:
         return 0.0
-    own = sum([mine[name] ** 2 for name in one.names if name not in common])
-    others = sum([theirs[name] ** 2 for name in other.names if name not in common])
-    both = sum([weight**2 for weight in common.values()])
+    # Sets have another order in each process: a sum that rounds at each step would be another one, too.
+    own = fsum([mine[name] ** 2 for name in one.names if name not in common])
+    others = fsum([theirs[name] ** 2 for name in other.names if name not in common])
+    both = fsum([weight**2 for weight in common.values()])
     return both / (sqrt((own + both) * (others + both)) or 1.0)
 
 
@@ -222,10 +223,10 @@ _PLAIN = 1.5
 
 def _common(mine: Weights, theirs: Weights) -> float:
     own, others = (
-        sum([(weight - _PLAIN) ** 2 for weight in weights.values() if weight > _PLAIN])
+        fsum([(weight - _PLAIN) ** 2 for weight in weights.values() if weight > _PLAIN])
         for weights in (mine, theirs)
     )
-    both = sum(
+    both = fsum(
         [(weight - _PLAIN) ** 2 for word, weight in mine.items() if weight > _PLAIN and word in theirs]
     )
     return both / (sqrt(own * others) or 1.0)

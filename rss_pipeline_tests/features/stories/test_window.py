@@ -1,6 +1,9 @@
 """Items of several feeds on one event are one story, and look-alikes are not."""
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterable
 
 from rss_pipeline.features.stories.article import read
@@ -47,6 +50,28 @@ def test_in_any_order_no_look_alike_is_merged() -> None:
 def test_the_same_order_gives_the_same_stories_scores_and_reasons() -> None:
     one, other = Window(), Window()
     assert [one.decide(each) for each in kit.in_order()] == [other.decide(each) for each in kit.in_order()]
+
+
+LONG_TEXTS = """
+from dataclasses import replace
+from rss_pipeline.features.stories.window import Window
+from rss_pipeline_tests.features.stories import kit
+entries = [each for each in kit.in_order() if each.language == "en"]
+window = Window()
+for first in range(0, len(entries) - 4, 3):
+    text = " ".join(each.text for each in entries[first : first + 10])
+    print(window.decide(replace(entries[first], text=text)))
+"""
+
+
+def test_processes_come_to_the_same_scores() -> None:
+    """Sets have another order in each."""
+    command = [sys.executable, "-c", LONG_TEXTS]
+    said = [
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True)
+        for seed in "012"
+    ]
+    assert len({each.stdout for each in said}) == 1
 
 
 def test_a_story_says_why() -> None:
