@@ -179,12 +179,12 @@ def verdicts(timings: Sequence[Timing]) -> list[Verdict]:
     peak = max(timing.peak_rss for timing in timings if timing.who == OURS)
     return [
         Verdict(
-            name="first poll, ours / reader", value=seconds(OURS, FIRST) / seconds(READER, FIRST), goal=0.45
+            name="first poll, ours / reader", value=seconds(OURS, FIRST) / seconds(READER, FIRST), goal=0.33
         ),
         Verdict(
             name="all 304, ours / reader",
             value=seconds(OURS, UNCHANGED) / seconds(READER, UNCHANGED),
-            goal=1.8,
+            goal=1.4,
         ),
         Verdict(name="nothing due, ours (s)", value=seconds(OURS, EMPTY), goal=1.6),
         Verdict(name="peak memory, ours (MB)", value=peak / _MB, goal=280),
