@@ -141,3 +141,16 @@ def test_a_first_one_and_a_part_are_no_spelled_numbers() -> None:
 def test_to_be_exposed_is_no_rumour() -> None:
     assert not facts("多家门店被曝使用过期原料", language="zh").is_rumour
     assert facts("新机外观曝光", language="zh").is_rumour
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("zh", "2026年，5月12日，37岁的林海在会上说话"),
+        ("ja", "2026年、5月12日に37歳の山田さんが話した"),
+        ("ko", "2026년 5월 12일 37세 김하늘 씨가 말했다"),
+    ],
+)
+def test_years_dates_and_ages_are_read_in_scripts_of_pairs(language: str, text: str) -> None:
+    found = facts("", text, language)
+    assert (found.years, found.dates, found.ages) == ({2026}, {(5, 12)}, {37})
