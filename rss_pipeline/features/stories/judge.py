@@ -92,6 +92,10 @@ _OF_FEW, _FEW = 0.9, 100
 """While few texts of a language are known, all words are as rare as names: at the first text the line of long
 ones is by so much higher, and by half of it when so many are known."""
 
+_OF_KNOWN, _KNOWN = 1.0, 500
+"""The weights of short texts are of windows of at most so many texts. Where more are known, what two have in
+common is rarer: the line rises, by so much in the end."""
+
 _HEARD = 3
 """Members of a story that are heard, of those that are compared."""
 
@@ -111,8 +115,8 @@ def margin(
     """The distance of an item above the line of a story: it joins from 0 on.
 
     `likenesses` are those with the nearest members, the nearest first, `cosine` is that with the story's
-    mean, `characters` the length of the item, `members` the number of all that the story has, `texts` that of those
-    known in the language.
+    mean, `characters` the length of the item, `members` the number of all that the story has, `texts` that
+    of those known in the language.
     """
     if 2 * sum(each.hard > 0 for each in likenesses) > len(likenesses):
         return -10.0
@@ -128,6 +132,7 @@ def margin(
     over = 0.0
     if is_long < 1.0:
         over += (1.0 - is_long) * _with_best(SHORT, likenesses, cosine)
+        over -= (1.0 - is_long) * _OF_KNOWN * max(0.0, 1.0 - _KNOWN / max(1, texts))
     if is_long > 0.0:
         over += is_long * _with_best(LONG, likenesses, cosine)
         over -= is_long * (_OF_MEMBERS * log(min(_MEMBERS, members)) + _OF_FEW * _FEW / (_FEW + texts))
