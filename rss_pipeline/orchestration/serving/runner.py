@@ -26,9 +26,9 @@ import dagster as dg
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.orchestration.dagster_private import (
     capture_interrupts,
-    execute_run_command_body,
     setup_interrupt_handlers,
 )
+from rss_pipeline.orchestration.dagster_private_commands import execute_run_command_body
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
