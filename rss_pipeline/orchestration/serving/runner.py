@@ -40,6 +40,7 @@ from rss_pipeline.reader.refresh import read_mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.feeds import leases
+from rss_pipeline.web import healthz
 
 LOOK_SECONDS = 0.25
 STOP_SECONDS = 60.0
@@ -110,12 +111,13 @@ class Runner:
             for follower in self.followers:
                 follower.look(has_runs=bool(self.runs))
             self.listen_again()
-            awaiting = {door: server for server in self.servers if (door := server.door) is not None}
+            healthz.note([server.name for server in self.servers if server.is_missing])
+            awaiting = {each: server for server in self.servers for each in server.awaited}
             for ready in select.select([self.listener, *awaiting], [], [], LOOK_SECONDS)[0]:
                 if ready is self.listener:
                     self.answer()
                 else:
-                    awaiting[ready].connected()
+                    awaiting[ready].heard(ready)
 
     def _fork(self, name: str, work: Callable[[], int]) -> Forked:
         return Forked(name, work)
