@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import sqrt
+from operator import mul
 
 from rss_pipeline.features.stories import copies, records
 from rss_pipeline.features.stories.article import Article, read
@@ -91,20 +92,20 @@ class Mean:
     """The sum of the vectors of a story's latest members, in whole numbers: so it is the same however it came
     about."""
 
-    __slots__ = ("square", "total")
+    __slots__ = ("total",)
 
     def __init__(self) -> None:
         self.total: dict[int, int] = {}
-        self.square = 0
-        """The square of its length."""
+
+    @property
+    def length(self) -> float:
+        return sqrt(sum(map(mul, self.total.values(), self.total.values())) or 1)
 
     def add(self, terms: "array[int]", weights: bytes, sign: int = 1) -> None:
-        total, square = self.total, self.square
+        total = self.total
+        get = total.get
         for term, weight in zip(terms, weights, strict=True):
-            before = total.get(term, 0)
-            total[term] = after = before + sign * weight
-            square += after * after - before * before
-        self.square = square
+            total[term] = get(term, 0) + sign * weight
 
 
 class Window:
@@ -464,7 +465,7 @@ class Window:
             for number in self.stories[story].members[-MOST_IN_MEAN:]:
                 mean.add(*self._vector(number))
         get = mean.total.get
-        return sum([weight * get(term, 0) for term, weight in vector.items()]) / sqrt(mean.square or 1)
+        return sum([weight * get(term, 0) for term, weight in vector.items()]) / mean.length
 
     def _vector(self, number: int) -> tuple["array[int]", bytes]:
         return records.vector(self.items.record(number))

@@ -1,7 +1,12 @@
 """A poll finds the stories of what it brought, and a day with new ones has an event."""
 
+import sys
 from datetime import UTC, datetime
 
+import pytest
+
+from rss_pipeline.features import stories
+from rss_pipeline.features.stories import service
 from rss_pipeline.orchestration.in_process import poll_of_nothing
 from rss_pipeline.orchestration.reporting.asset_keys import STORIES
 from rss_pipeline.storage.accounts.user_rows import change_preferences
@@ -44,3 +49,13 @@ def test_a_poll_finds_stories_and_records_the_day(
     assert found is not None
     assert found.partition == day
     assert found.metadata["stories"].value == 1
+
+
+def test_the_first_poll_of_up_loads_stories_before_a_user_reads_them(
+    dagster_pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each run that is forked afterwards would."""
+    monkeypatch.setattr(stories, "service", service)
+    monkeypatch.delitem(sys.modules, service.__name__)
+    poll_of_nothing(dagster_pipeline.definitions())
+    assert service.__name__ in sys.modules
