@@ -80,7 +80,10 @@ def _decided(context: dg.OpExecutionContext, session: Session, *, by_hand: bool)
     except StoriesBusy:
         return []
     if done.not_written is not None:
-        context.log.warning(f"Stories are up to date; the next run takes longer. {done.not_written}")
+        context.log.warning(
+            "Stories are up to date, but their window could not be kept, and the next run takes longer:"
+            f" {done.not_written}"
+        )
     # What came back from backups may be of any time.
     return sorted(done.days)[-MOST_DAYS:]
 

@@ -97,18 +97,15 @@ def catch_up(
             if not items or is_over():
                 break
             new = [item for item in items if item.arrived > lease.writer.arrived]
-            if lease.writer.again_to or any(item.is_back(now) for item in new):
+            # What a restore brings back may be of today.
+            if lease.writer.again_to or (new and earlier) or any(item.is_back(now) for item in new):
                 _decide_again(lease, earlier or Earlier.of(lease, objects), ends, done, is_over)
                 return done
-            if earlier is not None:
-                if earlier.make(window, before=items[0].fetched_at):
-                    continue
-                items = earlier.part(items)
             decided = _decided(database, window, items, up_to=ends.writer.arrived)
             if not is_rebuilt and any(_went(decision) for _, decision in decided):
                 window, at, is_rebuilt = Window(), start, True
                 continue
-            at = items[-1].arrived
+            at = max(item.arrived for item in items)
             lease.commit(_members(database, decided, done, window), arrived=max(at, lease.writer.arrived))
             done.decided += len(decided)
         done.is_complete = not items
