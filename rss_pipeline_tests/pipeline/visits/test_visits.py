@@ -336,9 +336,10 @@ def test_of_a_poll_of_many_rounds_only_what_went_wrong_stays_in_memory(
     pipeline.register(server.route("127.0.0.4", "/3", Answer(body=rss("c"))), "three")
     pipeline.settings = replace(pipeline.settings, batch_size=2)
     alive: list[int] = []
+    gc.collect()
 
     def run_round(wanted: Due | NotVisitedSince) -> Round:
-        alive.append(sum(type(each) is Round and len(each.visits) > 1 for each in gc.get_objects()))
+        alive.append(sum(type(each) is Round for each in gc.get_objects()))
         return Round(run_id="run", visits=pipeline.run(wanted))
 
     counts: Counter[str] = Counter()
@@ -346,4 +347,5 @@ def test_of_a_poll_of_many_rounds_only_what_went_wrong_stays_in_memory(
     left = list(map(partial(without_good, counts), polls))
     assert [visit.feed.id for each in left for visit in each.visits] == ["two"]
     assert (counts["stored"], counts["failed"], counts["items_new"]) == (2, 1, 3)
-    assert alive == [0, 0]
+    # The first one without its visits.
+    assert alive[1] == alive[0] + 1
