@@ -118,7 +118,8 @@ def _read(facts: Facts, read: Tokens, names: AbstractSet[str], *, is_title: bool
         elif word in vocabulary.SPELLED:
             _spelled(facts, words, at, count)
         elif word[-1].isdigit():
-            _code(facts, tokens[at], word, is_title)
+            after = words[at + 1] if at + 1 < count else ""
+            _code(facts, tokens[at], word, after, is_title)
 
 
 def _add(
@@ -129,7 +130,7 @@ def _add(
         of_title.setdefault(kind, set()).add(value)
 
 
-def _code(facts: Facts, token: str, word: str, is_title: bool) -> None:
+def _code(facts: Facts, token: str, word: str, after: str, is_title: bool) -> None:
     if word.startswith("cve-"):
         facts.cves.add(word)
         return
@@ -137,7 +138,15 @@ def _code(facts: Facts, token: str, word: str, is_title: bool) -> None:
     if found is None:
         return
     letters, digits = found[1], found[2]
-    if letters == "q" and len(digits) == 1:
+    if len(after) > 1 and after in vocabulary.SCALES:
+        # R80 million.
+        _money(
+            facts,
+            vocabulary.CURRENCIES.get(letters, letters),
+            float(digits) * vocabulary.SCALES[after],
+            is_title,
+        )
+    elif letters == "q" and len(digits) == 1:
         _add(facts.counted, facts.title_counted, "quarter", digits, is_title)
     elif letters in {"s", "e", "ep", "pt"} and len(digits) <= 2:
         kind = "season" if letters == "s" else "episode"
@@ -269,6 +278,9 @@ def _number(
     money = vocabulary.CURRENCIES.get(before)
     scale, unit_at = 1.0, at + 1
     scaled = vocabulary.SCALES.get(suffix) or (vocabulary.SCALES.get(after) if not suffix else None)
+    if after in {"-", "–"} and not suffix and next_after in vocabulary.SCALES:
+        scaled = vocabulary.SCALES[next_after]
+        at += 1
     if scaled is not None and (suffix not in {"m", "k", "b"} or money):
         scale = scaled
         unit_at = at + (1 if suffix else 2)
@@ -281,10 +293,7 @@ def _number(
         money = vocabulary.CURRENCIES.get(unit_word)
     value *= scale
     if money is not None:
-        facts.numbers.setdefault(money, set()).add(value)
-        if is_title:
-            facts.title_money.setdefault(money, set()).add(value)
-            facts.title_numbers.setdefault(money, set()).add(value)
+        _money(facts, money, value, is_title)
         return
     if "." in digits and scale == 1.0 and not _THOUSANDS.fullmatch(digits):
         is_measure = unit_word in vocabulary.UNIT_WORDS or unit_word in {"%", "magnitude"}
@@ -317,6 +326,12 @@ def _measure(facts: Facts, unit: str, value: float, is_title: bool) -> None:
     facts.numbers.setdefault(unit, set()).add(value)
     if is_title:
         facts.title_numbers.setdefault(unit, set()).add(value)
+
+
+def _money(facts: Facts, currency: str, value: float, is_title: bool) -> None:
+    _measure(facts, currency, value, is_title)
+    if is_title:
+        facts.title_money.setdefault(currency, set()).add(value)
 
 
 def _score(facts: Facts, left: str, right: str) -> None:

@@ -8,11 +8,11 @@ against it; those of long texts were then set by hand. A wrong merge costs a rea
 """
 
 from collections.abc import Callable, Sequence
-from math import log1p
+from math import log, log1p
 
 from rss_pipeline.features.stories.pair import Likeness
 
-VERSION = 7
+VERSION = 8
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {
@@ -73,7 +73,7 @@ LONG = {
     "placed": 0.5,
     "unlike": -0.95,
     "tolls": 1.5,
-    "one": -4.1,
+    "one": -3.4,
 }
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
 """Up to the first a text is short, from the second on it is long; between them both lines count in part."""
@@ -84,6 +84,14 @@ _MUCH, _BY_CHANCE = 400, 6.2
 _BARE, _OF_BARE = 80, 1.0
 """A text of fewer characters is a title, which says little: by so much the line is higher."""
 
+_OF_MEMBERS, _MEMBERS = 0.5, 8
+"""Of many members some are like a long text by chance: the line rises with the logarithm of their number, up
+to so many."""
+
+_OF_FEW, _FEW = 0.9, 100
+"""While few texts of a language are known, all words are as rare as names: at the first text the line of long
+ones is by so much higher, and by half of it when so many are known."""
+
 _HEARD = 3
 """Members of a story that are heard, of those that are compared."""
 
@@ -91,11 +99,20 @@ _AGENCY = 0.8
 """The share of common runs from which on a text without a difference in a slot is an agency's."""
 
 
-def margin(likenesses: Sequence[Likeness], cosine: float, characters: int, *, is_paired: bool) -> float:
+def margin(
+    likenesses: Sequence[Likeness],
+    cosine: float,
+    characters: int,
+    *,
+    is_paired: bool,
+    members: int,
+    texts: int,
+) -> float:
     """The distance of an item above the line of a story: it joins from 0 on.
 
     `likenesses` are those with the nearest members, the nearest first, `cosine` is that with the story's
-    mean, `characters` the length of the item.
+    mean, `characters` the length of the item, `members` the number of all that the story has, `texts` that of those
+    known in the language.
     """
     if 2 * sum(each.hard > 0 for each in likenesses) > len(likenesses):
         return -10.0
@@ -113,6 +130,7 @@ def margin(likenesses: Sequence[Likeness], cosine: float, characters: int, *, is
         over += (1.0 - is_long) * _with_best(SHORT, likenesses, cosine)
     if is_long > 0.0:
         over += is_long * _with_best(LONG, likenesses, cosine)
+        over -= is_long * (_OF_MEMBERS * log(min(_MEMBERS, members)) + _OF_FEW * _FEW / (_FEW + texts))
     return over - bare
 
 

@@ -62,8 +62,6 @@ LOOKED_AT = 6
 LEAST_COSINE = 0.03
 LEAST_COSINE_OF_PAIRS = 0.06
 """The same for scripts of pairs, which all texts have more of in common."""
-AGAIN = 0.5
-"""So much higher is the line for a further item of a feed that has one in the story."""
 LEAST_PART = 0.5
 """The part of the cosine of the likest story that another one needs to be judged beside it."""
 READ_CHARACTERS, READ_BYTES = 1_000, 1_300
@@ -490,7 +488,6 @@ class Window:
         weights = partial(self.frequencies.weights, article.language)
         over, best = -1.0, -1
         known = self.stories.get(self._story(-nearest[0][1]))
-        is_again = known is not None and known.feeds is not None and own in known.feeds
         for near, negative in nearest:
             number = -negative
             feed = self.items.feed(number)
@@ -510,8 +507,14 @@ class Window:
             soon = _soon(entry.time, self.items.time(number))
             likenesses.append(compare(article, other, near, mine, theirs, weights, soon))
             best = number if best < 0 else best
-            over = margin(likenesses, cosine, article.characters, is_paired=article.is_paired)
-            over -= AGAIN if is_again else 0.0
+            over = margin(
+                likenesses,
+                cosine,
+                article.characters,
+                is_paired=article.is_paired,
+                members=1 if known is None else len(known.members),
+                texts=self.frequencies.totals.get(article.language, 0),
+            )
             if len(likenesses) == MOST_MEMBERS or over >= SURE:
                 break
         return (over, best, likenesses[0]) if over >= 0 else None

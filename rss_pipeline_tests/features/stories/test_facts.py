@@ -74,6 +74,13 @@ def test_numbers_have_units_and_tolls_are_apart() -> None:
     assert found.tolls == {40_000.0, 12.0}
 
 
+def test_money_before_a_scale_is_read_as_it_is_written() -> None:
+    found = facts("Robbers take $137-million of gems", "Worth R80 million, the police on the A80 says.")
+    assert found.title_money == {"$": {137e6}}
+    assert found.numbers["r"] == {80e6}
+    assert found.codes == {"a80"}
+
+
 @pytest.mark.parametrize(
     ("one", "other", "language", "is_one"),
     [

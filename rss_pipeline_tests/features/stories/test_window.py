@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from rss_pipeline.features.stories.article import read
 from rss_pipeline.features.stories.judge import margin
 from rss_pipeline.features.stories.model import Entry, moment
-from rss_pipeline.features.stories.pair import compare
+from rss_pipeline.features.stories.pair import Likeness, compare
 from rss_pipeline.features.stories.window import CLOSED_AFTER, Window, why
 from rss_pipeline_tests.features.stories import kit
 
@@ -215,18 +215,38 @@ def test_texts_that_have_little_but_names_in_common_join() -> None:
     assert stories([BREACH, SORRY])["sorry"] == "breach"
 
 
-def test_members_that_say_less_are_not_heard() -> None:
-    def rare(words: Iterable[str]) -> dict[str, float]:
-        return dict.fromkeys(words, 3.0)
+def rare(words: Iterable[str]) -> dict[str, float]:
+    return dict.fromkeys(words, 3.0)
 
+
+def test_members_that_say_less_are_not_heard() -> None:
     mine = read(FURTHER)
     like, unlike = (
         compare(mine, other, 0.1, rare(mine.weighed), rare(other.weighed), rare)
         for other in (read(SORRY), read(changed(SORRY, title="A bad day", text="The shares fell on Monday.")))
     )
-    three = margin([like] * 3, 0.2, mine.characters, is_paired=False)
-    assert margin([like] * 3 + [unlike] * 2, 0.2, mine.characters, is_paired=False) == three
-    assert margin([like] * 2 + [unlike] * 2, 0.2, mine.characters, is_paired=False) < three
+
+    def over(*likenesses: Likeness) -> float:
+        return margin(likenesses, 0.2, mine.characters, is_paired=False, members=5, texts=100)
+
+    three = over(like, like, like)
+    assert over(like, like, like, unlike, unlike) == three
+    assert over(like, like, unlike, unlike) < three
+
+
+def test_long_texts_join_a_large_story_and_the_first_ones_of_a_language_less_easily() -> None:
+    def over(length: int, **counts: int) -> float:
+        mine, other = (
+            read(changed(each, text=each.text + filling * (length // 10)))
+            for each, filling in ((FURTHER, " so it was"), (SORRY, " as one did"))
+        )
+        likeness = compare(mine, other, 0.1, rare(mine.weighed), rare(other.weighed), rare)
+        return margin([likeness], 0.2, mine.characters, is_paired=False, **counts)
+
+    long = over(800, members=1, texts=1_000)
+    assert over(800, members=4, texts=1_000) < long
+    assert over(800, members=1, texts=10) < long
+    assert over(0, members=4, texts=10) == over(0, members=1, texts=1_000)
 
 
 def test_a_name_of_both_is_worth_more_while_they_are_near_in_time() -> None:
