@@ -86,7 +86,7 @@ def test_it_ends_when_no_one_is_connected_and_who_comes_then_waits_for_the_next(
                 assert client.recv(100).startswith(b"HTTP/1.1 200")
 
 
-def test_who_asks_whether_it_is_healthy_does_not_keep_it() -> None:
+def test_a_health_check_does_not_keep_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
         clock = Seconds()

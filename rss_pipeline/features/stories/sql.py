@@ -426,6 +426,16 @@ def standing(database: Database, ids: Sequence[str]) -> dict[str, Standing]:
     return found
 
 
+def is_restoring(database: Database) -> bool:
+    """True while a user reads stories, and not all is decided that a restore or a replay brought back."""
+    [row] = database.query(
+        "SELECT (SELECT value FROM installation WHERE name = 'stories') AS value",
+        name="read the writer of stories",
+    ).rows
+    writer = Writer.read(row["value"])
+    return (writer.is_restored or writer.again_to > 0) and ends(database).is_wanted
+
+
 def note_restored(database: Database) -> None:
     """Note that the database was restored, whoever writes stories at this moment."""
     while True:

@@ -45,7 +45,7 @@ def client(front: Front, stack: ExitStack, said: bytes = b"") -> socket.socket:
 
 
 def wants_server(front: Front) -> bool:
-    """What is found where something is ready, as the loop of `up` looks."""
+    """One look at what is ready, as the loop of `up` makes; True if there is somebody for the server."""
     ready, _, _ = select.select([front.listener, *front.clients], [], [], PATIENCE)
     assert ready, "nobody came"
     return any(front.wants_server(each) for each in ready)
@@ -59,7 +59,7 @@ def wants_server(front: Front) -> bool:
         ([], healthz.STALE_SECONDS + 1, b"503 Service Unavailable", b"the process that starts all others"),
     ],
 )
-def test_who_asks_whether_up_is_healthy_has_an_answer_and_starts_nothing(
+def test_a_health_check_has_an_answer_and_starts_nothing(
     front: Front, missing: list[str], age: float, status: bytes, body: bytes
 ) -> None:
     healthz.note(missing, now=time.monotonic() - age)
