@@ -85,8 +85,8 @@ _BARE, _OF_BARE = 80, 1.0
 """A text of fewer characters is a title, which says little: by so much the line is higher."""
 
 _OF_MEMBERS, _MEMBERS = 0.5, 8
-"""Of many members some are like a long text by chance: the line rises with the logarithm of their number, up
-to so many."""
+"""The line of long texts rises with the logarithm of a story's members, up to so many: of many, some are like
+a text by chance."""
 
 _OF_FEW, _FEW = 0.9, 100
 """While few texts of a language are known, all words are as rare as names: at the first text the line of long
@@ -111,8 +111,8 @@ def margin(
     """The distance of an item above the line of a story: it joins from 0 on.
 
     `likenesses` are those with the nearest members, the nearest first, `cosine` is that with the story's
-    mean, `characters` the length of the item, `members` the number of all that the story has, `texts` that of those
-    known in the language.
+    mean, `characters` the length of the item, `members` the number of all that the story has, `texts` that of
+    those known in the language.
     """
     if 2 * sum(each.hard > 0 for each in likenesses) > len(likenesses):
         return -10.0

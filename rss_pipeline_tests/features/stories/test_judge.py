@@ -43,7 +43,10 @@ LENGTHS = {"short": 200, "long": 600, "paired": 300}
 
 def over(kind: str, *members: dict[str, Any], cosine: float = 0.2, length: int | None = None) -> float:
     likenesses = [replace(LIKENESS, **each) for each in members or [{}]]
-    return margin(likenesses, cosine, length or LENGTHS[kind], is_paired=kind == "paired")
+    characters = length or LENGTHS[kind]
+    return margin(
+        likenesses, cosine, characters, is_paired=kind == "paired", members=len(likenesses), texts=1_000
+    )
 
 
 FOR = {
