@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rss_pipeline.features.stories.model import Entry
+from rss_pipeline.features.stories.service import without_collector
 from rss_pipeline.features.stories.window import Window
 from rss_pipeline.features.stories.window_file import load, save
 
@@ -77,6 +78,7 @@ def grown(folder: Path, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
             window = load(path, database=DATABASE) or window
 
 
+@without_collector()
 def polled(scratch: Path) -> dict[str, Any]:
     """The figures of some polls, each with the next items, which the standard input has."""
     path, times = scratch / "window", defaultdict[str, list[float]](list)

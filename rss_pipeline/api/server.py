@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
@@ -26,7 +26,8 @@ from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.reader.first_user import code_of_first_user
 from rss_pipeline.reader.stores import open_stores
 from rss_pipeline.settings import Settings
-from rss_pipeline.web.on_demand import ends_when_idle
+from rss_pipeline.web.healthz import Healthz
+from rss_pipeline.web.on_demand import begins_with, ends_when_idle
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than a reverse proxy keeps a connection: it would send a request into one that closes just then."""
@@ -43,10 +44,11 @@ def serve(
     *,
     say: Callable[[str], None],
     listener: socket.socket | None = None,
+    clients: Sequence[socket.socket] = (),
     idle_seconds: Callable[[], float] | None = None,
 ) -> None:
     """Serve until this process gets SIGINT or SIGTERM, or was idle for so long; `say` gets the lines for
-    whoever started it. A `listener` is open already.
+    whoever started it. A `listener` is open already, and so are connections of its first `clients`.
 
     Raises:
         SettingsError: the port is in use, or this machine does not have the address.
@@ -58,9 +60,11 @@ def serve(
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
         logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
         app = create_app(stores)
-        reader = server(app, ended=app.state.google_reader.keep)
+        healthz = Healthz(app)
+        reader = server(healthz, ended=app.state.google_reader.keep)
+        begins_with(reader, clients)
         if idle_seconds is not None:
-            ends_when_idle(reader, idle_seconds)
+            ends_when_idle(reader, idle_seconds, unused=lambda: healthz.answered)
         reader.config.load()
         asyncio.run(_tried(reader.config.loaded_app))
         # What is there now stays: to look through it for garbage takes as long as an answer.

@@ -1,7 +1,9 @@
 """The command `poll`: collecting in this process. The rounds are in pipeline/visits/rounds.py."""
 
 import sys
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -116,7 +118,7 @@ def _poll_in_process(
         from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
         from rss_pipeline.orchestration.registry_partitions import register
         from rss_pipeline.pipeline.triggers.starts import refresh_reason
-        from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold
+        from rss_pipeline.pipeline.visits.rounds import not_begun, not_visited, on_hold, without_good
         from rss_pipeline.storage.refresh.open_requests import waiting
 
     started = utc_now()
@@ -139,24 +141,25 @@ def _poll_in_process(
                 synced=synced,
                 resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
             )
-            rounds = list(
-                poll_in_process(
-                    definitions,
-                    instance,
-                    database,
-                    clock=utc_now,
-                    feeds=ids,
-                    all_feeds=all_feeds,
-                    patience=patience,
-                )
+            polls = poll_in_process(
+                definitions,
+                instance,
+                database,
+                clock=utc_now,
+                feeds=ids,
+                all_feeds=all_feeds,
+                patience=patience,
             )
+            counts: Counter[str] = Counter()
+            # Not a loop: its variable would keep a round's visits while the next round makes as many.
+            rounds = list(map(partial(without_good, counts), polls))
         late = not_begun(rounds)
         left = [*on_hold(rounds), *late]
         if (ids or all_feeds) and synced is not None and all(round_.error is None for round_ in rounds):
             named = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
             ids_late = {each.feed_id for each in late}
             left = [*(each for each in named if each.feed_id not in ids_late), *late]
-    result = PollResult.of(rounds, left)
+    result = PollResult.of(rounds, left, counts=counts)
     errors = [*([] if failed is None else [failed]), *result.errors]
     return replace(result, errors=errors, requested=0 if ids else of_users.can_begin)
 

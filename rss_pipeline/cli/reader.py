@@ -40,6 +40,7 @@ def serve_reader(
     settings: Settings,
     *,
     listener: socket.socket | None = None,
+    clients: Sequence[socket.socket] = (),
     idle_seconds: Callable[[bool], float] | None = None,
     is_said: bool = True,
     looks_are_forked: bool = False,
@@ -62,6 +63,7 @@ def serve_reader(
             settings,
             say=_say if is_said else lambda _: None,
             listener=listener,
+            clients=clients,
             idle_seconds=None if idle_seconds is None else partial(idle_seconds, stays),
         )
     return stays

@@ -25,9 +25,11 @@ from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.serving.forked import AGAIN, DONE, FAILED, Forked
+from rss_pipeline.orchestration.serving.front import Front
 from rss_pipeline.orchestration.serving.kept import Kept
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.schema import migrations
+from rss_pipeline.web import healthz
 from rss_pipeline.web.on_demand import RENEW, idle_seconds
 
 _OF_THE_READER = (
@@ -60,6 +62,7 @@ def main() -> int:
         settings = Settings.from_environ(os.environ, cwd=Path.cwd())
         looks = _looks(settings) if reader else {}
         of_reader = _reader(settings, reader[0], looks_are_forked=bool(looks)) if reader else None
+        healthz.note(["Dagster"])
         if of_reader is not None:
             of_reader.look()
         from rss_pipeline.orchestration.serving.services import run
@@ -121,21 +124,27 @@ def _looks(settings: Settings) -> dict[str, Callable[[bool], int]]:
 def _reader(settings: Settings, door: socket.socket, *, looks_are_forked: bool) -> Kept:
     """The reader, which needs no Dagster."""
     if sys.platform != "linux":
+        front = Front(door, hands_over=False)
         command = [sys.executable, "-m", "rss_pipeline.cli", "reader", "--listener", str(door.fileno())]
-        return Kept("The reader", lambda: subprocess.Popen(command, pass_fds=[door.fileno()]), listener=door)
+        return Kept("The reader", lambda: subprocess.Popen(command, pass_fds=[door.fileno()]), front=front)
     _load_reader()
     # Without a look for garbage, of which imports leave none, and which takes 0.06 s.
     gc.freeze()
     last: Forked | None = None
+    front = Front(door)
 
     def start() -> Forked:
         nonlocal last
         # One that failed has not said where it serves.
         is_said = last is None or last.returncode == FAILED
-        last = Forked("rss-reader", lambda: _serve(settings, door, looks_are_forked, is_said), keeps=door)
+        last = Forked(
+            "rss-reader",
+            lambda: _serve(settings, front, looks_are_forked, is_said),
+            keeps=[door, *front.clients],
+        )
         return last
 
-    return Kept("The reader", start, listener=door)
+    return Kept("The reader", start, front=front)
 
 
 def _load_reader() -> None:
@@ -149,7 +158,7 @@ def _load_reader() -> None:
     migrations()
 
 
-def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_said: bool) -> int:
+def _serve(settings: Settings, front: Front, looks_are_forked: bool, is_said: bool) -> int:
     # An interrupt is for the server, as in a process of its own.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # No event: a handler takes no lock.
@@ -158,7 +167,8 @@ def _serve(settings: Settings, door: socket.socket, looks_are_forked: bool, is_s
     try:
         stays = serve_reader(
             settings,
-            listener=door,
+            listener=front.listener,
+            clients=[*front.clients],
             idle_seconds=lambda is_needed: 0.0 if renewed else idle_seconds(is_needed),
             is_said=is_said,
             looks_are_forked=looks_are_forked,

@@ -307,6 +307,8 @@ class Feature:
     """Partition keys of its own, brought up to date after each sync of feeds.yaml."""
     poll_events: "Part[PollEvents] | None" = None
     """Events in a poll's report after those of these feeds, which changed (in a backfill: were read)."""
+    poll_waits: "Part[Callable[[Database], bool]] | None" = None
+    """True where work waits for a poll for which no feed need be due."""
     read_again: "Part[ReadsAgain] | None" = None
     """Reads again what it keeps of items in the object store, without a request."""
     reader_calls: Mapping[str, "Part[FeatureCall]"] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""The names of Dagster that it keeps no promise about: no other module of the project imports one of them.
+"""The names of Dagster that it keeps no promise about: no other module of the project imports one of them,
+but dagster_private_commands.py.
 
 Each group has the reason for which nothing public does. Their code was read in the release that
 rss_pipeline_tests/orchestration/test_dagster_private.py names; that test fails with any other, and lists what
@@ -8,12 +9,6 @@ https://docs.dagster.io/about/releases
 
 # Raised for what a person wrote into dagster.yaml or workspace.yaml.
 from dagster._check import CheckError
-
-# A run in a worker's process, and in a process of ours: `dagster api execute_run` is a command of its own.
-from dagster._cli.api import _execute_run_command_body as execute_run_command_body
-
-# The code servers of `dagster dev`, without its webserver.
-from dagster._cli.proxy_server_manager import ProxyServerManager
 
 # The schema of options and resources in which nothing names an environment variable.
 from dagster._config.config_type import ConfigType

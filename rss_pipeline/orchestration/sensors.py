@@ -48,6 +48,7 @@ from rss_pipeline.pipeline.triggers.starts import (
     poll_the_rest,
     polling_all_since,
     polls_of_all,
+    work_waits,
 )
 from rss_pipeline.reader.user_backups import back_up_users
 from rss_pipeline.settings import Settings
@@ -81,7 +82,8 @@ def decide_poll(
         rest = NotVisitedSince(since=since, now=now)
         if due.is_claimable(database, rest, to_begin=True):
             return poll_the_rest(since)
-    return decide(due.due_summary(database, now), runs, now=now)
+    summary = due.due_summary(database, now)
+    return decide(summary, runs, now=now, has_work=summary.due == 0 and work_waits(database))
 
 
 def _decide_polls(

@@ -121,6 +121,13 @@ class TakesBytes(Protocol):
 
 
 @runtime_checkable
+class WritesInTurn(Protocol):
+    """A `Database` in which one batch writes at a time: several threads would only wait for each other."""
+
+    writes_in_turn: bool
+
+
+@runtime_checkable
 class HasRoom(Protocol):
     """A `Database` whose rows of items may be larger than D1's."""
 

@@ -7,9 +7,12 @@ forked (orchestration/serving/kept.py). It is refused nothing, and no answer is 
 import asyncio
 import math
 import signal
+import socket
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # Its import brings click, which nothing here needs.
@@ -28,21 +31,47 @@ def idle_seconds(is_needed: bool) -> float:
 
 
 def ends_when_idle(
-    server: "uvicorn.Server", seconds: Callable[[], float], *, clock: Callable[[], float] = time.monotonic
+    server: "uvicorn.Server",
+    seconds: Callable[[], float],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    unused: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Let a server that is not started end by itself after so many seconds without an open connection."""
+    """Let a server that is not started end by itself after so many seconds without an open connection.
+    `unused` is the number of requests that are no use of it."""
     state = server.server_state
     used_at, requests = clock(), 0
 
     async def look() -> None:
         nonlocal used_at, requests
-        if state.connections or state.tasks or state.total_requests != requests:
-            used_at, requests = clock(), state.total_requests
+        used = state.total_requests - unused()
+        if state.connections or state.tasks or used != requests:
+            used_at, requests = clock(), used
         elif clock() - used_at >= seconds():
             await end(server)
 
     server.config.callback_notify = look
     server.config.timeout_notify = 0
+
+
+def begins_with(server: "uvicorn.Server", clients: Sequence[socket.socket]) -> None:
+    """Let a server that is not started serve these clients, too, who were let in before it was there."""
+    startup = server.startup
+
+    async def let_in(sockets: list[socket.socket] | None = None) -> None:
+        await startup(sockets=sockets)
+        # As uvicorn does for each client of its own.
+        kind: Any = server.config.http_protocol_class
+        protocol = partial(
+            kind, config=server.config, server_state=server.server_state, app_state=server.lifespan.state
+        )
+        for client in clients:
+            # One has gone meanwhile.
+            with suppress(OSError):
+                await asyncio.get_running_loop().connect_accepted_socket(protocol, client)
+
+    if clients:
+        server.startup = let_in  # type: ignore[method-assign]
 
 
 async def end(server: "uvicorn.Server") -> None:

@@ -1,15 +1,21 @@
 """The event of a feed says where it is requested, where it redirects to, and what was probably missed."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.orchestration.reporting.feeds import report_changes, report_named
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit
 from rss_pipeline_tests.pipeline.visits.test_gaps import undated
+from rss_pipeline_tests.storage.values import claim_one, item, store
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.waiting import PATIENCE
 
 
 def test_a_feed_that_moved_says_so_in_its_events(pipeline: DagsterPipeline, server: FeedServer) -> None:
@@ -86,3 +92,22 @@ def test_a_feed_that_fails_has_an_observation_on_its_key(
     assert newest["next_visit"] == next_visit.timestamp()
     assert newest["next_visit_reason"] == pipeline.feed("broken")["schedule_reason"]
     assert observations(pipeline, "fine") == []
+
+
+def test_runs_that_report_at_once_record_each_change_once(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "a")
+    pipeline.sync()
+    feed, token = claim_one(pipeline.database, now=pipeline.clock())
+    store(pipeline.database, feed, token, [item("1"), item("2")], at=pipeline.clock())
+    with pipeline.session() as one, pipeline.session() as other, ThreadPoolExecutor() as pool:
+        first = report_changes(one.run, pipeline.instance, [])
+        assert [event.partition for event in next(first)] == ["a"]
+        second = pool.submit(lambda: [*report_changes(other.run, pipeline.instance, [])])
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.3)
+        assert next(first, None) is None
+        assert not any(second.result(timeout=PATIENCE))
+        [[event]] = report_named(one.run, [Visit(feed=feed, token="", outcome=HeldElsewhere())])
+        assert event.metadata["items_new"].value == 0, "the run that held it has recorded them"

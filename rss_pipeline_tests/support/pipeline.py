@@ -243,9 +243,8 @@ class Pipeline:
 
     def _settle(self, database: Database) -> None:
         """Mark the changes kept by a run that could not mark them any more, as the op `claim` does."""
-        changes = feed_changes.unreported(database)
-        marks = [(c.feed_id, c.count) for c in changes if self._counts.get(c.feed_id) == c.count]
-        feed_changes.mark_reported(database, marks, now=self.clock())
+        known = [c for c in feed_changes.unreported(database) if self._counts.get(c.feed_id) == c.count]
+        feed_changes.mark_reported(database, known, now=self.clock())
 
     def _report(self, database: Database, visits: Visits) -> None:
         """Keep the changes and failures that are to be reported, and mark them: lists in place of Dagster's
@@ -260,8 +259,7 @@ class Pipeline:
         changes = feed_changes.unreported(database)
         self._reports += [(change.feed_id, known_facts(change.facts)) for change in changes]
         self._counts |= {change.feed_id: change.count for change in changes}
-        marks = [(change.feed_id, change.count) for change in changes]
-        feed_changes.mark_reported(database, marks, now=self.clock())
+        feed_changes.mark_reported(database, changes, now=self.clock())
 
     def download(self, *, objects: ObjectStore | None = None) -> Downloads:
         """Download the images that are due. Each call comes a second after the one before."""

@@ -2,8 +2,8 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 
 import pytest
@@ -11,13 +11,14 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from websockets.sync.client import connect
 
-from rss_pipeline.web.on_demand import end, ends_when_idle
+from rss_pipeline.web.healthz import Healthz
+from rss_pipeline.web.on_demand import begins_with, end, ends_when_idle
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
-async def app(scope: Scope, receive: Receive, send: Send) -> None:
+async def served(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.accept"})
@@ -25,6 +26,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
+
+
+app = Healthz(served)
 
 
 class Seconds:
@@ -38,12 +42,16 @@ class Seconds:
 
 @contextmanager
 def serving(
-    door: socket.socket, clock: Callable[[], float], seconds: Callable[[], float] = lambda: 60.0
+    door: socket.socket,
+    clock: Callable[[], float],
+    seconds: Callable[[], float] = lambda: 60.0,
+    clients: Sequence[socket.socket] = (),
 ) -> Iterator[threading.Thread]:
     """A server at a copy of this socket, as a fork has one."""
     config = uvicorn.Config(app, lifespan="off", log_level="error", timeout_keep_alive=int(PATIENCE))
     server = uvicorn.Server(config)
-    ends_when_idle(server, seconds, clock=clock)
+    ends_when_idle(server, seconds, clock=clock, unused=lambda: app.answered)
+    begins_with(server, clients)
     thread = threading.Thread(target=lambda: server.run(sockets=[door.dup()]))
     thread.start()
     try:
@@ -53,9 +61,9 @@ def serving(
         thread.join()
 
 
-def answered(port: int) -> int:
+def answered(port: int, path: str = "/") -> int:
     with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
-        connection.request("GET", "/")
+        connection.request("GET", path)
         return connection.getresponse().status
 
 
@@ -76,6 +84,35 @@ def test_it_ends_when_no_one_is_connected_and_who_comes_then_waits_for_the_next(
             client.sendall(REQUEST)
             with serving(door, Seconds()):
                 assert client.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_a_health_check_does_not_keep_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+        clock = Seconds()
+        with serving(door, clock) as thread:
+            assert answered(port) == answered(port, "/healthz") == 200
+
+            def ends() -> bool:
+                clock.now += 20
+                with suppress(OSError):
+                    answered(port, "/healthz")
+                return not thread.is_alive()
+
+            door.close()
+            soon(ends)
+
+
+def test_who_was_let_in_before_it_began_has_an_answer() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as door,
+        socket.create_connection(door.getsockname(), timeout=PATIENCE) as client,
+    ):
+        client.sendall(REQUEST)
+        accepted, _ = door.accept()
+        with serving(door, Seconds(), clients=[accepted]):
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+            assert answered(door.getsockname()[1]) == 200
 
 
 @pytest.mark.parametrize("kind", ["connection", "websocket"])

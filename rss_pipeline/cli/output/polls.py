@@ -42,12 +42,19 @@ class PollResult:
     """The mistakes of feeds.yaml: the poll was one of the feeds of before."""
 
     @classmethod
-    def of(cls, rounds: "Sequence[Round]", left: "Sequence[NotVisited]" = ()) -> Self:
+    def of(
+        cls,
+        rounds: "Sequence[Round]",
+        left: "Sequence[NotVisited]" = (),
+        *,
+        counts: Mapping[str, int] | None = None,
+    ) -> Self:
+        """`counts` are of all visits, where the rounds have only those that did not go well."""
         from rss_pipeline.pipeline.visits.summary import failures, summary
 
         visits = [visit for round_ in rounds for visit in round_.visits]
         return cls(
-            counts=summary(visits),
+            counts=summary(visits) if counts is None else counts,
             failures=[(each.feed_id, each.kind, each.message) for each in failures(visits)],
             errors=[round_.error for round_ in rounds if round_.error is not None],
             runs=[round_.run_id for round_ in rounds],

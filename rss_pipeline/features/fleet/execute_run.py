@@ -22,9 +22,9 @@ from rss_pipeline.features.fleet.membership import code_version
 from rss_pipeline.features.fleet.model import INCARNATION_TAG
 from rss_pipeline.orchestration.dagster_private import (
     SqlRunStorage,
-    execute_run_command_body,
     setup_interrupt_handlers,
 )
+from rss_pipeline.orchestration.dagster_private_commands import execute_run_command_body
 from rss_pipeline.orchestration.instance.dead_runs import dead_among, end_dead, host_tags
 from rss_pipeline.orchestration.instance.home import instance_without_output
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, WORKER_TAG

@@ -30,6 +30,7 @@ FEATURE = Feature(
     folding=Part("stories.reading:FOLDING"),
     forget=Part("stories.moves:forget_moves"),
     poll_events=Part("stories.dagster:poll_events"),
+    poll_waits=Part("stories.sql:is_restoring"),
     reader_page_parts="stories/in_pages.html",
     reader_pages=(Part("stories.pages:router"),),
     reader_routers=(Part("stories.api:router"),),

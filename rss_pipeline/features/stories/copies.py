@@ -183,8 +183,24 @@ def _nearly(one: str, other: str, ratio: float) -> bool:
     length = min(len(one), len(other), _COMPARED)
     if length < LEAST_PREFIX:
         return one == other
-    matcher = SequenceMatcher(None, one[:length], other[:length], autojunk=False)
-    return matcher.real_quick_ratio() >= ratio and matcher.quick_ratio() >= ratio and matcher.ratio() >= ratio
+    one, other = one[:length], other[:length]
+    # What is matched is no longer, and this takes a tenth of the time.
+    if common_length(one, other) / length < ratio:
+        return False
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= ratio
+
+
+def common_length(one: str, other: str) -> int:
+    """The length of the longest common subsequence. A place of the first text is a bit: one that is left was
+    not used so far."""
+    places: dict[str, int] = {}
+    for at, character in enumerate(one):
+        places[character] = places.get(character, 0) | 1 << at
+    left = all_places = (1 << len(one)) - 1
+    for character in other:
+        found = left & places.get(character, 0)
+        left = (left + found | left - found) & all_places
+    return len(one) - left.bit_count()
 
 
 def _says(title: str) -> bool:

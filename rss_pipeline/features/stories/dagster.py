@@ -61,15 +61,16 @@ def _register(instance: dg.DagsterInstance, days: Sequence[str]) -> None:
 
 def _decided(context: dg.OpExecutionContext, session: Session, *, by_hand: bool) -> list[date]:
     ends = sql.ends(session.run.database)
-    if not (by_hand or ends.is_wanted):
+    is_ephemeral = context.instance.is_ephemeral
+    if not (by_hand or ends.is_wanted or is_ephemeral):
         return []
-    # Most polls need these; the fork server's own one, which brings nothing, loads them for all runs.
+    # The first poll of `up` loads them for all runs, also for those after a user begins to read stories.
     from rss_pipeline.features.stories.lease import StoriesBusy
     from rss_pipeline.features.stories.service import catch_up
     from rss_pipeline.features.stories.window_file import window_path
 
     # Of a day that is decided in an ephemeral instance, no other would have an event.
-    if not ends.is_behind or (context.instance.is_ephemeral and not by_hand):
+    if not ends.is_behind or (is_ephemeral and not by_hand):
         return []
     end = time.monotonic() + SECONDS_IN_A_POLL
     run = session.run
@@ -79,7 +80,10 @@ def _decided(context: dg.OpExecutionContext, session: Session, *, by_hand: bool)
     except StoriesBusy:
         return []
     if done.not_written is not None:
-        context.log.warning(f"Stories are up to date; the next run takes longer. {done.not_written}")
+        context.log.warning(
+            "Stories are up to date, but their window could not be kept, and the next run takes longer:"
+            f" {done.not_written}"
+        )
     # What came back from backups may be of any time.
     return sorted(done.days)[-MOST_DAYS:]
 

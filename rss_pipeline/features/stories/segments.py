@@ -11,17 +11,21 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
-from itertools import chain, count, pairwise, repeat
+from itertools import chain, pairwise, repeat
 from operator import add, sub
 from typing import Any
 
 NEWEST = 256
 """Items in the table; a segment of fewer is merged with the next one."""
-_SMALLEST, _LARGEST = 4_096, 16_384
-"""Items to which segments grow: a quarter of the window, between these."""
+_SMALLEST, _LARGEST = 4_096, 32_768
+"""Items to which segments grow: a third of the window, between these."""
+_TIMES = 3
+"""So many times larger is a segment than the next one, or they are merged."""
 _LOW, _HIGH = 16, 12
 """Bits of a term that are kept: the lower ones in order, the higher ones as the place in a directory."""
 _TERM, _MASK = (1 << _LOW + _HIGH) - 1, (1 << _LOW) - 1
+_AT_ONCE = 1 << _HIGH - 3
+"""Higher bits whose terms are merged at once."""
 _SLACK = 1e-9
 """More than sums of weights differ by their order."""
 _FILTERED = 4
@@ -257,21 +261,22 @@ class Items:
         if newest.end == newest.first:
             return
         keys = sorted(term << _LOW | place for term, places in newest.places.items() for place in places)
-        columns = newest.feeds, newest.times, newest.seen, newest.ends, *_parted(keys)
+        ends, lows, places = _parted(keys)
+        columns = newest.feeds, newest.times, newest.seen, newest.ends, array("I", (0,)) + ends, lows, places
         self.segments.append(Segment(newest.first, columns, newest.records))
         self._newest = Newest(newest.end)
-        largest = min(max(_SMALLEST, len(self) // 4), _LARGEST)
+        largest = min(max(_SMALLEST, len(self) // 3), _LARGEST)
         at, size = len(self.segments) - 1, len(newest.feeds)
         while at:
             before = len(self.segments[at - 1].feeds)
-            if before >= max(2 * size, NEWEST) or before + size > largest:
+            if before >= max(_TIMES * size, NEWEST) or before + size > largest:
                 break
             at, size = at - 1, size + before
         self.segments[at:] = [_merged(self.segments[at:])]
         # Two that were as large as they might be while the window was smaller.
         for at, (one, two) in enumerate(pairwise(self.segments)):
             size = len(two.feeds)
-            if len(one.feeds) < 2 * size and len(one.feeds) + size <= largest:
+            if len(one.feeds) < _TIMES * size and len(one.feeds) + size <= largest:
                 self.segments[at : at + 2] = [_merged([one, two])]
                 break
 
@@ -306,29 +311,43 @@ def _merged(segments: list[Segment]) -> Segment:
     if len(segments) == 1:
         return first
     columns: list[array[Any]] = [array("I"), array("d"), array("I"), array("I", (0,))]
-    keys: list[int] = []
     for each in segments:
-        count, length = each.first - first.first, columns[-1][-1]
+        length = columns[-1][-1]
         for column, more in zip(columns[:-1], each.columns, strict=False):
             column.extend(more)
         columns[-1] += array("I", map(length.__add__, each.ends[1:]))
-        keys += _keys(each, map(count.__add__, each.places))
-    # Runs that rise: sorting merges them.
-    keys.sort()
-    return Segment(
-        first.first, (*columns, *_parted(keys)), b"".join([each.all_records() for each in segments])
+    index = array("I", (0,)), array("H"), array("H")
+    # Some of the terms at a time: numbers take ten times the memory of the arrays.
+    for high in range(0, 1 << _HIGH, _AT_ONCE):
+        highs = range(high, high + _AT_ONCE)
+        keys: list[int] = []
+        for each in segments:
+            keys += _keys(each, highs, each.first - first.first)
+        # Runs that rise: sorting merges them.
+        keys.sort()
+        for column, more in zip(index, _parted(keys, highs, len(index[1])), strict=True):
+            column.extend(more)
+    return Segment(first.first, (*columns, *index), b"".join([each.all_records() for each in segments]))
+
+
+def _keys(segment: Segment, highs: range, offset: int) -> Iterable[int]:
+    """Terms with these higher bits and the places behind an offset as one number each, rising."""
+    starts = segment.starts[highs.start : highs.stop + 1]
+    counts = map(sub, starts[1:], starts)
+    terms = map(
+        add,
+        chain.from_iterable(map(repeat, map((1 << _LOW).__mul__, highs), counts)),
+        segment.terms[starts[0] : starts[-1]],
+    )
+    return map(
+        add, map((1 << _LOW).__mul__, terms), map(offset.__add__, segment.places[starts[0] : starts[-1]])
     )
 
 
-def _keys(segment: Segment, places: Iterable[int]) -> Iterable[int]:
-    """Terms and places as one number each, rising."""
-    starts = segment.starts
-    highs = chain.from_iterable(map(repeat, count(0, 1 << _LOW), map(sub, starts[1:], starts)))
-    return map(add, map((1 << _LOW).__mul__, map(add, highs, segment.terms)), places)
-
-
-def _parted(keys: list[int]) -> "tuple[array[int], array[int], array[int]]":
-    """The directory, the lower bits of terms and the places, of rising numbers."""
-    starts = array("I", [bisect_left(keys, high << 2 * _LOW) for high in range((1 << _HIGH) + 1)])
+def _parted(
+    keys: list[int], highs: range = range(1 << _HIGH), before: int = 0
+) -> "tuple[array[int], array[int], array[int]]":
+    """The ends of these higher bits in the directory, lower bits of terms and places, of rising numbers."""
+    ends = array("I", [before + bisect_left(keys, high + 1 << 2 * _LOW) for high in highs])
     lows = array("H", [key >> _LOW & _MASK for key in keys])
-    return starts, lows, array("H", map(_MASK.__and__, keys))
+    return ends, lows, array("H", map(_MASK.__and__, keys))

@@ -163,8 +163,8 @@ _STORY = f"""{_IN_STORY} AS story_id,
 
 
 def behind(database: Database, arrived: int, *, up_to: int, since: datetime, done: int) -> list[Item]:
-    """The next items behind an arrival number that were fetched since then, in the order of their arrival;
-    of those behind `done` also what came back from a backup."""
+    """The next items behind an arrival number that were fetched since then, in the order in which they were,
+    those up to `done` first; of those behind it also what came back from a backup."""
     rows = database.query(
         f"""WITH next AS (
           SELECT i.rowid AS place, i.arrived FROM items AS i INDEXED BY items_arrived
@@ -176,7 +176,11 @@ def behind(database: Database, arrived: int, *, up_to: int, since: datetime, don
         [arrived, up_to, instant(since), done],
         name="read items for stories",
     ).rows
-    return [_item(row, entry_of(row)) for row in rows]
+    # A poll stores side by side what it fetched; after a restore only this order is known.
+    items = [_item(row, entry_of(row)) for row in rows]
+    return sorted(
+        items, key=lambda item: (item.arrived > done, item.fetched_at, item.entry.feed, item.arrived)
+    )
 
 
 def days_behind(database: Database, arrived: int, *, up_to: int, after: str) -> list[date]:
@@ -198,7 +202,7 @@ def fetched_on(database: Database, day: date, *, up_to: int) -> Iterator[list[It
         for row in database.query(
             """SELECT i.id FROM feeds AS f CROSS JOIN items AS i INDEXED BY items_age
               ON i.feed_id = f.id AND i.created_at >= ? AND i.created_at < ?
-            WHERE i.arrived <= ? ORDER BY i.created_at, i.arrived""",
+            WHERE i.arrived <= ? ORDER BY i.created_at, i.feed_id, i.arrived""",
             [f"{day}T00:00:00Z", f"{day + timedelta(days=1)}T00:00:00Z", up_to],
             name="find items of a day for stories",
         ).rows
@@ -208,7 +212,7 @@ def fetched_on(database: Database, day: date, *, up_to: int) -> Iterator[list[It
             f"""SELECT {_COLUMNS}, {_STORY}
             FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
             CROSS JOIN feeds AS f ON f.id = i.feed_id LEFT JOIN story_members AS m ON m.item_id = i.id
-            ORDER BY i.created_at, i.arrived""",
+            ORDER BY i.created_at, i.feed_id, i.arrived""",
             [compact(some)],
             name="read items of a day for stories",
         ).rows
@@ -420,6 +424,16 @@ def standing(database: Database, ids: Sequence[str]) -> dict[str, Standing]:
         rows = database.query(sql, [chunk], name="find where items stand").rows
         found |= {row["item_id"]: Standing(**{**row, "arrived": int(row["arrived"])}) for row in rows}
     return found
+
+
+def is_restoring(database: Database) -> bool:
+    """True while a user reads stories, and not all is decided that a restore or a replay brought back."""
+    [row] = database.query(
+        "SELECT (SELECT value FROM installation WHERE name = 'stories') AS value",
+        name="read the writer of stories",
+    ).rows
+    writer = Writer.read(row["value"])
+    return (writer.is_restored or writer.again_to > 0) and ends(database).is_wanted
 
 
 def note_restored(database: Database) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import sqrt
+from operator import mul
 
 from rss_pipeline.features.stories import copies, records
 from rss_pipeline.features.stories.article import Article, read
@@ -61,6 +62,9 @@ LOOKED_AT = 6
 LEAST_COSINE = 0.03
 LEAST_COSINE_OF_PAIRS = 0.06
 """The same for scripts of pairs, which all texts have more of in common."""
+AGAIN = 0.5
+"""So much higher is the line for a further item of a feed that has one in the story: so one that repeats what
+others say is in it once."""
 LEAST_PART = 0.5
 """The part of the cosine of the likest story that another one needs to be judged beside it."""
 READ_CHARACTERS, READ_BYTES = 1_000, 1_300
@@ -89,20 +93,20 @@ class Mean:
     """The sum of the vectors of a story's latest members, in whole numbers: so it is the same however it came
     about."""
 
-    __slots__ = ("square", "total")
+    __slots__ = ("total",)
 
     def __init__(self) -> None:
         self.total: dict[int, int] = {}
-        self.square = 0
-        """The square of its length."""
+
+    @property
+    def length(self) -> float:
+        return sqrt(sum(map(mul, self.total.values(), self.total.values())) or 1)
 
     def add(self, terms: "array[int]", weights: bytes, sign: int = 1) -> None:
-        total, square = self.total, self.square
+        total = self.total
+        get = total.get
         for term, weight in zip(terms, weights, strict=True):
-            before = total.get(term, 0)
-            total[term] = after = before + sign * weight
-            square += after * after - before * before
-        self.square = square
+            total[term] = get(term, 0) + sign * weight
 
 
 class Window:
@@ -462,7 +466,7 @@ class Window:
             for number in self.stories[story].members[-MOST_IN_MEAN:]:
                 mean.add(*self._vector(number))
         get = mean.total.get
-        return sum([weight * get(term, 0) for term, weight in vector.items()]) / sqrt(mean.square or 1)
+        return sum([weight * get(term, 0) for term, weight in vector.items()]) / mean.length
 
     def _vector(self, number: int) -> tuple["array[int]", bytes]:
         return records.vector(self.items.record(number))
@@ -487,6 +491,7 @@ class Window:
         weights = partial(self.frequencies.weights, article.language)
         over, best = -1.0, -1
         known = self.stories.get(self._story(-nearest[0][1]))
+        is_again = known is not None and known.feeds is not None and own in known.feeds
         for near, negative in nearest:
             number = -negative
             feed = self.items.feed(number)
@@ -514,6 +519,7 @@ class Window:
                 members=1 if known is None else len(known.members),
                 texts=self.frequencies.totals.get(article.language, 0),
             )
+            over -= AGAIN if is_again else 0.0
             if len(likenesses) == MOST_MEMBERS or over >= SURE:
                 break
         return (over, best, likenesses[0]) if over >= 0 else None

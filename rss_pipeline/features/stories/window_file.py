@@ -16,10 +16,11 @@ import secrets
 import sys
 import zlib
 from array import array
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 
-from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.errors import DatabaseUnavailable, file_error
 from rss_pipeline.features.stories.judge import VERSION
 from rss_pipeline.features.stories.segments import TYPES, Segment, lengths
 from rss_pipeline.features.stories.window import Story, Window
@@ -37,7 +38,7 @@ def window_path(settings: Settings) -> Path:
 
 
 def save(window: Window, path: Path, *, database: str) -> None:
-    """Write the window; a process that is killed meanwhile leaves the files as they were.
+    """Write the window; a process that is killed, or has no room, meanwhile leaves the files as they were.
 
     `database` is a mark of the database whose items they are.
 
@@ -46,20 +47,28 @@ def save(window: Window, path: Path, *, database: str) -> None:
     """
     window.items.seal()
     level = 1 if len(window) < _COMPRESSED_UP_TO else 0
+    beside = path.with_name(f"{path.name}.new")
+    new = [segment for segment in window.items.segments if not segment.name]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for segment in window.items.segments:
-            if not segment.name:
-                _write(segment, path, level)
-        beside = path.with_name(f"{path.name}.new")
+        for segment in new:
+            _write(segment, path, level)
         beside.write_bytes(_top(window, database, level))
         os.replace(beside, path)
-        used = {segment.name for segment in window.items.segments}
-        for each in path.parent.glob(f"{path.name}.*"):
-            if each.name.removeprefix(f"{path.name}.") not in used:
-                each.unlink(missing_ok=True)
     except OSError as error:
-        raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
+        # On a full disk they would take the room that the database needs.
+        with suppress(OSError):
+            for segment in new:
+                path.with_name(f"{path.name}.{segment.name}").unlink(missing_ok=True)
+                segment.name = ""
+            beside.unlink(missing_ok=True)
+        raise DatabaseUnavailable(file_error(f"{path} cannot be written", error, path.parent)) from error
+    used = {segment.name for segment in window.items.segments}
+    for each in path.parent.glob(f"{path.name}.*"):
+        if each.name.removeprefix(f"{path.name}.") not in used:
+            # Another time.
+            with suppress(OSError):
+                each.unlink(missing_ok=True)
 
 
 def load(path: Path, *, database: str) -> Window | None:
@@ -74,10 +83,10 @@ def _write(segment: Segment, path: Path, level: int) -> None:
     name = secrets.token_hex(8)
     place = path.with_name(f"{path.name}.{name}")
     columns = zlib.compress(b"".join([each.tobytes() for each in segment.columns]), level)
+    segment.name, segment.size = name, len(columns)
     with place.open("xb") as file:
         file.write(columns)
         file.write(segment.records)
-    segment.name, segment.size = name, len(columns)
     segment.read_from(os.open(place, os.O_RDONLY), segment.size)
 
 

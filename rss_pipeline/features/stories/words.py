@@ -25,20 +25,27 @@ _SUFFIXES = (
 )  # fmt: skip
 """Endings that are cut, with the least length of what is left before them."""
 
-_SCRIPTS = {
-    name: re.compile(f"[{characters}]")
-    for name, characters in {
-        "kana": "\u3041-\u30ff\u31f0-\u31ff",
-        "hangul": "\u1100-\u11ff\uac00-\ud7af",
-        "han": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
-        "thai": "\u0e00-\u0eff",
-        "cyrillic": "\u0400-\u052f",
-        "arabic": "\u0600-\u06ff",
-        "hebrew": "\u0590-\u05ff",
-        "greek": "\u0370-\u03ff",
-        "indic": "\u0900-\u0d7f",
-    }.items()
+_CHARACTERS = {
+    "kana": "\u3041-\u30ff\u31f0-\u31ff",
+    "hangul": "\u1100-\u11ff\uac00-\ud7af",
+    "han": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
+    "thai": "\u0e00-\u0eff",
+    "cyrillic": "\u0400-\u052f",
+    "arabic": "\u0600-\u06ff",
+    "hebrew": "\u0590-\u05ff",
+    "greek": "\u0370-\u03ff",
+    "indic": "\u0900-\u0d7f",
 }
+_SCRIPTS = {name: re.compile(f"[{characters}]+") for name, characters in _CHARACTERS.items()}
+_BLOCKS = {
+    name: {
+        block
+        for first, last in zip(characters[::3], characters[2::3], strict=True)
+        for block in range(ord(first) >> 8, (ord(last) >> 8) + 1)
+    }
+    for name, characters in _CHARACTERS.items()
+}
+"""The higher bytes of a script's characters: scripts without one in a text are not looked for."""
 _WITHOUT_SPACES = frozenset({"han", "kana", "thai"})
 PAIRED_SCRIPTS = _WITHOUT_SPACES | {"hangul"}
 """Scripts that are read by pairs of characters."""
@@ -58,7 +65,12 @@ def script(text: str) -> str:
     if text.isascii():
         return "latin"
     sample = text[:_LONGEST]
-    counts = {name: len(found) for name, each in _SCRIPTS.items() if (found := each.findall(sample))}
+    blocks = set(sample.encode("utf-16-be", "surrogatepass")[::2])
+    counts = {
+        name: count
+        for name, each in _SCRIPTS.items()
+        if not blocks.isdisjoint(_BLOCKS[name]) and (count := sum(map(len, each.findall(sample))))
+    }
     if not counts:
         return "latin"
     # A character of these says as much as some letters do.
@@ -67,7 +79,8 @@ def script(text: str) -> str:
         return "kana" if ideographic * 4 >= _letters(sample) else "latin"
     best = max(counts, key=lambda name: (counts[name], name))
     weight = 4 if best in PAIRED_SCRIPTS else 2
-    return best if counts[best] * weight >= _letters(sample) else "latin"
+    most = counts[best] * weight
+    return best if most >= len(sample) or most >= _letters(sample) else "latin"
 
 
 def _letters(text: str) -> int:

@@ -5,7 +5,9 @@ before its report, the change stays counted in the database, and the next report
 """
 
 import re
+import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,7 +24,7 @@ from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.summary import FailureRow, failed_visit, to_report
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
-from rss_pipeline.storage.feeds import feed_changes
+from rss_pipeline.storage.feeds import feed_changes, leases
 from rss_pipeline.storage.feeds.feed_changes import Change
 from rss_pipeline.storage.feeds.visit_facts import (
     VisitFacts,
@@ -31,11 +33,14 @@ from rss_pipeline.storage.feeds.visit_facts import (
     known_facts,
 )
 from rss_pipeline.storage.images.image_closings import ImageTotals, image_totals, pending_images
+from rss_pipeline.storage.sql import new_token
 
 FAILED_OURS = "failed_ours"
 """Metadata of a run's failure: the number of feeds that failed because of us, not of their publishers."""
 _OURS = frozenset({"our_network", "lost"})
 _MARK_EVERY = 100
+_TURN, _TURN_SECONDS, _TURN_LOOK_SECONDS = "<events>", 20, 0.2
+"""The lease of the run that reports. Its batch takes a second; that of a killed run lapses."""
 _FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
 """The entries that come first in an event, because most readers look for them."""
 
@@ -49,9 +54,8 @@ def mark_recorded(run: RunContext, instance: dg.DagsterInstance) -> None:
     Called before any feed is visited: closing a visit adds to a change that seems unreported, and its items
     would be reported twice.
     """
-    changes = feed_changes.unreported(run.database)
-    marks = [(change.feed_id, change.count) for change in changes if _is_recorded(instance, change)]
-    feed_changes.mark_reported(run.database, marks, now=run.clock())
+    recorded = [each for each in feed_changes.unreported(run.database) if _is_recorded(instance, each)]
+    feed_changes.mark_reported(run.database, recorded, now=run.clock())
 
 
 def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
@@ -62,28 +66,39 @@ def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequen
     if instance.is_ephemeral:
         return
     visited = {visit.feed.id for visit in visits}
-    changes = feed_changes.unreported(run.database)
-    for start in range(0, len(changes), _MARK_EVERY):
-        some = changes[start : start + _MARK_EVERY]
-        yield [
-            materialization(run, change)
-            for change in some
-            # A run that was killed between event and mark left this change; the event log has its event.
-            if change.feed_id in visited or not _is_recorded(instance, change)
-        ]
-        marks = [(change.feed_id, change.count) for change in some]
-        feed_changes.mark_reported(run.database, marks, now=run.clock())
+    while feed_changes.has_unreported(run.database):
+        with _turn(run):
+            some = feed_changes.unreported(run.database, most=_MARK_EVERY)
+            yield [
+                materialization(run, change)
+                for change in some
+                # A run that was killed between event and mark left this change; the event log has its event.
+                if change.feed_id in visited or not _is_recorded(instance, change)
+            ]
+            feed_changes.mark_reported(run.database, some, now=run.clock())
+
+
+@contextmanager
+def _turn(run: RunContext) -> Iterator[None]:
+    """One run at a time reads changes, records them and marks them: two would report the same ones."""
+    token = new_token()
+    while not leases.begin_turn(run.database, token, _TURN, run_id=run.run_id, lease_seconds=_TURN_SECONDS):
+        time.sleep(_TURN_LOOK_SECONDS)
+    try:
+        yield
+    finally:
+        leases.end(run.database, token, forgive=True)
 
 
 def heartbeats(run: RunContext, ids: Sequence[str]) -> Events:
     """Yield an event with the state of each of these feeds: its unreported change, or one without news."""
-    changes = feed_changes.last_changes(run.database, ids)
-    yield [
-        materialization(run, change, now=replace(change.facts, items_new=0) if change.is_reported else None)
-        for change in changes.values()
-    ]
-    marks = [(change.feed_id, change.count) for change in changes.values()]
-    feed_changes.mark_reported(run.database, marks, now=run.clock())
+    with _turn(run):
+        changes = feed_changes.last_changes(run.database, ids).values()
+        yield [
+            materialization(run, each, now=replace(each.facts, items_new=0) if each.is_reported else None)
+            for each in changes
+        ]
+        feed_changes.mark_reported(run.database, changes, now=run.clock())
 
 
 def report_named(
@@ -97,23 +112,24 @@ def report_named(
     failed: list[FailureRow] = []
     for start in range(0, len(visits), _MARK_EVERY):
         some = visits[start : start + _MARK_EVERY]
-        changes = feed_changes.last_changes(run.database, [visit.feed.id for visit in some])
-        events: list[AssetEvent] = []
-        marks: list[tuple[str, int]] = []
-        for visit in some:
-            change = changes.get(visit.feed.id)
-            failure = _failure(visit, change)
-            if failure is not None:
-                failed.append(failed_visit(visit, *failure))
-                if isinstance(visit.outcome, OnHold):
-                    events.append(_observation(visit.feed.id, visit.outcome))
-                continue
-            assert change is not None
-            events.append(materialization(run, change, now=_facts_of(visit, change)))
-            if not change.is_reported:
-                marks.append((change.feed_id, change.count))
-        yield events
-        feed_changes.mark_reported(run.database, marks, now=run.clock())
+        with _turn(run):
+            changes = feed_changes.last_changes(run.database, [visit.feed.id for visit in some])
+            events: list[AssetEvent] = []
+            reported: list[Change] = []
+            for visit in some:
+                change = changes.get(visit.feed.id)
+                failure = _failure(visit, change)
+                if failure is not None:
+                    failed.append(failed_visit(visit, *failure))
+                    if isinstance(visit.outcome, OnHold):
+                        events.append(_observation(visit.feed.id, visit.outcome))
+                    continue
+                assert change is not None
+                events.append(materialization(run, change, now=_facts_of(visit, change)))
+                if not change.is_reported:
+                    reported.append(change)
+            yield events
+            feed_changes.mark_reported(run.database, reported, now=run.clock())
     return failed
 
 
@@ -235,6 +251,8 @@ def _facts_of(visit: Visit, change: Change) -> VisitFacts | None:
         case Stored(parsed=parsed) if change.is_reported:
             facts = facts_of_document(parsed)
             return replace(facts, items_new=0, duplicate_guids=None, format=None, repairs=None)
+        case HeldElsewhere() if change.is_reported:
+            return replace(change.facts, items_new=0)
         case _:
             return None
 

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from multiprocessing import util
 from types import ModuleType
@@ -35,17 +35,17 @@ _logger = logging.getLogger(__name__)
 
 class Forked(Child):
     """A forked process. It gets SIGTERM when its parent is killed (on Linux), and has this name in `top`. Of
-    the sockets at which its parent listens it `keeps` this one.
+    the sockets of its parent it `keeps` these.
 
     Raises:
         InfrastructureError: there can be no more processes now.
     """
 
     listeners: ClassVar[list[socket.socket]] = []
-    """The sockets at which this process listens. A fork that had them all would keep a port from the next
-    `up`."""
+    """The sockets at which this process listens, and connections there. A fork that had them all would keep a
+    port from the next `up`, and a client waiting."""
 
-    def __init__(self, name: str, work: Callable[[], int], *, keeps: socket.socket | None = None) -> None:
+    def __init__(self, name: str, work: Callable[[], int], *, keeps: Collection[socket.socket] = ()) -> None:
         if threading.active_count() > 1:
             raise RuntimeError(f"a process with threads is not forked: {threading.enumerate()}")
         if found := self._open():
@@ -102,7 +102,7 @@ def _exit_after(
     name: str,
     parent: int,
     work: Callable[[], int],
-    keeps: socket.socket | None,
+    keeps: Collection[socket.socket],
     mask: set[int | signal.Signals],
 ) -> NoReturn:
     # Not sys.exit: what the parent has registered for its own end is not ours to do.
@@ -110,7 +110,7 @@ def _exit_after(
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for listener in Forked.listeners:
-            if listener is not keeps:
+            if listener not in keeps:
                 listener.close()
         if _prctl is not None:
             _prctl(_SET_PARENTS_DEATH_SIGNAL, signal.SIGTERM)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.orchestration.serving.forked import AGAIN, DONE, Forked
+from rss_pipeline.orchestration.serving.front import Front
 from rss_pipeline.orchestration.serving.restarted import next_wait
 from rss_pipeline.web.on_demand import RENEW
 
@@ -26,8 +27,8 @@ RUN_SECONDS = 120.0
 
 
 class Kept:
-    """One such process; `start` starts it. With a `listener` it may end, with exit code 0, when nobody needs
-    it, and is started for who connects next; `at_once` is False for one that starts so, too. With exit code
+    """One such process; `start` starts it. With a `front` it may end, with exit code 0, when nobody needs
+    it, and is started for who comes next; `at_once` is False for one that starts so, too. With exit code
     AGAIN the next one starts at once."""
 
     def __init__(
@@ -35,46 +36,57 @@ class Kept:
         name: str,
         start: Callable[[], Process],
         *,
-        listener: socket.socket | None = None,
+        front: Front | None = None,
         at_once: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.process: Process | None = None
-        self._listener = listener
-        self._name = name
+        self.name = name
+        self._front = front
         self._start = start
         self._clock = clock
         self._rests = not at_once
         self._began = self._next_start = self._wait = 0.0
 
     @property
-    def door(self) -> socket.socket | None:
-        """Its socket, while whoever connects there makes it start."""
-        return self._listener if self._rests else None
+    def awaited(self) -> list[socket.socket]:
+        """Its socket and its silent clients, while whoever comes there makes it start."""
+        return [self._front.listener, *self._front.clients] if self._front and self._rests else []
+
+    @property
+    def is_missing(self) -> bool:
+        """True if it should run and does not."""
+        return not self._rests and (self.process is None or self.process.poll() is not None)
 
     def renew(self) -> None:
         """Let it end as soon as nobody is connected, and the next one take its place."""
         if self.process is not None:
             self.process.send_signal(RENEW)
 
-    def connected(self) -> None:
-        """Somebody waits at its socket."""
-        self._rests = False
-        self.look()
+    def heard(self, ready: socket.socket) -> None:
+        """Start it if there is somebody for it at one of the sockets that it awaits."""
+        if self._front is not None and self._rests and self._front.wants_server(ready):
+            self._rests = False
+            self.look()
 
     def look(self) -> None:
         """Start it where it has ended, and it is time."""
         if self.process is not None and (code := self.process.poll()) is not None:
             self.process = None
-            self._rests = code == DONE and self._listener is not None
+            self._rests = code == DONE and self._front is not None
             if not self._rests and code != AGAIN:
-                self._later(f"{self._name} ended (exit code {code})")
+                self._later(f"{self.name} ended (exit code {code})")
         if self.process is None and not self._rests and self._clock() >= self._next_start:
             self._began = self._clock()
             try:
                 self.process = self._start()
             except (InfrastructureError, OSError) as error:
-                self._later(f"{self._name} could not be started: {error}")
+                self._later(f"{self.name} could not be started: {error}")
+                return
+            if self._front is not None:
+                self._front.hand_over()
+        elif self._front is not None and self._rests:
+            self._front.let_go_silent()
 
     def _later(self, why: str) -> None:
         self._wait = next_wait(self._clock() - self._began, self._wait)

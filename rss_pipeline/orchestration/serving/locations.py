@@ -18,6 +18,7 @@ import dagster as dg
 import yaml
 
 from rss_pipeline.orchestration import dagster_private as private
+from rss_pipeline.orchestration.dagster_private_commands import ProxyServerManager
 from rss_pipeline.orchestration.instance.home import by_hand
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, OWN_MODULE, ForkedRunLauncher
 
@@ -87,7 +88,7 @@ class Places:
     def served(self, instance: dg.DagsterInstance, file: Path) -> Iterator[None]:
         """Code servers, and a workspace file with their addresses. Daemon and webserver share them: with
         servers of its own, the daemon would start each of them anew every minute."""
-        with private.ProxyServerManager(
+        with ProxyServerManager(
             instance, _These(self.in_servers), code_server_log_level="warning"
         ) as servers:
             self.write(file, servers.get_code_server_specs())

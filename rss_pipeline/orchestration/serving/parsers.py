@@ -49,7 +49,7 @@ def fork_parser_server() -> None:
             _server._forkserver_pid = Forked(
                 "rss-parsers",
                 lambda: _serve(forkserver.main, listener.detach(), alive, PRELOADED, closes=lives),
-                keeps=listener,
+                keeps=[listener],
             ).pid
         finally:
             Forked.listeners.remove(listener)

@@ -26,9 +26,9 @@ import dagster as dg
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.orchestration.dagster_private import (
     capture_interrupts,
-    execute_run_command_body,
     setup_interrupt_handlers,
 )
+from rss_pipeline.orchestration.dagster_private_commands import execute_run_command_body
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
@@ -40,6 +40,7 @@ from rss_pipeline.reader.refresh import read_mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.feeds import leases
+from rss_pipeline.web import healthz
 
 LOOK_SECONDS = 0.25
 STOP_SECONDS = 60.0
@@ -110,12 +111,13 @@ class Runner:
             for follower in self.followers:
                 follower.look(has_runs=bool(self.runs))
             self.listen_again()
-            awaiting = {door: server for server in self.servers if (door := server.door) is not None}
+            healthz.note([server.name for server in self.servers if server.is_missing])
+            awaiting = {each: server for server in self.servers for each in server.awaited}
             for ready in select.select([self.listener, *awaiting], [], [], LOOK_SECONDS)[0]:
                 if ready is self.listener:
                     self.answer()
                 else:
-                    awaiting[ready].connected()
+                    awaiting[ready].heard(ready)
 
     def _fork(self, name: str, work: Callable[[], int]) -> Forked:
         return Forked(name, work)

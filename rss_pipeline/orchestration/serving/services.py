@@ -30,6 +30,7 @@ from rss_pipeline.orchestration.run_launcher import OWN_MODULE
 from rss_pipeline.orchestration.serving import daemon, webserver
 from rss_pipeline.orchestration.serving.code_servers import watched
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
+from rss_pipeline.orchestration.serving.front import Front
 from rss_pipeline.orchestration.serving.kept import Follower, Kept
 from rss_pipeline.orchestration.serving.locations import Places
 from rss_pipeline.orchestration.serving.runner import Runner, listen, stop
@@ -110,15 +111,18 @@ def run(
 def _inside(settings: Settings, file: Path, ui: socket.socket) -> list[Kept]:
     """Daemon and webserver with our code inside, by this workspace file."""
 
+    front = Front(ui)
+
     def serve_ui() -> int:
-        return webserver.serve(file, settings, ui, idle_seconds=lambda: IDLE_SECONDS)
+        clients = [*front.clients]
+        return webserver.serve(file, settings, ui, clients, idle_seconds=lambda: IDLE_SECONDS)
 
     return [
         Kept("Dagster's daemon", lambda: Forked("rss-daemon", lambda: daemon.serve(file, settings))),
         Kept(
             "Dagster's webserver",
-            lambda: Forked("rss-webserver", serve_ui, keeps=ui),
-            listener=ui,
+            lambda: Forked("rss-webserver", serve_ui, keeps=[ui, *front.clients]),
+            front=front,
             at_once=False,
         ),
     ]
@@ -139,7 +143,7 @@ def _beside(places: Places, file: Path, ui: socket.socket) -> Kept:
                 pass_fds=[ui.fileno()],
             )
 
-    return Kept("Dagster", lambda: Forked("rss-dagster", serve_all, keeps=ui))
+    return Kept("Dagster", lambda: Forked("rss-dagster", serve_all, keeps=[ui]))
 
 
 def _follower(settings: Settings, reader: Kept, name: str, look: Callable[[bool], int]) -> Follower:

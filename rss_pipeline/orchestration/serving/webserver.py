@@ -8,7 +8,7 @@ https://docs.dagster.io/guides/operate/webserver
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -33,7 +33,8 @@ from rss_pipeline.orchestration.serving.locations import Locations
 from rss_pipeline.orchestration.serving.warmed import opened
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import own_authorities
-from rss_pipeline.web.on_demand import ends_when_idle
+from rss_pipeline.web.healthz import Healthz
+from rss_pipeline.web.on_demand import begins_with, ends_when_idle
 from rss_pipeline.web.same_origin import SameOrigin
 
 GRAPHQL = "/graphql"
@@ -56,11 +57,12 @@ def serve(
     workspace: Path,
     settings: Settings,
     listener: socket.socket,
+    clients: Sequence[socket.socket] = (),
     *,
     idle_seconds: Callable[[], float] | None = None,
 ) -> int:
-    """Serve the UI of the instance of DAGSTER_HOME at this socket until this process is interrupted, or was
-    idle for so long; return 0."""
+    """Serve the UI of the instance of DAGSTER_HOME at this socket, and to these clients, until this process
+    is interrupted, or was idle for so long; return 0."""
     with opened() as instance:
         instance.optimize_for_webserver(
             DEFAULT_DB_STATEMENT_TIMEOUT, DEFAULT_POOL_RECYCLE, DEFAULT_POOL_MAX_OVERFLOW
@@ -75,9 +77,11 @@ def serve(
                 setting="RSS_UI_HOSTS",
                 json_paths=(GRAPHQL,),
             )
-            server = uvicorn.Server(uvicorn.Config(closed, log_level="warning", lifespan="off"))
+            app = Healthz(closed)
+            server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+            begins_with(server, clients)
             if idle_seconds is not None:
-                ends_when_idle(server, idle_seconds)
+                ends_when_idle(server, idle_seconds, unused=lambda: app.answered)
             # uvicorn raises a signal again after it has stopped.
             with suppress(KeyboardInterrupt):
                 server.run(sockets=[listener])

@@ -277,12 +277,16 @@ def search_early(task: ImageSearch, rows: Iterable[Row] | None = None) -> None:
     with spooling(path):
         path.touch()
     found = find_item_images(task, rows)
-    with spooling(path), path.open("wb") as file:
+    # Not "wb": ext4 writes a file that was truncated to the disk at once.
+    with spooling(path), path.open("r+b") as file:
         pickle.dump((task.wanted, found), file)
 
 
 def found_early(task: ImageSearch) -> list[ItemImages] | None:
-    """The result of this task that `search_early` left, once; None where it left none."""
+    """The result of this task that `search_early` left; None where it left none.
+
+    The file stays: where its result could not be written, it is read again.
+    """
     path = None if task.path is None else _early(task.path)
     if path is None or not path.exists():
         return None
@@ -292,8 +296,6 @@ def found_early(task: ImageSearch) -> list[ItemImages] | None:
     except (EOFError, pickle.UnpicklingError):
         # Its worker was killed while it wrote.
         return None
-    finally:
-        path.unlink()
     return found if wanted == task.wanted else None
 
 

@@ -32,8 +32,14 @@ NOTHING_REACHED_TAG = "rss_pipeline/nothing_reached"
 """A tag of runs that failed because no feed could be reached, and none ever was."""
 
 
-def decide(due: DueSummary, runs: Sequence[JobRun], *, now: datetime) -> Start | Wait:
-    """Start a poll or wait. `runs` are the newest poll runs, newest first."""
+def decide(due: DueSummary, runs: Sequence[JobRun], *, now: datetime, has_work: bool = False) -> Start | Wait:
+    """Start a poll or wait. `runs` are the newest poll runs, newest first. With `has_work` a poll has
+    something to do although no feed is due, as often as for a feed."""
+    if has_work and due.due == 0 and reason_to_wait(runs, due.live_run_ids, now=now) is None:
+        ended_at = runs[0].ended_at if runs else None
+        if ended_at is not None and timedelta(0) <= now - ended_at < POLL_PATIENCE:
+            return Wait(reason="No feed is due. What came back from backups waits for the next poll.")
+        return Start(reason="What came back from backups is not decided yet.")
     if due.due == 0:
         return Wait(reason="No feed is due.", is_idle=not (due.live_run_ids or due.waits_for_turn))
     if (wait := reason_to_wait(runs, due.live_run_ids, now=now)) is not None:
@@ -87,6 +93,11 @@ def claim_config(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"ops": {"claim": {"config": dict(config)}}}
 
 
+def work_waits(database: Database) -> bool:
+    """Return True if work of a feature waits for a poll, whatever is due."""
+    return any(each.poll_waits is not None and each.poll_waits.load()(database) for each in FEATURES)
+
+
 def has_registry_news(synced: RegistrySync) -> bool:
     """Return True if Dagster does not know yet what this sync of the registry changed."""
     return bool(synced.forgotten) or not synced.is_without_changes
@@ -102,6 +113,7 @@ def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime)
         has_registry_news(synced)
         or is_claimable(database, Due(now=now))
         or has_unreported(database)
+        or work_waits(database)
         or open_requests.waiting(database, now=now).can_begin > 0
         or any(
             feature.after_poll is not None and feature.after_poll.is_due.load()(database, now)

@@ -30,6 +30,9 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
 
     def one(visit: Visit, document: Document) -> Visit:
         feed = visit.feed
+        if document.backup_key is not None:
+            # It could not be read while others were requested.
+            return visit
         try:
             # An interrupted visit may have taken its backup, and a document that failed before has one: newer
             # parsers read it again.

@@ -80,13 +80,11 @@ class ItemImageSearch:
         """Search each job's items; yields the job once its images are added."""
         left: dict[int, tuple[Job, ImageSearch]] = {}
         for job, unlimited in jobs:
-            task = self._limited(unlimited)
-            early = found_early(task)
-            if early is None:
-                left[id(task)] = job, task
-            else:
-                self._add(task, early)
+            if self.add_early(unlimited):
                 yield job
+            else:
+                task = self._limited(unlimited)
+                left[id(task)] = job, task
         tasks = [task for _, task in left.values()]
         for task, result in self._pool.map(find_item_images, tasks) if tasks else ():
             self._add(task, self._without_html(task) if isinstance(result, WorkerFailure) else result)
@@ -97,6 +95,14 @@ class ItemImageSearch:
         documents are stored. It waits for them."""
         if task.path is not None and not is_begun(task.path):
             self._pool.attempt(search_early, self._limited(task))
+
+    def add_early(self, task: ImageSearch) -> bool:
+        """Add the images of a task that was searched early; False if it was not."""
+        limited = self._limited(task)
+        found = found_early(limited)
+        if found is not None:
+            self._add(limited, found)
+        return found is not None
 
     def _limited(self, task: ImageSearch) -> ImageSearch:
         return replace(task, most=self._most, keep=task.keep if self.is_kept else {})
@@ -186,11 +192,9 @@ def extract_images(visits: Visits, *, run: RunContext, pool: ParserPool) -> Visi
         if isinstance(visit.outcome, Stored) and (task := _task(visit, visit.outcome, search))
     ]
     run.progress.begin("extract_images", len(fresh))
-    finished = {visit.feed.id for visit, task in fresh if task.ids}
+    tasks = {visit.feed.id: task for visit, task in fresh}
     for visit in search.search(fresh):
-        if visit.feed.id in finished:
-            _finish(search, visit)
-        run.progress.advance("extract_images")
+        _searched(search, visit, tasks[visit.feed.id], run=run)
     if leftovers and fresh:
         # The images found so far are not to be found again.
         search.write()
@@ -198,11 +202,37 @@ def extract_images(visits: Visits, *, run: RunContext, pool: ParserPool) -> Visi
         link = visit.outcome.parsed.header.link if isinstance(visit.outcome, Stored) else visit.feed.link
         search.search_stored(visit.feed, link)
         _finish(search, visit)
+    _write(search, run=run)
+    return visits
+
+
+def extract_early(visits: Visits, *, run: RunContext, pool: ParserPool) -> Visits:
+    """Write what `extract_images` does of the documents just stored that were searched when they were read,
+    for it need not wait for the other feeds."""
+    search = image_search(run, pool)
+    written: dict[str, Visit] = {}
+    for visit in visits:
+        stored = visit.outcome
+        task = _task(visit, stored, search) if isinstance(stored, Stored) else None
+        if isinstance(stored, Stored) and task is not None and search.add_early(task):
+            run.progress.begin("extract_images", 1)
+            _searched(search, visit, task, run=run)
+            written[visit.feed.id] = replace(visit, outcome=replace(stored, are_images_written=True))
+    _write(search, run=run)
+    return [written.get(visit.feed.id, visit) for visit in visits]
+
+
+def _searched(search: ItemImageSearch, visit: Visit, task: ImageSearch, *, run: RunContext) -> None:
+    if task.ids:
+        _finish(search, visit)
+    run.progress.advance("extract_images")
+
+
+def _write(search: ItemImageSearch, *, run: RunContext) -> None:
     search.write()
     for feed_id, count in search.left_out.items():
         if count:
             _warn(run.database, feed_id, count, run.settings.images_per_item)
-    return visits
 
 
 def image_search(run: RunContext, pool: ParserPool) -> ItemImageSearch:
@@ -222,6 +252,8 @@ def begin(visit: Visit, search: ItemImageSearch) -> None:
 def _task(visit: Visit, stored: Stored, search: ItemImageSearch) -> ImageSearch | None:
     """The search in the new items of a document, and those with HTML to be kept; None if there is nothing to
     do. Of leftovers, new items with images are among those that are read back."""
+    if stored.are_images_written:
+        return None
     has_leftovers = _has_leftovers(visit)
     ids = stored.new_ids if visit.feed.images and not has_leftovers else ()
     kept = (*(() if has_leftovers else stored.new_ids), *stored.imageless_ids)

@@ -6,8 +6,10 @@ The requests themselves are collector.fetch.
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Self
 
 from rss_pipeline.collector.fetch.feed_round import Beginnings, OtherRuns, fetch_feeds
 from rss_pipeline.collector.fetch.feed_visit import RequestCheck
@@ -46,6 +48,8 @@ from rss_pipeline.storage.installation import FAR, FarDate, note_far_dates
 
 logger = logging.getLogger(__name__)
 
+Step = Callable[[Visits], Visits]
+
 STORED_TOGETHER = 25
 """Documents that are stored together while others are requested: one request to D1 more for so many."""
 
@@ -60,50 +64,34 @@ def fetch(
     spool: Spool,
     policy: FetchPolicy,
     close: Close,
-    store: Callable[[Visits], Visits],
+    read: Sequence[Step],
+    store: Sequence[Step],
 ) -> Visits:
     """Request each claimed feed; close what ends here (not modified, failed), release what did not begin.
 
-    Documents go through `store`, so many together, while others are requested: a run that did one after the
-    other would request nothing for a fifth of its time. The last ones are left to the steps after this one,
-    and so are all others where a store cannot work: what has no document is closed before these steps fail.
+    Documents go through `read` and `store`, so many together, while others are requested. The last ones are
+    left to the steps after this one, and so are all others where a store cannot work: what has no document is
+    closed before these steps fail.
 
     Raises:
         NetworkUnavailable: our own network is down; no feed's count rose, all are due in five minutes. Where
             it went down during the round, what failed is `CutOff` instead.
     """
-    waiting: list[Visit] = []
-    stored: dict[str, Visit] = {}
-    may_store = True
-
-    def came(visit: Visit) -> None:
-        nonlocal may_store
-        if not may_store:
-            return
-        waiting.append(visit)
-        if len(waiting) < STORED_TOGETHER:
-            return
-        try:
-            stored.update((each.feed.id, each) for each in store(waiting))
-        except InfrastructureError as error:
-            logger.warning("the store failed; the rest is stored once all feeds are requested: %s", error)
-            may_store = False
-        waiting.clear()
-
-    visits = request(
-        visits,
-        run=run,
-        politeness=politeness,
-        other_runs=other_runs,
-        beginnings=beginnings,
-        spool=spool,
-        policy=policy,
-        came=came,
-    )
+    with _Beside(read, store) as beside:
+        visits = request(
+            visits,
+            run=run,
+            politeness=politeness,
+            other_runs=other_runs,
+            beginnings=beginnings,
+            spool=spool,
+            policy=policy,
+            came=beside.came,
+        )
     _note_far_dates(visits, database=run.database, clock=run.clock)
     visits = set_our_outage_apart(visits, database=run.database, clock=run.clock)
     has_documents = any(isinstance(visit.outcome, Document) for visit in visits)
-    visits = [stored.get(visit.feed.id, visit) for visit in visits]
+    visits = [beside.done.get(visit.feed.id, visit) for visit in visits]
     leases.release(
         run.database,
         [
@@ -121,6 +109,70 @@ def fetch(
         return close(visits)
     # Other runs may use these hosts while we parse and store; where nothing came, the lease ends at once.
     return close(visits, release=sorted({visit.token for visit in visits if visit.token}))
+
+
+class _Beside:
+    """The documents that are read and stored while others are requested.
+
+    So many go through the steps `read`, in the parser processes, while those before them go through `store`
+    in a thread: one after the other took half as long again. No more than these two lots are under way.
+    """
+
+    def __init__(self, read: Sequence[Step], store: Sequence[Step]) -> None:
+        self.done: dict[str, Visit] = {}
+        """The visits of these documents, as far as they came, by their feeds' ids."""
+        self._read = read
+        self._store = store
+        self._waiting: list[Visit] = []
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._last: Future[Visits] | None = None
+        self._may_store = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._take()
+        finally:
+            self._thread.shutdown()
+
+    def came(self, visit: Visit) -> None:
+        """Receive a visit with its document."""
+        if not self._may_store:
+            return
+        self._waiting.append(visit)
+        if len(self._waiting) < STORED_TOGETHER:
+            return
+        documents, self._waiting = self._waiting, []
+        try:
+            read = self._through(self._read, documents)
+        except InfrastructureError as error:
+            self._stop(error)
+        else:
+            self._take()
+            if self._may_store:
+                self._last = self._thread.submit(self._through, self._store, read)
+
+    def _through(self, steps: Sequence[Step], visits: Visits) -> Visits:
+        for step in steps:
+            visits = step(visits)
+            self.done.update((visit.feed.id, visit) for visit in visits)
+        return visits
+
+    def _take(self) -> None:
+        """Wait until those before are stored."""
+        last, self._last = self._last, None
+        try:
+            if last is not None:
+                last.result()
+        except InfrastructureError as error:
+            self._stop(error)
+
+    def _stop(self, error: InfrastructureError) -> None:
+        logger.warning("the store failed; the rest is stored once all feeds are requested: %s", error)
+        self._may_store = False
 
 
 def _note_far_dates(visits: Visits, *, database: Database, clock: Clock) -> None:

@@ -41,6 +41,7 @@ def in_parallel(
     one: Callable[[Each, Ended], Each],
     *,
     progress: Progress,
+    threads: int = STORE_THREADS,
 ) -> list[Each]:
     """Apply `one` to the visits with such an outcome, in threads: stores answer several requests at once.
 
@@ -61,8 +62,8 @@ def in_parallel(
     def in_turn(feed: list[tuple[Each, Ended]]) -> list[Each]:
         return [one(visit, outcome) for visit, outcome in feed if not over.is_set()]
 
-    with ThreadPoolExecutor(STORE_THREADS) as threads:
-        futures = [threads.submit(in_turn, feed) for feed in chosen.values()]
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(in_turn, feed) for feed in chosen.values()]
         try:
             for future in as_completed(futures):
                 for visit in future.result():
@@ -70,7 +71,7 @@ def in_parallel(
                     progress.advance(name)
         except BaseException:
             over.set()
-            threads.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=True, cancel_futures=True)
             raise
     return [done.get(visit.key, visit) for visit in visits]
 

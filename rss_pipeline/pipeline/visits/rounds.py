@@ -5,15 +5,17 @@ A round itself is poll.py's, or a run of Dagster (orchestration.in_process). Wha
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import NotBegun
+from rss_pipeline.collector.models.outcome import NotBegun, NotModified
 from rss_pipeline.pipeline.visits.claim import why_not
-from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
+from rss_pipeline.pipeline.visits.summary import summary
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
@@ -69,13 +71,15 @@ def poll_until_done(
     try:
         for _ in range(_MOST_ROUNDS):
             done = run_round(wanted())
-            yield done
+            has_visits, has_failed = bool(done.visits), done.error is not None
             is_in_vain = all(isinstance(visit.outcome, NotBegun) for visit in done.visits)
-            in_vain = in_vain + 1 if is_in_vain and done.visits else 0
-            if done.error is not None or in_vain == 2:
+            yield done
+            del done  # Its visits take megabytes, and the next round makes as many.
+            in_vain = in_vain + 1 if is_in_vain and has_visits else 0
+            if has_failed or in_vain == 2:
                 return
             if due.is_claimable(database, wanted()):
-                if not done.visits:
+                if not has_visits:
                     return
             elif not turn.comes():
                 return
@@ -157,6 +161,13 @@ def not_visited(
     left = [id for id in dict.fromkeys(ids) if id not in visited]
     rows = due.availability(database, left, now=now)
     return [_why_not(id, why_not(id, rows.get(id))) for id in left]
+
+
+def without_good(counts: Counter[str], done: Round) -> Round:
+    """The round without the visits that went well, after a count of all: thousands would fill the memory."""
+    counts.update(summary(done.visits))
+    left = [visit for visit in done.visits if not isinstance(visit.outcome, Stored | NotModified)]
+    return replace(done, visits=left)
 
 
 def on_hold(rounds: Sequence[Round]) -> list[NotVisited]:

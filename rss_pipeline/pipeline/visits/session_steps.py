@@ -4,8 +4,9 @@ The ops call these, and so do poll.py and claim.py. The steps themselves are mod
 the ops.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits import backup as backup_step
@@ -14,7 +15,7 @@ from rss_pipeline.pipeline.visits import extract_images as extract_images_step
 from rss_pipeline.pipeline.visits import fetch as fetch_step
 from rss_pipeline.pipeline.visits import parse as parse_step
 from rss_pipeline.pipeline.visits import store as store_step
-from rss_pipeline.pipeline.visits.visit import Visits
+from rss_pipeline.pipeline.visits.visit import Visit, Visits
 
 
 def fetch(session: Session, visits: Visits, *, round_seconds: float | None = None) -> Visits:
@@ -28,7 +29,8 @@ def fetch(session: Session, visits: Visits, *, round_seconds: float | None = Non
         spool=session.spool,
         policy=replace(session.policy, round_seconds=round_seconds),
         close=_closer(session),
-        store=lambda documents: store(session, parse(session, backup(session, documents))),
+        read=[partial(backup, session), partial(parse, session)],
+        store=[partial(_store, session), partial(_extract_early, session)],
     )
 
 
@@ -60,12 +62,15 @@ def parse(session: Session, visits: Visits) -> Visits:
 def store(session: Session, visits: Visits) -> Visits:
     """Insert the items of each document and close its visit; the search for their images begins."""
     search = extract_images_step.image_search(session.run, session.parser_pool)
-    return store_step.store(
-        visits,
-        run=session.run,
-        close=_closer(session),
-        begin=lambda visit: extract_images_step.begin(visit, search),
-    )
+    return _store(session, visits, begin=lambda visit: extract_images_step.begin(visit, search))
+
+
+def _store(session: Session, visits: Visits, *, begin: Callable[[Visit], None] | None = None) -> Visits:
+    return store_step.store(visits, run=session.run, close=_closer(session), begin=begin)
+
+
+def _extract_early(session: Session, visits: Visits) -> Visits:
+    return extract_images_step.extract_early(visits, run=session.run, pool=session.parser_pool)
 
 
 def extract_images(session: Session, visits: Visits) -> Visits:

@@ -21,10 +21,17 @@ from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.backup import remember
 from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
 from rss_pipeline.pipeline.visits.identify import identify, to_identify
-from rss_pipeline.pipeline.visits.in_parallel import in_parallel
+from rss_pipeline.pipeline.visits.in_parallel import STORE_THREADS, in_parallel
 from rss_pipeline.pipeline.visits.parse import rejected
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
+from rss_pipeline.storage.database import (
+    MAX_PARAMETER_BYTES,
+    Database,
+    Result,
+    Row,
+    Statement,
+    WritesInTurn,
+)
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
 from rss_pipeline.storage.feeds.stored_holds import feed_statements
@@ -221,7 +228,9 @@ def _length(statement: Statement) -> int:
     return sum(len(value.encode()) for value in statement.params if isinstance(value, str))
 
 
-def store(visits: Visits, *, run: RunContext, close: Close, begin: Callable[[Visit], None]) -> Visits:
+def store(
+    visits: Visits, *, run: RunContext, close: Close, begin: Callable[[Visit], None] | None = None
+) -> Visits:
     """Items first, then, in the last batch, validators, schedule and the release of the claim.
 
     `begin` is called for each visit with its document stored, and may take its time.
@@ -236,10 +245,13 @@ def store(visits: Visits, *, run: RunContext, close: Close, begin: Callable[[Vis
             visit = store_document(visit, parsed, run=run)
         except StorageRejected as error:
             return replace(visit, outcome=rejected(parsed.document, str(error)))
-        begin(visit)
+        if begin is not None:
+            begin(visit)
         return visit
 
-    return close(in_parallel("store", visits, Parsed, one, progress=run.progress))
+    in_turn = begin is None and isinstance(run.database, WritesInTurn) and run.database.writes_in_turn
+    threads = 1 if in_turn else STORE_THREADS
+    return close(in_parallel("store", visits, Parsed, one, progress=run.progress, threads=threads))
 
 
 # Warnings of guids that name no item: new ones for known items, and known ones for new items.

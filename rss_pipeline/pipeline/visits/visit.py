@@ -23,6 +23,8 @@ class Stored:
     """The other items inserted now."""
     items_new: int
     """Counted by the backup key, so also those a crashed run stored of the same document."""
+    are_images_written: bool = False
+    """The images of these items are in the database."""
     is_gap: bool = False
     """It had no item in common with the document before: items were probably missed."""
 

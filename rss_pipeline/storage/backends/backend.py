@@ -9,6 +9,7 @@ What it opens is a `Database` (storage/database.py: query, batch, close; the lim
 `ObjectStore` (storage/objects.py). An open one may offer more, each a protocol of its own:
 
 - `HasRoom`, `TakesBytes`: rows of items larger than D1's, bytes as values (storage/database.py);
+- `WritesInTurn`: documents are stored there one after the other (storage/database.py);
 - `Shrinks`, `HasReserve`, `InFile`: what `clean`, `forget` and `migrate --compact` do for room there;
 - `Prepared`: something of its own before the first migration, migrations of its own (storage/schema.py);
 - `ClaimsFeeds`: claims of its own, beside batches that write (storage/feeds/claims.py);

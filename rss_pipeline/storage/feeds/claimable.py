@@ -43,8 +43,11 @@ or its domain, for which a name that begins with a point stands. A last request 
 clock, and none. Binds `turn_params`."""
 DUE = f"{_NOT_AWAITED} AND next_fetch_at <= ?"
 UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ? OR last_visited_at > ?)"
-"""Not visited since an instant. A visit that ended in the future was a wrong clock's, and is none. Binds that
-instant, and now."""
+"""Not visited since an instant. A visit that ended in the future was a wrong clock's, and is none. Binds
+`unvisited_params`."""
+_WAITED = timedelta(minutes=1)
+"""A claim that waited for others to write compares with the time before: what they visited meanwhile did not
+end in the future. No database lets it wait for longer."""
 AFTER_ANSWER = timedelta(minutes=1)
 RESTED = """(next_fetch_at <= ? OR last_fetched_at IS NULL OR last_fetched_at <= ? OR last_fetched_at > ?)"""
 """Due, or its last answer is a minute ago: a visit that a person requests comes no sooner. Binds
@@ -103,7 +106,12 @@ Wanted = Due | NotVisitedSince | Named
 
 def rested_params(now: datetime) -> list[Value]:
     """The parameters of `RESTED`."""
-    return [instant(now), instant(now - AFTER_ANSWER), instant(now)]
+    return [instant(now), instant(now - AFTER_ANSWER), instant(now + _WAITED)]
+
+
+def unvisited_params(since: datetime, now: datetime) -> list[Value]:
+    """The parameters of `UNVISITED`."""
+    return [instant(since), instant(now + _WAITED)]
 
 
 def turn_params(now: datetime) -> list[Value]:
@@ -134,9 +142,9 @@ def selection(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
             due = [clock, instant(now), compact(list(ids or ()))]
             return _of_shard(f"{DUE} AND {AMONG}", due, shard)
         case NotVisitedSince(since=since, now=now, ids=None, shard=shard):
-            return _of_shard(UNVISITED, [instant(since), instant(now)], shard)
+            return _of_shard(UNVISITED, unvisited_params(since, now), shard)
         case NotVisitedSince(since=since, now=now, ids=ids, shard=shard, rested=rested):
-            among = [instant(since), instant(now), compact(list(ids or ()))]
+            among = [*unvisited_params(since, now), compact(list(ids or ()))]
             if rested:
                 return _of_shard(
                     f"{UNVISITED} AND {AMONG} AND {RESTED}", [*among, *rested_params(now)], shard

@@ -22,6 +22,7 @@ from rss_pipeline.storage.feeds.claimable import (
     rested_params,
     selection,
     turn_params,
+    unvisited_params,
     without_turn,
 )
 from rss_pipeline.storage.feeds.leases import LIVE_RUNS
@@ -203,7 +204,7 @@ def on_hold(database: Database, *, since: datetime, now: datetime) -> list[str]:
     rows = database.query(
         f"""SELECT id FROM feeds WHERE {POLLED} AND {UNVISITED} AND NOT ({NOT_HELD})
         ORDER BY id""",
-        [instant(since), *3 * [instant(now)]],
+        [*unvisited_params(since, now), *2 * [instant(now)]],
         name="find feeds on hold",
     ).rows
     return [row["id"] for row in rows]

@@ -37,9 +37,9 @@ class Change:
     """A sentence on the newest document."""
 
 
-def unreported(database: Database) -> list[Change]:
-    """Changes that are not reported yet, the oldest first."""
-    return _changes(database, "change_count > reported_count", [])
+def unreported(database: Database, *, most: int | None = None) -> list[Change]:
+    """Changes that are not reported yet, the oldest first: all of them, or so many."""
+    return _changes(database, "change_count > reported_count", [], most=most)
 
 
 def has_unreported(database: Database) -> bool:
@@ -54,11 +54,13 @@ def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
     return {change.feed_id: change for change in found}
 
 
-def _changes(database: Database, where: str, params: Sequence[str]) -> list[Change]:
+def _changes(
+    database: Database, where: str, params: Sequence[str], *, most: int | None = None
+) -> list[Change]:
     rows = database.query(
         f"""SELECT id, url, link, change_count, reported_count, last_change, items_version, next_fetch_at,
         schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error,
-        warning FROM feeds WHERE {where} ORDER BY changed_at, id""",
+        warning FROM feeds WHERE {where} ORDER BY changed_at, id{"" if most is None else f" LIMIT {most}"}""",
         params,
         name="read changes",
     ).rows
@@ -85,16 +87,26 @@ def _changes(database: Database, where: str, params: Sequence[str]) -> list[Chan
     ]
 
 
-def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, now: datetime) -> None:
-    """Mark these changes, each a feed id and a change count, as reported: Dagster has an event for each."""
-    for chunk in chunked(compact(pair) for pair in reported):
+def mark_reported(database: Database, reported: Iterable[Change], *, now: datetime) -> None:
+    """Mark these changes as reported: Dagster has an event for each. What came after one of them was read
+    was added to its items, and reports only its own."""
+    rows = (compact([each.feed_id, each.count, each.facts.items_new or 0]) for each in reported)
+    for chunk in chunked(rows):
         database.query(
-            """UPDATE feeds
-            SET reported_count = max(reported_count, CAST(json_extract(j.value, '$[1]') AS INTEGER)),
-            reported_at = ? FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
+            f"""UPDATE feeds
+            SET reported_count = max(reported_count, {_COUNT}), reported_at = ?,
+            last_change = CASE WHEN reported_count < {_COUNT} AND change_count > {_COUNT}
+              THEN json_set(last_change, '$.items_new', max(0,
+                coalesce(CAST(json_extract(last_change, '$.items_new') AS INTEGER), 0)
+                - CAST(json_extract(j.value, '$[2]') AS INTEGER)))
+              ELSE last_change END
+            FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
             [instant(now), chunk],
             name="mark reported",
         )
+
+
+_COUNT = "CAST(json_extract(j.value, '$[1]') AS INTEGER)"
 
 
 def mark_failures_reported(database: Database, reported: Iterable[tuple[str, str]]) -> None:

@@ -165,6 +165,18 @@ def begin_without_feeds(database: Database, token: str, *, run_id: str, lease_se
     )
 
 
+def begin_turn(database: Database, token: str, turn: str, *, run_id: str, lease_seconds: int) -> bool:
+    """Make a lease for what one run does at a time; False while another run has it. Its name is no host's."""
+    taken = database.query(
+        f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts, awaited)
+        SELECT ?, ?, {EXPIRY}, ?, '[]', '[]', ? WHERE NOT EXISTS (
+          SELECT 1 FROM leases AS l, json_each(l.awaited) AS j WHERE l.expires_at > {NOW} AND j.value = ?)""",
+        [token, run_id, None, lease_seconds, lease_seconds, compact([turn]), turn],
+        name="begin a turn",
+    )
+    return taken.changes == 1
+
+
 def await_host(database: Database, token: str, host: str) -> None:
     """Record that the run with this lease waits for a host, as `await_hosts` does for hosts of feeds."""
     database.query(

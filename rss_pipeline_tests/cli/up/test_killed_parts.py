@@ -3,6 +3,7 @@
 Many kills are in soak/test_killing.py and soak/test_killing_reader.py.
 """
 
+import json
 import signal
 import socket
 import threading
@@ -94,12 +95,17 @@ def nobody_refused(*ports: int) -> Iterator[None]:
 
 def test_there_is_neither_webserver_nor_reader_before_somebody_looks(home: Home) -> None:
     home.part("daemon")
+
+    def are_at_rest() -> bool:
+        names = {each.name() for each in members(home.up.process.pid)}
+        return {"rss-webserver", "rss-reader"}.isdisjoint(names)
+
     # The one that served before Dagster was imported ends.
-    soon(
-        lambda: {"rss-webserver", "rss-reader"}.isdisjoint(
-            each.name() for each in members(home.up.process.pid)
-        )
-    )
+    soon(are_at_rest)
+    for port in (home.up.port, home.up.reader_port):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE) as answer:
+            assert json.loads(answer.read()) == {"ok": True, "missing": []}
+    assert are_at_rest()
     assert home.up.answers()
     assert home.part("webserver")
 

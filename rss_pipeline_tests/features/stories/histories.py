@@ -187,7 +187,8 @@ class World:
         like."""
         service.catch_up(self.database, self.objects, self.window)
         stored = {row["item_id"]: row for row in self.database.query("SELECT * FROM story_members").rows}
-        for kept in sorted((self.items[id] for id in self.waiting), key=lambda each: each.arrived):
+        waiting = (self.items[id] for id in self.waiting)
+        for kept in sorted(waiting, key=lambda each: (each.created_at, each.feed, each.arrived)):
             self.decided += 1
             if kept.story is None and any(each.story == kept.id for each in self.items.values()):
                 # It began a story that is still there, went, and came again.

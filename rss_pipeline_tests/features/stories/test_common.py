@@ -2,6 +2,7 @@
 
 import pytest
 
+from rss_pipeline.features.stories import words
 from rss_pipeline.features.stories.article import read
 from rss_pipeline.features.stories.frequencies import Frequencies
 from rss_pipeline.features.stories.model import Entry
@@ -199,3 +200,9 @@ def test_another_weekday_is_another_event_likely_in_scripts_of_pairs(
 ) -> None:
     assert likeness(language, ("", one), ("", other)).soft > 1
     assert likeness(language, ("", one), ("", same)).soft == 0
+
+
+@pytest.mark.parametrize(("name", "characters"), words._CHARACTERS.items())
+def test_a_script_is_known_by_each_of_its_characters(name: str, characters: str) -> None:
+    for character in characters.replace("-", ""):
+        assert words.script(f"A {character * 20}") == name

@@ -1,8 +1,11 @@
 """Copies of one article are found, and neighbours of a series are none."""
 
+import random
+from functools import cache
+
 import pytest
 
-from rss_pipeline.features.stories.copies import kind_of_copy, link_key
+from rss_pipeline.features.stories.copies import common_length, kind_of_copy, link_key
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.window import Window
 
@@ -106,3 +109,19 @@ def test_the_same_article_with_another_title_and_address_is_found_by_its_time() 
 def test_a_neighbour_is_no_copy(neighbour: Entry) -> None:
     first = item("1", title="Harbour notes 12", text=TEXT.replace("three", "3"))
     assert kind_of_copy(first, neighbour) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_common_length_is_that_of_a_plain_look(seed: int) -> None:
+    dice = random.Random(seed)
+    one, other = ("".join(dice.choices("abcd", k=dice.randint(0, 90))) for _ in range(2))
+
+    @cache
+    def plain(at: int, there: int) -> int:
+        if at == len(one) or there == len(other):
+            return 0
+        if one[at] == other[there]:
+            return 1 + plain(at + 1, there + 1)
+        return max(plain(at + 1, there), plain(at, there + 1))
+
+    assert common_length(one, other) == plain(0, 0)

@@ -1,9 +1,16 @@
 """A poll finds the stories of what it brought, and a day with new ones has an event."""
 
-from datetime import UTC, datetime
+import sys
+from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from rss_pipeline.features import stories
+from rss_pipeline.features.stories import service, sql
 from rss_pipeline.orchestration.in_process import poll_of_nothing
 from rss_pipeline.orchestration.reporting.asset_keys import STORIES
+from rss_pipeline.orchestration.sensors import decide_poll
+from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE
 from rss_pipeline_tests.storage.subscriptions.readers import add_user
@@ -44,3 +51,42 @@ def test_a_poll_finds_stories_and_records_the_day(
     assert found is not None
     assert found.partition == day
     assert found.metadata["stories"].value == 1
+
+
+def test_the_first_poll_of_up_loads_stories_before_a_user_reads_them(
+    dagster_pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each run that is forked afterwards would."""
+    monkeypatch.setattr(stories, "service", service)
+    monkeypatch.delitem(sys.modules, service.__name__)
+    poll_of_nothing(dagster_pipeline.definitions())
+    assert service.__name__ in sys.modules
+
+
+def test_what_a_restore_brought_back_is_decided_by_a_poll_for_which_no_feed_is_due(
+    dagster_pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    pipeline = dagster_pipeline
+    pipeline.clock.now = datetime.now(UTC).replace(microsecond=0)
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=document(LANDSLIDE))), "feed")
+    pipeline.sync()
+    job = pipeline.definitions().resolve_job_def("poll_feeds")
+    assert job.execute_in_process(instance=pipeline.instance).success
+    pipeline.clock.turn(minutes=5)
+    sql.note_restored(pipeline.database)
+
+    def decided() -> object:
+        return decide_poll(pipeline.database, pipeline.instance, pipeline.clock())
+
+    assert isinstance(decided(), Wait), "no user reads stories"
+    add_user(pipeline.database, "reader")
+    pipeline.database.batch([change_preferences("reader", '{"stories": true}')])
+    assert isinstance(decided(), Start)
+    assert job.execute_in_process(instance=pipeline.instance).success
+    assert isinstance(decided(), Wait)
+    pipeline.clock.now = datetime.now(UTC) + timedelta(minutes=1)
+    # As where there is more than one poll decides.
+    sql.note_restored(pipeline.database)
+    assert isinstance(decided(), Wait), "not at once again"
+    pipeline.clock.turn(minutes=4)
+    assert isinstance(decided(), Start)

@@ -1,7 +1,7 @@
 """Stories of items that came back from backups, of any age: decided again in the order of then."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 
 import pytest
@@ -10,6 +10,7 @@ from rss_pipeline.features.stories import acts, moves, service, sql
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.mark import ItemMarks, mark_items
 from rss_pipeline.storage.accounts.user_rows import change_preferences
+from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.items.stories import StoredMember, stored_stories
 from rss_pipeline_tests.reader.accounts.signed_in import begin, signed_in
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -146,3 +147,31 @@ def test_what_a_replay_brings_back_joins_its_story_of_then(place: Pipeline, ada:
     replays.replayed(place, "a")
     decide(place)
     assert stories(place) == before
+
+
+@EVERYWHERE
+def test_what_a_restore_brings_back_of_today_is_decided_in_the_order_of_then(
+    place: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
+    # As the order of arrival: by the real clock.
+    place.clock.now = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=10)
+    papers = {"c": FIRST, "b": SECOND, "a": (SECOND[0], FIRST[1])}
+    for number, (id, text) in enumerate(papers.items(), start=2):
+        answer = document(text, town=TOWNS[0])
+        place.register(server.route(f"127.0.0.{number}", "/feed", answer), id, shared=True)
+    place.sync()
+    place.poll("c")
+    place.clock.turn(minutes=5)
+    # In one second, and stored in another order than that of their names.
+    for id in ("b", "a"):
+        place.run(Named(ids=[id], now=place.clock()))
+    decide(place)
+    before = members(place)
+    assert len(before) == 3
+    replays.drop_database(place)
+    assert replays.restored(place).is_whole
+    # More than are read at once.
+    monkeypatch.setattr(sql, "ITEMS_AT_ONCE", 1)
+    decide(place)
+    assert members(place) == before

@@ -1,5 +1,7 @@
 """New items are decided once, by one writer, and stories of two and more are stored with their reasons."""
 
+import gc
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -206,3 +208,11 @@ def test_a_topic_with_stories_wants_them_and_is_published_again_with_a_new_one(
     service.catch_up(database, objects, window)
     stale = database.query("SELECT id FROM topics WHERE stale > 0").rows
     assert [row["id"] for row in stale] == ["once"]
+
+
+def test_python_looks_for_cycles_again_after_an_error() -> None:
+    assert gc.isenabled()
+    with suppress(NewerMethod), service.without_collector():
+        assert not gc.isenabled()
+        raise NewerMethod
+    assert gc.isenabled()

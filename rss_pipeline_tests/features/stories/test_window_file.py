@@ -1,9 +1,11 @@
 """A window goes on after a restart as if there had been none, and a file that cannot be used is none."""
 
+import resource
 from pathlib import Path
 
 import pytest
 
+from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.features.stories import records
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.window import Window
@@ -50,6 +52,26 @@ def test_items_that_are_restored_are_where_they_were_and_decide_what_comes(tmp_p
     for decision, entry in zip(wanted[:90], entries[:90], strict=True):
         again.restore(entry, decision.story if decision.joins else None)
     assert [again.decide(each) for each in entries[90:]] == wanted[90:]
+
+
+def test_a_window_for_which_there_is_no_room_takes_none_and_the_one_before_stays(tmp_path: Path) -> None:
+    entries = kit.in_order()
+    path = tmp_path / "window"
+    window = saved(path, entries[:40])
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    largest = max(map(len, before.values()))
+    decisions = [window.decide(each) for each in entries[40:]]
+    # As where the disk is full in the middle of a file.
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest // 2, hard))
+    try:
+        with pytest.raises(DatabaseUnavailable, match=f"{path} cannot be written: "):
+            save(window, path, database=HERE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
+    save(window, path, database=HERE)
+    assert len(loaded(path)) == 40 + len(decisions)
 
 
 @pytest.mark.parametrize("length", [0, 5, 40, 400, 4_000, -1])

@@ -83,7 +83,7 @@ except RuntimeError as error:
     print("socket:" in str(error))
 Forked.listeners.append(listener)
 assert Forked("rss-child", lambda: 3 if listener.fileno() == -1 else 0).wait() == 3
-assert Forked("rss-child", lambda: 0 if listener.fileno() == -1 else 3, keeps=listener).wait() == 3
+assert Forked("rss-child", lambda: 0 if listener.fileno() == -1 else 3, keeps=[listener]).wait() == 3
 assert Forked("rss-child", lambda: 3).wait() == 3
 """
 

@@ -16,6 +16,7 @@ import pytest
 
 from rss_pipeline.errors import InfrastructureError, not_started
 from rss_pipeline.orchestration.serving.forked import AGAIN, DONE
+from rss_pipeline.orchestration.serving.front import Front
 from rss_pipeline.orchestration.serving.kept import Follower, Kept
 from rss_pipeline.orchestration.serving.restarted import next_wait
 from rss_pipeline_tests.support.waiting import soon
@@ -100,33 +101,35 @@ def test_one_that_no_one_needs_is_started_for_who_connects(
 ) -> None:
     clock = Seconds()
     with socket.create_server(("127.0.0.1", 0)) as door:
-        kept = Kept("It", lambda: process("ends"), listener=door, at_once=False, clock=clock)
+        kept = Kept(
+            "It", lambda: process("ends"), front=Front(door, hands_over=False), at_once=False, clock=clock
+        )
         kept.look()
         assert kept.process is None
-        assert kept.door is door
-        kept.connected()
-        assert kept.door is None, "the process has the socket now"
+        assert kept.awaited == [door]
+        kept.heard(door)
+        assert kept.awaited == [], "the process has the socket now"
         [first] = soon(lambda: started(tmp_path))
         soon(lambda: has_ended(first))
         clock.now += 600
         kept.look()
         assert kept.process is None
-        assert kept.door is door, "it has ended by itself"
+        assert kept.awaited == [door], "it has ended by itself"
 
 
 def test_one_that_is_renewed_ends_and_the_next_is_started_for_who_connects(
     tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
-        kept = Kept("It", lambda: process("polite", str(DONE)), listener=door)
+        kept = Kept("It", lambda: process("polite", str(DONE)), front=Front(door, hands_over=False))
         kept.renew()
         kept.look()
         [first] = soon(lambda: started(tmp_path))
         kept.renew()
         soon(lambda: has_ended(first))
         kept.look()
-        assert (kept.process, kept.door) == (None, door)
-        kept.connected()
+        assert (kept.process, kept.awaited) == (None, [door])
+        kept.heard(door)
         soon(lambda: len(started(tmp_path)) == 2)
 
 
@@ -134,7 +137,9 @@ def test_one_that_is_needed_without_clients_is_renewed_at_once(
     tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
-        kept = Kept("It", lambda: process("polite", str(AGAIN)), listener=door, clock=Seconds())
+        kept = Kept(
+            "It", lambda: process("polite", str(AGAIN)), front=Front(door, hands_over=False), clock=Seconds()
+        )
         kept.look()
         [first] = soon(lambda: started(tmp_path))
         kept.renew()

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,12 +14,14 @@ import pytest
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.models.shard import Shard, bucket_of, shard_of
-from rss_pipeline.errors import ObjectStoreUnavailable
+from rss_pipeline.errors import DatabaseUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.fetch import STORED_TOGETHER
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.visit import Refused, Stored, Visit
+from rss_pipeline.storage.backends.connect import connect
+from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -76,7 +78,8 @@ def test_a_round_of_all_feeds_and_one_of_named_feeds_request_them_due_or_not(
 def test_documents_are_stored_while_others_are_requested(pipeline: Pipeline, server: FeedServer) -> None:
     answered = threading.Event()
     for n in range(STORED_TOGETHER + 3):
-        answer = Answer(body=rss(f"{n}"), wait_for=answered if n == 0 else None)
+        body = rss(f"{n}", image="http://images.example")
+        answer = Answer(body=body, wait_for=answered if n == 0 else None)
         host = "127.0.0.2" if n == 0 else "127.0.0.3"
         pipeline.register(server.route(host, f"/feed-{n}", answer), f"feed-{n}")
     pipeline.sync()
@@ -84,17 +87,90 @@ def test_documents_are_stored_while_others_are_requested(pipeline: Pipeline, ser
     def stored() -> int:
         return len(pipeline.rows("SELECT id FROM items"))
 
+    def images() -> int:
+        return len(pipeline.rows("SELECT id FROM image_tasks"))
+
     with ThreadPoolExecutor(1) as run:
         polling = run.submit(pipeline.poll)
         try:
-            soon(lambda: stored() == STORED_TOGETHER)
+            soon(lambda: stored() == images() == STORED_TOGETHER)
             assert not polling.done()
             assert len(list(pipeline.objects.list("backups/"))) == STORED_TOGETHER, "backed up first"
         finally:
             answered.set()
         [ended] = polling.result()
-        assert len(ended.visits) == stored() == STORED_TOGETHER + 3
+        assert len(ended.visits) == stored() == images() == STORED_TOGETHER + 3
         assert all(isinstance(visit.outcome, Stored) for visit in ended.visits)
+
+
+class Watched:
+    """A database with a call before each batch that has a statement of this name."""
+
+    def __init__(self, real: Database, name: str, before: Callable[[], object]) -> None:
+        self._real = real
+        self._name = name
+        self._before = before
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        if any(statement.name == self._name for statement in statements):
+            self._before()
+        return self._real.batch(statements)
+
+
+def register_many(pipeline: Pipeline, server: FeedServer, count: int) -> None:
+    for n in range(count):
+        body = rss(f"{n}", image="http://images.example")
+        url = server.route(f"127.0.0.{3 + n % 5}", f"/feed-{n}", Answer(body=body))
+        pipeline.register(url, f"feed-{n}")
+    pipeline.sync()
+
+
+def test_documents_are_read_while_those_before_them_are_stored(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    register_many(pipeline, server, 3 * STORED_TOGETHER)
+    may_store = threading.Event()
+
+    def database() -> Any:
+        return Watched(connect(pipeline.settings), "insert items", lambda: may_store.wait(60))
+
+    with ThreadPoolExecutor(1) as run:
+        polling = run.submit(pipeline.poll, database=database)
+        try:
+            soon(lambda: len(list(pipeline.settings.spool_path.rglob("*.rows"))) == 2 * STORED_TOGETHER)
+            assert pipeline.rows("SELECT id FROM items") == []
+            assert len(list(pipeline.objects.list("backups/"))) == 2 * STORED_TOGETHER, "no third lot"
+        finally:
+            may_store.set()
+        [ended] = polling.result()
+    assert len(pipeline.rows("SELECT id FROM items")) == len(ended.visits) == 3 * STORED_TOGETHER
+
+
+@pytest.mark.parametrize("statement", ["insert items", "insert image tasks"])
+def test_what_a_failing_store_left_is_stored_at_the_end_and_not_read_again(
+    statement: str, pipeline: Pipeline, server: FeedServer
+) -> None:
+    count = 2 * STORED_TOGETHER + 3
+    register_many(pipeline, server, count)
+    faults = iter([DatabaseUnavailable("down")])
+
+    def fail_once() -> None:
+        for fault in faults:
+            raise fault
+
+    def database() -> Any:
+        return Watched(connect(pipeline.settings), statement, fail_once)
+
+    [ended] = pipeline.poll(database=database)
+    assert all(isinstance(visit.outcome, Stored) for visit in ended.visits)
+    assert len(ended.visits) == len(list(pipeline.objects.list("backups/"))) == count
+    assert len(pipeline.rows("SELECT id FROM items")) == count
+    if statement == "insert image tasks":
+        assert len(pipeline.rows("SELECT id FROM image_tasks")) == count
+        assert pipeline.rows("SELECT id FROM feeds WHERE images_pending = 1") == []
 
 
 class WithoutBackups:

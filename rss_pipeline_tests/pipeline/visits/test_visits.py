@@ -3,10 +3,14 @@
 Crashes, faults of the stores and the registry have files of their own, events the room orchestration.
 """
 
+import gc
 import logging
 import signal
+from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +19,10 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done, without_good
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
+from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -320,3 +326,26 @@ def test_a_poll_of_named_feeds_leaves_the_others_alone(pipeline: Pipeline, serve
     rounds = pipeline.poll("two")
     assert ends(rounds, outcome) == [Failure]
     assert pipeline.feed("one")["last_visited_at"] is None
+
+
+def test_of_a_poll_of_many_rounds_only_what_went_wrong_stays_in_memory(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route(HOST, "/1", Answer(body=rss("a", "b"))), "one")
+    pipeline.register(server.route("127.0.0.3", "/2", Answer(status=500)), "two")
+    pipeline.register(server.route("127.0.0.4", "/3", Answer(body=rss("c"))), "three")
+    pipeline.settings = replace(pipeline.settings, batch_size=2)
+    alive: list[int] = []
+    gc.collect()
+
+    def run_round(wanted: Due | NotVisitedSince) -> Round:
+        alive.append(sum(type(each) is Round for each in gc.get_objects()))
+        return Round(run_id="run", visits=pipeline.run(wanted))
+
+    counts: Counter[str] = Counter()
+    polls = poll_until_done(pipeline.database, run_round, clock=pipeline.clock, all_feeds=True)
+    left = list(map(partial(without_good, counts), polls))
+    assert [visit.feed.id for each in left for visit in each.visits] == ["two"]
+    assert (counts["stored"], counts["failed"], counts["items_new"]) == (2, 1, 3)
+    # The first one without its visits.
+    assert alive[1] == alive[0] + 1

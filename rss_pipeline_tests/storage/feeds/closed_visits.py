@@ -14,7 +14,7 @@ from rss_pipeline_tests.storage.values import NOW, failed, item, store, unchange
 
 def report(database: Database, *, now: Any = NOW) -> list[feed_changes.Change]:
     changes = feed_changes.unreported(database)
-    feed_changes.mark_reported(database, [(change.feed_id, change.count) for change in changes], now=now)
+    feed_changes.mark_reported(database, changes, now=now)
     return changes
 
 

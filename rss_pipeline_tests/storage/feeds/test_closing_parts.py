@@ -18,6 +18,7 @@ from rss_pipeline.storage.feeds import feed_row as feeds
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
 from rss_pipeline.storage.feeds.closings import add_warning
 from rss_pipeline.storage.reports.overview import feed_health, overview
+from rss_pipeline_tests.storage.feeds.closed_visits import report
 from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,
@@ -45,7 +46,7 @@ def known(database: Database) -> Database:
     """A feed `a` with a first document, of three items, that was stored and reported an hour ago."""
     register(database, spec("a"))
     visit(database, [item("1"), item("2"), item("3")], at=NOW - HOUR)
-    feed_changes.mark_reported(database, [("a", 1)], now=NOW - HOUR)
+    report(database, now=NOW - HOUR)
     return database
 
 
@@ -180,7 +181,7 @@ def test_a_document_without_any_item_of_before_is_a_gap(known: Database) -> None
 
 def test_a_304_after_it_reports_it_no_more(known: Database) -> None:
     store(known, [item("4"), item("5")])
-    feed_changes.mark_reported(known, [("a", 2)], now=NOW)
+    report(known)
     assert end_unchanged(known, *claim_one(known), MOVED)
     [news] = feed_changes.unreported(known)
     assert (news.facts.gap, news.facts.items_new, news.gaps) == (None, 0, 1)
@@ -188,7 +189,7 @@ def test_a_304_after_it_reports_it_no_more(known: Database) -> None:
 
 def test_nor_does_the_next_document(known: Database) -> None:
     store(known, [item("4"), item("5")])
-    feed_changes.mark_reported(known, [("a", 2)], now=NOW)
+    report(known)
     assert not store(known, [item("5"), item("6")], at=NOW + HOUR)
     [news] = feed_changes.unreported(known)
     assert news.facts.gap is None

@@ -116,14 +116,18 @@ def test_two_changes_not_reported_yet_are_one_with_the_items_of_both(known: Data
     assert report(known)[0].facts.items_new == 1
 
 
-def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: Database) -> None:
-    visit(known, [item("2")], at=NOW)
+def test_a_change_after_the_one_that_is_being_reported_stays_unreported_with_its_own_items(
+    known: Database,
+) -> None:
+    visit(known, [item("2"), item("3")], at=NOW)
     [first] = feed_changes.unreported(known)
-    visit(known, [item("3")], at=NOW)
-    feed_changes.mark_reported(known, [("a", first.count)], now=NOW)
+    visit(known, [item("4")], at=NOW)
+    for _ in range(2):
+        feed_changes.mark_reported(known, [first], now=NOW)
     [second] = report(known)
     assert second.count == first.count + 1
-    feed_changes.mark_reported(known, [("a", first.count)], now=NOW)
+    assert (first.facts.items_new, second.facts.items_new) == (2, 1)
+    feed_changes.mark_reported(known, [first], now=NOW)
     assert feed_changes.unreported(known) == []
 
 

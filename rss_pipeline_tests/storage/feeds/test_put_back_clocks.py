@@ -72,6 +72,14 @@ def test_a_poll_of_named_feeds_visits_what_a_clock_ahead_visited(database: Datab
     assert not due.is_claimable(database, everything)
 
 
+def test_a_claim_that_waited_to_write_leaves_what_was_visited_meanwhile(database: Database) -> None:
+    register(database, spec("a"))
+    visited(database, "a", NOW + timedelta(seconds=30))
+    for ids_wanted in (None, ["a"]):
+        assert ids(claim(database, NotVisitedSince(since=NOW, now=NOW, ids=ids_wanted))) == []
+    assert ids(claim(database, Named(ids=["a"], now=NOW, rested=True))) == []
+
+
 def test_a_lease_of_a_clock_ahead_is_over_after_its_length(database: Database) -> None:
     register(database, spec("a"))
     dead = claim(database, lease_seconds=180, lease_now=AHEAD)

@@ -95,6 +95,7 @@ class PostgresDatabase:
     """
 
     takes_bytes = True
+    writes_in_turn = True
     own_migrations = "_postgres.sql"
     item_bytes = LARGE_ITEM_BYTES
 

@@ -95,6 +95,7 @@ class SqliteDatabase:
     """
 
     takes_bytes = True
+    writes_in_turn = True
     item_bytes = LARGE_ITEM_BYTES
 
     def __init__(
