@@ -85,16 +85,16 @@ _BARE, _OF_BARE = 80, 1.0
 """A text of fewer characters is a title, which says little: by so much the line is higher."""
 
 _OF_MEMBERS, _MEMBERS = 0.5, 8
-"""Of many members some are like a long text by chance: the line rises with the logarithm of their number, up
-to so many."""
+"""The line of long texts rises with the logarithm of a story's members, up to so many: of many, some are like
+a text by chance."""
 
 _OF_FEW, _FEW = 0.9, 100
 """While few texts of a language are known, all words are as rare as names: at the first text the line of long
 ones is by so much higher, and by half of it when so many are known."""
 
 _OF_KNOWN, _KNOWN = 1.0, 500
-"""The weights of short texts are of windows of at most so many texts. Where more are known, what two have in
-common is rarer: the line rises, by so much in the end."""
+"""The line of short texts rises, by so much in the end, where more texts of a language are known than those
+that their weights are of: what two have in common is rarer then."""
 
 _HEARD = 3
 """Members of a story that are heard, of those that are compared."""
