@@ -117,7 +117,9 @@ def _add(connection: sqlite3.Connection, texts: Texts, numbers: range, sentences
           guid_source, pub_date_source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'guid', 'feed')""",
         rows(),
     )
-    connection.execute("INSERT OR REPLACE INTO sequences VALUES ('items', ?)", [_FIRST + numbers[-1] * 1_000])
+    connection.execute(
+        "INSERT OR REPLACE INTO sequences (name, value) VALUES ('items', ?)", [_FIRST + numbers[-1] * 1_000]
+    )
 
 
 def build(database: SqliteDatabase, file: IndexFile, name: str, items: int) -> list[Verdict]:
