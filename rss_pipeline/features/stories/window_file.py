@@ -86,7 +86,7 @@ def _write(segment: Segment, path: Path, level: int) -> None:
     segment.name, segment.size = name, len(columns)
     with place.open("xb") as file:
         file.write(columns)
-        file.write(segment.records)
+        file.write(segment.all_records())
     segment.read_from(os.open(place, os.O_RDONLY), segment.size)
 
 

@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun, NotModified
 from rss_pipeline.pipeline.visits.claim import why_not
 from rss_pipeline.pipeline.visits.summary import summary
-from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Outcome, Refused, Stored, Visit
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
@@ -36,6 +36,8 @@ class Round:
 
     run_id: str
     visits: Sequence[Visit] = ()
+    good: Sequence[str] = ()
+    """The ids of feeds whose visits went well, and are kept no longer."""
     error: str | None = None
     published: Sequence[str] = ()
     """Topics with changed documents, where this run published."""
@@ -166,22 +168,32 @@ def not_visited(
 def without_good(counts: Counter[str], done: Round) -> Round:
     """The round without the visits that went well, after a count of all: thousands would fill the memory."""
     counts.update(summary(done.visits))
+    good = [visit.feed.id for visit in done.visits if isinstance(visit.outcome, Stored | NotModified)]
     left = [visit for visit in done.visits if not isinstance(visit.outcome, Stored | NotModified)]
-    return replace(done, visits=left)
+    return replace(done, visits=left, good=good)
+
+
+def _last(rounds: Sequence[Round]) -> dict[str, Outcome]:
+    """The last outcome of each feed but those that went well."""
+    last: dict[str, Outcome] = {}
+    for done in rounds:
+        for id in done.good:
+            last.pop(id, None)
+        last.update((visit.feed.id, visit.outcome) for visit in done.visits)
+    return last
 
 
 def on_hold(rounds: Sequence[Round]) -> list[NotVisited]:
     """Feeds that these rounds did not request because a host had set a hold."""
-    visits = {visit.feed.id: visit.outcome for round_ in rounds for visit in round_.visits}
-    return [_why_not(id, outcome) for id, outcome in visits.items() if isinstance(outcome, OnHold)]
+    last = _last(rounds).items()
+    return [_why_not(id, outcome) for id, outcome in last if isinstance(outcome, OnHold)]
 
 
 def not_begun(rounds: Sequence[Round]) -> list[NotVisited]:
     """Feeds whose turn at their host did not come in the last of these rounds."""
-    last = {visit.feed.id: visit.outcome for round_ in rounds for visit in round_.visits}
     return [
         NotVisited(feed_id=id, kind="not_begun", message=f"{outcome.reason}; the next poll tries again")
-        for id, outcome in last.items()
+        for id, outcome in _last(rounds).items()
         if isinstance(outcome, NotBegun)
     ]
 

@@ -74,6 +74,23 @@ def test_a_window_for_which_there_is_no_room_takes_none_and_the_one_before_stays
     assert len(loaded(path)) == 40 + len(decisions)
 
 
+def test_what_could_not_be_saved_is_whole_the_next_time(tmp_path: Path) -> None:
+    entries = kit.in_order()
+    window = Window()
+    for each in entries:
+        window.decide(each)
+    path, beside = tmp_path / "window", tmp_path / "window.new"
+    # The files of its segments are written, and this one cannot be.
+    beside.mkdir()
+    with pytest.raises(DatabaseUnavailable):
+        save(window, path, database=HERE)
+    beside.rmdir()
+    save(window, path, database=HERE)
+    again = loaded(path)
+    numbers = range(window.items.first, window.items.first + len(window))
+    assert [*map(again.items.record, numbers)] == [*map(window.items.record, numbers)] != [b""] * len(window)
+
+
 @pytest.mark.parametrize("length", [0, 5, 40, 400, 4_000, -1])
 def test_a_torn_file_is_no_window(tmp_path: Path, length: int) -> None:
     path = tmp_path / "window"

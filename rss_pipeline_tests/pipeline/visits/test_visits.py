@@ -17,9 +17,9 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import NotModified
-from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done, without_good
+from rss_pipeline.collector.models.hold import HostHold, OnHold
+from rss_pipeline.collector.models.outcome import NotBegun, NotModified
+from rss_pipeline.pipeline.visits.rounds import Round, not_begun, on_hold, poll_until_done, without_good
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
@@ -349,3 +349,20 @@ def test_of_a_poll_of_many_rounds_only_what_went_wrong_stays_in_memory(
     assert (counts["stored"], counts["failed"], counts["items_new"]) == (2, 1, 3)
     # The first one without its visits.
     assert alive[1] == alive[0] + 1
+
+
+def test_what_a_later_round_visited_is_not_left_where_only_what_went_wrong_stays(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    for number in range(1, 4):
+        pipeline.register(server.route(f"127.0.0.{number}", "/feed", Answer(body=rss("a"))), f"{number}")
+    visits = pipeline.run(Due(now=pipeline.clock()))
+    held = OnHold(hold=HostHold(host=HOST, until=pipeline.clock(), reason="HTTP 503"))
+    before = [
+        replace(visit, outcome=each) for visit, each in zip(visits, (NotBegun(), held, held), strict=True)
+    ]
+    rounds = [Round(run_id="1", visits=before), Round(run_id="2", visits=visits[:2])]
+    kept = list(map(partial(without_good, Counter()), rounds))
+    assert [(not_begun(each), [left.feed_id for left in on_hold(each)]) for each in (rounds, kept)] == 2 * [
+        ([], ["3"])
+    ]
