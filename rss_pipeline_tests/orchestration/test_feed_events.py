@@ -111,3 +111,22 @@ def test_runs_that_report_at_once_record_each_change_once(
         assert not any(second.result(timeout=PATIENCE))
         [[event]] = report_named(one.run, [Visit(feed=feed, token="", outcome=HeldElsewhere())])
         assert event.metadata["items_new"].value == 0, "the run that held it has recorded them"
+
+
+def test_a_run_reports_what_there_was_and_not_what_others_bring_meanwhile(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "a")
+    pipeline.sync()
+
+    def visit_elsewhere() -> None:
+        feed, token = claim_one(pipeline.database, now=pipeline.clock())
+        store(pipeline.database, feed, token, [item("1")], at=pipeline.clock())
+
+    visit_elsewhere()
+    with pipeline.session() as session:
+        first = report_changes(session.run, pipeline.instance, [])
+        assert len(next(first)) == 1
+        visit_elsewhere()
+        assert next(first, None) is None
+        assert len(next(report_changes(session.run, pipeline.instance, []))) == 1

@@ -66,7 +66,8 @@ def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequen
     if instance.is_ephemeral:
         return
     visited = {visit.feed.id for visit in visits}
-    while feed_changes.has_unreported(run.database):
+    # Not those that come meanwhile: other runs may bring some for an hour, and report them.
+    for _ in range(0, feed_changes.count_unreported(run.database), _MARK_EVERY):
         with _turn(run):
             some = feed_changes.unreported(run.database, most=_MARK_EVERY)
             yield [

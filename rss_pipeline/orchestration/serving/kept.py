@@ -55,8 +55,8 @@ class Kept:
 
     @property
     def is_missing(self) -> bool:
-        """True if it should run and does not."""
-        return not self._rests and (self.process is None or self.process.poll() is not None)
+        """True if it should run and the last look did not start it. One that ended since then may rest."""
+        return not self._rests and self.process is None
 
     def renew(self) -> None:
         """Let it end as soon as nobody is connected, and the next one take its place."""

@@ -48,6 +48,12 @@ def has_unreported(database: Database) -> bool:
     return bool(database.query(sql, name="find unreported changes").rows[0]["found"])
 
 
+def count_unreported(database: Database) -> int:
+    """The number of feeds whose change has no event yet."""
+    sql = "SELECT count(*) AS n FROM feeds WHERE change_count > reported_count"
+    return int(database.query(sql, name="count unreported changes").rows[0]["n"])
+
+
 def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
     """The last change of each of these feeds, reported or not; unknown ids are left out."""
     found = _changes(database, "id IN (SELECT value FROM json_each(?))", [compact(list(ids))])

@@ -91,6 +91,7 @@ def test_one_that_was_killed_is_started_again_when_its_wait_is_over(
     clock.now += 0.9
     kept.look()
     assert kept.process is None, "not before its wait is over"
+    assert kept.is_missing
     clock.now += 0.2
     kept.look()
     soon(lambda: len(started(tmp_path)) == 2)
@@ -111,9 +112,11 @@ def test_one_that_no_one_needs_is_started_for_who_connects(
         assert kept.awaited == [], "the process has the socket now"
         [first] = soon(lambda: started(tmp_path))
         soon(lambda: has_ended(first))
+        assert not kept.is_missing, "a health check between two looks"
         clock.now += 600
         kept.look()
         assert kept.process is None
+        assert not kept.is_missing
         assert kept.awaited == [door], "it has ended by itself"
 
 

@@ -358,9 +358,8 @@ def test_what_a_later_round_visited_is_not_left_where_only_what_went_wrong_stays
         pipeline.register(server.route(f"127.0.0.{number}", "/feed", Answer(body=rss("a"))), f"{number}")
     visits = pipeline.run(Due(now=pipeline.clock()))
     held = OnHold(hold=HostHold(host=HOST, until=pipeline.clock(), reason="HTTP 503"))
-    before = [
-        replace(visit, outcome=each) for visit, each in zip(visits, (NotBegun(), held, held), strict=True)
-    ]
+    ended: list[NotBegun | OnHold] = [NotBegun(), held, held]
+    before = [replace(visit, outcome=each) for visit, each in zip(visits, ended, strict=True)]
     rounds = [Round(run_id="1", visits=before), Round(run_id="2", visits=visits[:2])]
     kept = list(map(partial(without_good, Counter()), rounds))
     assert [(not_begun(each), [left.feed_id for left in on_hold(each)]) for each in (rounds, kept)] == 2 * [
