@@ -1,5 +1,6 @@
 """The event of a feed says where it is requested, where it redirects to, and what was probably missed."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -115,9 +116,10 @@ def test_runs_that_report_at_once_record_each_change_once(
         assert next(first, None) is None
         assert not any(second.result(timeout=PATIENCE))
         visit = Visit(feed=feed, token="", outcome=HeldElsewhere())
-        for report in (report_named(one.run, [visit]), heartbeats(one.run, ["a"])):
-            [event] = next(report)
-            assert event.metadata["items_new"].value == 0, "the run that held it has recorded them"
+        reports: list[Iterator[Any]] = [report_named(one.run, [visit]), heartbeats(one.run, ["a"])]
+        for report in reports:
+            [only] = next(report)
+            assert only.metadata["items_new"].value == 0, "the run that held it has recorded them"
             assert len(turns(pipeline)) == 1
             assert next(report, None) is None
 
