@@ -111,6 +111,11 @@ def _poll_in_process(
     patience: float,
 ) -> PollResult:
     with imports_that_stay():
+        from rss_pipeline.pipeline.session.parser_pool import begin_server
+
+        if synced is not None and synced.changes.added:
+            # Each has a document, and Dagster takes a second to load.
+            begin_server()
         import dagster as dg
 
         from rss_pipeline.orchestration.build_polls import poll_definitions, refresh_definitions

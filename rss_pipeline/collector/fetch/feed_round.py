@@ -64,6 +64,7 @@ def fetch_feeds(
     spool: Path,
     clock: Clock = utc_now,
     on_done: Callable[[Feed, FetchOutcome], None] | None = None,
+    on_idle: Callable[[], None] | None = None,
     pace: Pace | None = None,
     holds: Holds | None = None,
     other_runs: OtherRuns | None = None,
@@ -73,11 +74,12 @@ def fetch_feeds(
     """Visit each feed once, within the policy; one outcome for each job, in the order of the jobs.
 
     The body of a `Document` is in `spool` (an existing folder) under the feed's id. `on_done` is called in
-    the caller's thread as outcomes arrive. A process passes one `pace` to all its rounds, so that the delay
-    between two requests to a host also holds between rounds. `holds` are the back-offs that hosts have
-    requested: no request is made to a host on hold, also not by a redirect, and holds of new responses are
-    added. A long round checks now and then for hosts that `other_runs` wait for, and begins no more visits
-    there. `beginnings` notes each feed before its first request; `check_of` gives a check before each.
+    the caller's thread as outcomes arrive, `on_idle` there when none is left to be passed on. A process
+    passes one `pace` to all its rounds, so that the delay between two requests to a host also holds between
+    rounds. `holds` are the back-offs that hosts have requested: no request is made to a host on hold, also
+    not by a redirect, and holds of new responses are added. A long round checks now and then for hosts that
+    `other_runs` wait for, and begins no more visits there. `beginnings` notes each feed before its first
+    request; `check_of` gives a check before each.
 
     An error of a feed is a `Failure`, never an exception. Raises `InfrastructureError` if the spool cannot
     be written. An exception raised in the caller's thread while it waits (an interrupt, an error in
@@ -140,7 +142,7 @@ def fetch_feeds(
         if on_done is not None:
             on_done(job[0], outcome)
 
-    return run_round(work, jobs, done)
+    return run_round(work, jobs, done, on_idle)
 
 
 @asynccontextmanager

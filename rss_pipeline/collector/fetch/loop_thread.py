@@ -24,10 +24,12 @@ def run_round(
     work: Callable[[Report[R]], Awaitable[None]],
     jobs: Sequence[J],
     on_done: Callable[[J, R], None] | None,
+    on_idle: Callable[[], None] | None = None,
 ) -> list[R]:
     """Run `work`, which reports one outcome for each job; return the outcomes in the order of the jobs.
 
-    `on_done` is called in the caller's thread, in the order of the reports. Raises what `work` raises. An
+    `on_done` is called in the caller's thread, in the order of the reports, and `on_idle` there when all so
+    far were passed on. Raises what `work` raises. An
     exception raised in the caller's thread meanwhile (an interrupt, an error in `on_done`) cancels `work`,
     waits until it has ended, and is raised again.
     """
@@ -36,7 +38,7 @@ def run_round(
     try:
         # Within the block: an interrupt may be raised once the thread runs, before `start` returns.
         thread.start()
-        while (entry := thread.done.get()) is not None:
+        while (entry := _next(thread.done, on_idle)) is not None:
             index, outcome = entry
             outcomes[index] = outcome
             if on_done is not None:
@@ -48,6 +50,14 @@ def run_round(
     if thread.error is not None:
         raise thread.error
     return [outcomes[index] for index in range(len(jobs))]
+
+
+def _next(
+    done: "queue.SimpleQueue[tuple[int, R] | None]", on_idle: Callable[[], None] | None
+) -> tuple[int, R] | None:
+    if on_idle is not None and done.empty():
+        on_idle()
+    return done.get()
 
 
 class _LoopThread(threading.Thread, Generic[R]):

@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import util
+from multiprocessing import forkserver, util
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -219,16 +219,28 @@ class ParserPool:
             if self._pool is None:
                 # Not fork: the run's process has threads. The server imports the parsers once, and a worker
                 # that was killed is replaced in milliseconds.
-                put_sockets(os.getpid())
-                context = multiprocessing.get_context("forkserver")
-                context.set_forkserver_preload([__name__, *PRELOADED])
                 self._pool = ProcessPool(
                     max_workers=self._processes,
                     max_tasks=_TASKS_A_WORKER,
                     initializer=_limit_memory,
-                    context=context,
+                    context=_context(),
                 )
             return self._pool
+
+
+def begin_server() -> None:
+    """Let the server import the parsers while this process does something else: the first pool waits for it.
+    What fails is said by the pool."""
+    with contextlib.suppress(OSError, InfrastructureError):
+        _context()
+        forkserver.ensure_running()
+
+
+def _context() -> Any:
+    put_sockets(os.getpid())
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, *PRELOADED])
+    return context
 
 
 def _limits(task: object, seconds: float) -> _Limits:

@@ -64,20 +64,21 @@ def fetch(
     spool: Spool,
     policy: FetchPolicy,
     close: Close,
-    read: Sequence[Step],
+    backup: Step,
+    parse: Step,
     store: Sequence[Step],
 ) -> Visits:
     """Request each claimed feed; close what ends here (not modified, failed), release what did not begin.
 
-    Documents go through `read` and `store`, so many together, while others are requested. The last ones are
-    left to the steps after this one, and so are all others where a store cannot work: what has no document is
-    closed before these steps fail.
+    Documents go through `backup`, `parse` and `store`, so many together, while others are requested. The last
+    ones are left to the steps after this one, and so are all others where a store cannot work: what has no
+    document is closed before these steps fail.
 
     Raises:
         NetworkUnavailable: our own network is down; no feed's count rose, all are due in five minutes. Where
             it went down during the round, what failed is `CutOff` instead.
     """
-    with _Beside(read, store) as beside:
+    with _Beside(backup, parse, store) as beside:
         visits = request(
             visits,
             run=run,
@@ -87,6 +88,7 @@ def fetch(
             spool=spool,
             policy=policy,
             came=beside.came,
+            on_idle=beside.go_on,
         )
     _note_far_dates(visits, database=run.database, clock=run.clock)
     visits = set_our_outage_apart(visits, database=run.database, clock=run.clock)
@@ -112,20 +114,20 @@ def fetch(
 
 
 class _Beside:
-    """The documents that are read and stored while others are requested.
+    """The documents that are backed up, read and stored while others are requested.
 
-    So many go through the steps `read`, in the parser processes, while those before them go through `store`
-    in a thread: one after the other took half as long again. No more than these two lots are under way.
+    A lot of so many is read in the parser processes while the one before it is stored, and the one after it
+    backed up, each in a thread: one after the other took half as long again. No others are under way.
     """
 
-    def __init__(self, read: Sequence[Step], store: Sequence[Step]) -> None:
+    def __init__(self, backup: Step, parse: Step, store: Sequence[Step]) -> None:
         self.done: dict[str, Visit] = {}
         """The visits of these documents, as far as they came, by their feeds' ids."""
-        self._read = read
-        self._store = store
+        self._steps = backup, parse, store
         self._waiting: list[Visit] = []
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
-        self._last: Future[Visits] | None = None
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="lot")
+        self._backup: Future[Visits] | None = None
+        self._store: Future[Visits] | None = None
         self._may_store = True
 
     def __enter__(self) -> Self:
@@ -134,26 +136,36 @@ class _Beside:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                self._take()
+                self.go_on()
+                self._end_store()
         finally:
-            self._thread.shutdown()
+            self._threads.shutdown()
 
     def came(self, visit: Visit) -> None:
         """Receive a visit with its document."""
         if not self._may_store:
             return
         self._waiting.append(visit)
-        if len(self._waiting) < STORED_TOGETHER:
+        if len(self._waiting) == STORED_TOGETHER:
+            documents, self._waiting = self._waiting, []
+            backup = self._threads.submit(self._through, [self._steps[0]], documents)
+            self.go_on()
+            self._backup = backup
+
+    def go_on(self) -> None:
+        """Read the lot that was backed up last, and let it be stored once the one before it is."""
+        backup, self._backup = self._backup, None
+        if backup is None or not self._may_store:
             return
-        documents, self._waiting = self._waiting, []
+        _, parse, store = self._steps
         try:
-            read = self._through(self._read, documents)
+            read = self._through([parse], backup.result())
         except InfrastructureError as error:
             self._stop(error)
-        else:
-            self._take()
-            if self._may_store:
-                self._last = self._thread.submit(self._through, self._store, read)
+            return
+        self._end_store()
+        if self._may_store:
+            self._store = self._threads.submit(self._through, store, read)
 
     def _through(self, steps: Sequence[Step], visits: Visits) -> Visits:
         for step in steps:
@@ -161,12 +173,11 @@ class _Beside:
             self.done.update((visit.feed.id, visit) for visit in visits)
         return visits
 
-    def _take(self) -> None:
-        """Wait until those before are stored."""
-        last, self._last = self._last, None
+    def _end_store(self) -> None:
+        store, self._store = self._store, None
         try:
-            if last is not None:
-                last.result()
+            if store is not None:
+                store.result()
         except InfrastructureError as error:
             self._stop(error)
 
@@ -202,10 +213,12 @@ def request(
     spool: Spool,
     policy: FetchPolicy,
     came: Callable[[Visit], None] | None = None,
+    on_idle: Callable[[], None] | None = None,
 ) -> Visits:
     """Request each pending feed. Nothing is closed yet: a network failure may turn out to be ours.
 
-    `came` is called with each visit that has a document, while others are requested.
+    `came` is called with each visit that has a document, while others are requested, and `on_idle` when none
+    is there to be passed on.
     """
     pending = [visit for visit in visits if isinstance(visit.outcome, Pending)]
     # A feed that was refused for the sake of others of its host comes before them. One that is refused again
@@ -238,6 +251,7 @@ def request(
         other_runs=other_runs,
         beginnings=beginnings,
         on_done=done,
+        on_idle=on_idle,
         check_of=checks(run),
     )
     fetched = {

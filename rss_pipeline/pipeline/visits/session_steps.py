@@ -29,7 +29,8 @@ def fetch(session: Session, visits: Visits, *, round_seconds: float | None = Non
         spool=session.spool,
         policy=replace(session.policy, round_seconds=round_seconds),
         close=_closer(session),
-        read=[partial(backup, session), partial(parse, session)],
+        backup=partial(backup, session),
+        parse=partial(parse, session),
         store=[partial(_store, session), partial(_extract_early, session)],
     )
 

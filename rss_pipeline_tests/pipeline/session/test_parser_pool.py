@@ -1,6 +1,8 @@
 """The parser pool with workers that are really killed, stopped and without room on the disk."""
 
 import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -58,6 +60,20 @@ def test_a_task_that_is_attempted_may_fail_in_any_way(pool: ParserPool, tmp_path
     assert fine.read_text() == "", "it was begun"
     [(_, outcome)] = pool.map(ends_by, [fine])
     assert isinstance(outcome, int)
+
+
+def test_a_server_that_was_begun_early_is_the_one_of_the_pool() -> None:
+    program = """
+from multiprocessing import forkserver
+from rss_pipeline.pipeline.session.parser_pool import ParserPool, begin_server
+begin_server()
+begun = forkserver._forkserver._forkserver_pid
+pool = ParserPool(processes=1, timeout=60.0)
+print(list(pool.map(abs, [-1])), begun is not None and begun == forkserver._forkserver._forkserver_pid)
+pool.close()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[(-1, 1)] True\n"
 
 
 @pytest.mark.parametrize("damage", ["none", "cut", "empty", "another task", "gone"])

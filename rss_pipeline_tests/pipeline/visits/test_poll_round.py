@@ -131,7 +131,7 @@ def register_many(pipeline: Pipeline, server: FeedServer, count: int) -> None:
 def test_documents_are_read_while_those_before_them_are_stored(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    register_many(pipeline, server, 3 * STORED_TOGETHER)
+    register_many(pipeline, server, 4 * STORED_TOGETHER)
     may_store = threading.Event()
 
     def database() -> Any:
@@ -142,11 +142,11 @@ def test_documents_are_read_while_those_before_them_are_stored(
         try:
             soon(lambda: len(list(pipeline.settings.spool_path.rglob("*.rows"))) == 2 * STORED_TOGETHER)
             assert pipeline.rows("SELECT id FROM items") == []
-            assert len(list(pipeline.objects.list("backups/"))) == 2 * STORED_TOGETHER, "no third lot"
+            assert len(list(pipeline.objects.list("backups/"))) <= 3 * STORED_TOGETHER, "three lots at most"
         finally:
             may_store.set()
         [ended] = polling.result()
-    assert len(pipeline.rows("SELECT id FROM items")) == len(ended.visits) == 3 * STORED_TOGETHER
+    assert len(pipeline.rows("SELECT id FROM items")) == len(ended.visits) == 4 * STORED_TOGETHER
 
 
 @pytest.mark.parametrize("statement", ["insert items", "insert image tasks"])

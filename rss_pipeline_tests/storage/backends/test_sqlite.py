@@ -49,6 +49,20 @@ def test_readers_and_a_writer_do_not_wait_for_each_other_and_references_hold(not
     assert notes.query("SELECT * FROM pragma_cache_size").rows == [{"cache_size": -4_000}]
 
 
+def test_what_undoes_a_statement_is_in_memory_for_the_inserts_of_visits_alone(notes: SqliteDatabase) -> None:
+    def is_in_memory() -> bool:
+        return notes.query("SELECT * FROM pragma_temp_store").rows == [{"temp_store": 2}]
+
+    insert = "INSERT INTO notes (id) VALUES (?)"
+    notes.batch([Statement(insert, ["1"]), Statement(insert, ["2"], planned_once=True)])
+    assert is_in_memory()
+    notes.batch([Statement(insert, ["3"])])
+    assert not is_in_memory()
+    notes.batch([Statement(insert, ["4"], planned_once=True)])
+    notes.compact()
+    assert not is_in_memory()
+
+
 def test_folders_above_the_file_are_made(tmp_path: Path) -> None:
     SqliteDatabase(tmp_path / "not" / "yet" / "rss.sqlite").close()
     assert (tmp_path / "not" / "yet" / "rss.sqlite").is_file()

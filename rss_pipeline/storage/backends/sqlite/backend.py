@@ -177,6 +177,7 @@ class SqliteDatabase:
                 # Several see one moment.
                 return connection.run(statements, begin=None if len(statements) == 1 else "BEGIN")
         with self._writing(statements[0]) as connection:
+            connection.undo_in(memory=any(statement.planned_once for statement in statements))
             try:
                 return connection.run(statements, begin="BEGIN IMMEDIATE")
             except DatabaseFull:
@@ -297,6 +298,7 @@ class _Connection:
             self._connection.setlimit(limit, most)
         self._value_bytes = MAX_VALUE_BYTES
         self._waits = round(busy_timeout, 1)
+        self._undoes_in_memory = False
         try:
             for setting in settings:
                 self._command(f"PRAGMA {setting}")
@@ -320,6 +322,13 @@ class _Connection:
             raise
         return results
 
+    def undo_in(self, *, memory: bool) -> None:
+        """Keep what undoes a statement in memory, or in a temporary file: each document's insert would make
+        one, and others may change a whole table."""
+        if memory != self._undoes_in_memory:
+            self._command(f"PRAGMA temp_store = {'MEMORY' if memory else 'DEFAULT'}")
+            self._undoes_in_memory = memory
+
     def wait_for(self, seconds: float) -> None:
         """Wait so long, at most, for a lock of another process."""
         if (rounded := round(seconds, 1)) != self._waits:
@@ -330,6 +339,7 @@ class _Connection:
         """Write the file anew; what it needs meanwhile is in this folder, not in that of the system."""
         # A variable of the environment would be too late: SQLite reads it once, when the program begins.
         place = str(folder.absolute()).replace("'", "''")
+        self.undo_in(memory=False)
         self._command(f"PRAGMA temp_store_directory = '{place}'")
         try:
             self._command("PRAGMA auto_vacuum = INCREMENTAL")
