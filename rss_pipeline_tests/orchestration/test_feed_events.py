@@ -1,5 +1,6 @@
 """The event of a feed says where it is requested, where it redirects to, and what was probably missed."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
-from rss_pipeline.orchestration.reporting.feeds import report_changes, report_named
+from rss_pipeline.orchestration.reporting.feeds import heartbeats, report_changes, report_named
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit
 from rss_pipeline_tests.pipeline.visits.test_gaps import undated
 from rss_pipeline_tests.storage.values import claim_one, item, store
@@ -94,6 +95,11 @@ def test_a_feed_that_fails_has_an_observation_on_its_key(
     assert observations(pipeline, "fine") == []
 
 
+def turns(pipeline: DagsterPipeline) -> list[dict[str, Any]]:
+    """The leases of runs that report."""
+    return pipeline.rows("SELECT token FROM leases WHERE awaited <> '[]'")
+
+
 def test_runs_that_report_at_once_record_each_change_once(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
@@ -109,8 +115,13 @@ def test_runs_that_report_at_once_record_each_change_once(
             second.result(timeout=0.3)
         assert next(first, None) is None
         assert not any(second.result(timeout=PATIENCE))
-        [[event]] = report_named(one.run, [Visit(feed=feed, token="", outcome=HeldElsewhere())])
-        assert event.metadata["items_new"].value == 0, "the run that held it has recorded them"
+        visit = Visit(feed=feed, token="", outcome=HeldElsewhere())
+        reports: list[Iterator[Any]] = [report_named(one.run, [visit]), heartbeats(one.run, ["a"])]
+        for report in reports:
+            [only] = next(report)
+            assert only.metadata["items_new"].value == 0, "the run that held it has recorded them"
+            assert len(turns(pipeline)) == 1
+            assert next(report, None) is None
 
 
 def test_a_run_reports_what_there_was_and_not_what_others_bring_meanwhile(
@@ -129,4 +140,5 @@ def test_a_run_reports_what_there_was_and_not_what_others_bring_meanwhile(
         assert len(next(first)) == 1
         visit_elsewhere()
         assert next(first, None) is None
+        assert turns(pipeline) == [], "nobody waits for it"
         assert len(next(report_changes(session.run, pipeline.instance, []))) == 1

@@ -128,6 +128,7 @@ def test_the_first_page_after_a_rest_is_there_at_once(home: Home) -> None:
     """The reader has ended as it does when no one came for a time; what it takes on a busy machine is no
     measure, but the processor time of the new one is."""
     took: list[tuple[float, float]] = []
+    soon(home.up.answers)
     for _ in range(3):
         assert home.page(home.up.reader_port) == 200
         home.part("reader").send_signal(signal.SIGINT)

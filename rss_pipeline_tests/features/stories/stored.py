@@ -27,7 +27,7 @@ OTHER = ("A recipe for pears", "<p>Peel six pears, add sugar and cinnamon, and b
 
 
 def arrive(
-    database: Database, feed: str, guid: str, text: tuple[str, str], *, minutes: float, days_ago: int = 0
+    database: Database, feed: str, guid: str, text: tuple[str, str], *, minutes: float, days_ago: float = 0
 ) -> str:
     """An item of a feed that comes in so many minutes from now, maybe fetched so many days before."""
     at = NOW + timedelta(minutes=minutes)

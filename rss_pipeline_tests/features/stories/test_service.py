@@ -17,6 +17,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_named, story_of
 from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive
 from rss_pipeline_tests.storage.subscriptions.readers import add_user
+from rss_pipeline_tests.support.stored import add_feeds
 
 
 def test_two_feeds_that_write_of_one_event_make_a_story_that_says_why(
@@ -50,6 +51,19 @@ def test_an_item_that_comes_later_joins_the_stored_story_also_without_the_file(
     assert {each.item_id for each in story.members} == {first, second, late}
     copy = next(each for each in story.members if each.item_id == late)
     assert copy.kind == "text"
+
+
+def test_items_that_were_stored_in_another_order_than_fetched_are_decided_once(
+    database: Database, objects: FolderStore, window: Path
+) -> None:
+    add_feeds(database, "a", "b", "c")
+    arrive(database, "b", "1", AGAIN, minutes=-20)
+    first = arrive(database, "a", "1", LANDSLIDE, minutes=-10, days_ago=0.5)
+    arrive(database, "c", "1", OTHER, minutes=-5, days_ago=0.5)
+    done = service.catch_up(database, objects, window)
+    assert (done.decided, done.joined) == (3, 1)
+    [story] = stored_stories(database, since=NOW - timedelta(days=1))
+    assert story.id == first
 
 
 def test_an_item_that_went_and_comes_in_again_joins_again(

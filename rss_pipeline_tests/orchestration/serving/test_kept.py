@@ -3,12 +3,13 @@ tested in cli/up/test_up.py and test_killed_parts.py."""
 
 import errno
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -16,10 +17,10 @@ import pytest
 
 from rss_pipeline.errors import InfrastructureError, not_started
 from rss_pipeline.orchestration.serving.forked import AGAIN, DONE
-from rss_pipeline.orchestration.serving.front import Front
+from rss_pipeline.orchestration.serving.front import SILENT_SECONDS, Front
 from rss_pipeline.orchestration.serving.kept import Follower, Kept
 from rss_pipeline.orchestration.serving.restarted import next_wait
-from rss_pipeline_tests.support.waiting import soon
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 STARTED = """
 import os, pathlib, signal, sys, time
@@ -118,6 +119,37 @@ def test_one_that_no_one_needs_is_started_for_who_connects(
         assert kept.process is None
         assert not kept.is_missing
         assert kept.awaited == [door], "it has ended by itself"
+
+
+def test_one_at_rest_awaits_its_silent_clients_and_has_all_of_them_once_it_is_started(
+    tmp_path: Path, process: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    clock = Seconds()
+    with socket.create_server(("127.0.0.1", 0)) as door, ExitStack() as stack:
+        front = Front(door, clock=clock)
+        kept = Kept("It", process, front=front, at_once=False, clock=clock)
+
+        def client() -> socket.socket:
+            found = socket.create_connection(door.getsockname(), timeout=PATIENCE)
+            soon(lambda: select.select([door], [], [], 0)[0])
+            kept.heard(door)
+            return stack.enter_context(found)
+
+        silent = client()
+        assert kept.awaited == [door, *front.clients]
+        assert len(front.clients) == 1
+        clock.now += SILENT_SECONDS + 1
+        kept.look()
+        assert silent.recv(1) == b""
+        assert (kept.process, kept.awaited) == (None, [door])
+        client()
+        client().sendall(b"GET / HTTP/1.1\r\n\r\n")
+        _, asking = front.clients
+        soon(lambda: select.select([asking], [], [], 0)[0])
+        kept.heard(asking)
+        assert kept.process is not None
+        assert (kept.awaited, front.clients) == ([], {})
+        soon(lambda: started(tmp_path))
 
 
 def test_one_that_is_renewed_ends_and_the_next_is_started_for_who_connects(

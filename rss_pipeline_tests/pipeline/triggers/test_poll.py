@@ -111,6 +111,23 @@ def test_a_poll_starts_when_it_is_worth_one_and_says_why_or_why_not(
 
 
 @pytest.mark.parametrize(
+    ("runs", "live", "kind"),
+    [
+        ([], (), Start),
+        ([run("succeeded", ended=3.9)], (), Wait),
+        ([run("succeeded", ended=4)], (), Start),
+        ([run("succeeded", ended=-1_200)], (), Start),
+        ([run("failed", ended=0.2)], (), Wait),
+        ([run("running", started=50)], LIVE, Wait),
+    ],
+)
+def test_work_for_which_no_feed_is_due_starts_a_poll_as_often_as_a_feed(
+    runs: list[JobRun], live: tuple[str, ...], kind: type
+) -> None:
+    assert type(decide(due(0, live=live), runs, now=NOON, has_work=True)) is kind
+
+
+@pytest.mark.parametrize(
     ("states", "count", "minutes"),
     [
         ([], 0, None),

@@ -22,7 +22,7 @@ from rss_pipeline.collector.models.outcome import NotBegun, NotModified
 from rss_pipeline.pipeline.visits.rounds import Round, not_begun, on_hold, poll_until_done, without_good
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
-from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
+from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -365,3 +365,13 @@ def test_what_a_later_round_visited_is_not_left_where_only_what_went_wrong_stays
     assert [(not_begun(each), [left.feed_id for left in on_hold(each)]) for each in (rounds, kept)] == 2 * [
         ([], ["3"])
     ]
+
+
+def test_a_round_with_an_error_is_the_last_one_also_with_visits(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    for number in (1, 2):
+        pipeline.register(server.route(f"127.0.0.{number}", "/feed", Answer(body=rss("a"))), f"{number}")
+    pipeline.sync()
+    done = Round(run_id="1", visits=pipeline.run(Named(ids=["1"], now=pipeline.clock())), error="no room")
+    assert len(list(poll_until_done(pipeline.database, lambda _: done, clock=pipeline.clock))) == 1

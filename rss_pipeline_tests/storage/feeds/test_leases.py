@@ -213,3 +213,16 @@ def test_a_host_that_a_refresh_by_hand_waits_for_is_claimed_for_nothing_that_is_
 def awaited(database: Database, token: str) -> list[str]:
     (found,) = database.batch([leases.awaited_statement([token])])
     return [row["host"] for row in found.rows]
+
+
+def test_a_turn_is_that_of_one_run_until_it_ends_or_lapses(database: Database) -> None:
+    def begins(token: str, turn: str = "<turn>") -> bool:
+        return leases.begin_turn(database, token, turn, run_id=token, lease_seconds=60)
+
+    assert begins("one")
+    assert not begins("two")
+    assert begins("other", "<other>")
+    leases.end(database, "one", forgive=True)
+    assert begins("two")
+    database.query("UPDATE leases SET expires_at = '2000-01-01T00:00:00Z'")
+    assert begins("three"), "the run of the one before was killed"
