@@ -27,7 +27,7 @@ from rss_pipeline.reader.first_user import code_of_first_user
 from rss_pipeline.reader.stores import open_stores
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.healthz import Healthz
-from rss_pipeline.web.on_demand import begins_with, ends_when_idle
+from rss_pipeline.web.on_demand import HEAD_SECONDS, begins_with, ends_when_idle
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than a reverse proxy keeps a connection: it would send a request into one that closes just then."""
@@ -162,7 +162,6 @@ def _first_user(settings: Settings) -> str:
 CONNECTIONS = 512
 """Open ones. From then on the longest idle one is closed for a new one."""
 HEAD_BYTES = 40_000
-HEAD_SECONDS = 10.0
 REST_SECONDS = 5.0
 """Time for a client to send the rest of what is answered already: one that is cut off while it sends does not
 see the answer."""

@@ -46,7 +46,7 @@ def poll_in_process(
     ):
         is_fine = done.error is None
         yield done
-        del done
+        del done  # As in `poll_until_done`.
     for each in last_steps:
         if is_fine and each.is_due.load()(database, clock()):
             yield _publication(_execute(definitions, instance, each.job.load().name, {}))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     # Its import brings click, which nothing here needs.
     import uvicorn
 
+HEAD_SECONDS = 10.0
+"""Time for a client to send the head of a request, to the reader and to a server at rest."""
 IDLE_SECONDS = 300.0
 """A page that looks for news each minute keeps its server; an app that comes each quarter of an hour does
 not."""

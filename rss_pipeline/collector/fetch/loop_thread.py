@@ -29,9 +29,8 @@ def run_round(
     """Run `work`, which reports one outcome for each job; return the outcomes in the order of the jobs.
 
     `on_done` is called in the caller's thread, in the order of the reports, and `on_idle` there when all so
-    far were passed on. Raises what `work` raises. An
-    exception raised in the caller's thread meanwhile (an interrupt, an error in `on_done`) cancels `work`,
-    waits until it has ended, and is raised again.
+    far were passed on. Raises what `work` raises. An exception raised in the caller's thread meanwhile (an
+    interrupt, an error in `on_done`) cancels `work`, waits until it has ended, and is raised again.
     """
     outcomes: dict[int, R] = {}
     thread = _LoopThread(work)

@@ -11,11 +11,10 @@ from contextlib import suppress
 
 from rss_pipeline.orchestration.serving.forked import Forked
 from rss_pipeline.web import healthz
+from rss_pipeline.web.on_demand import HEAD_SECONDS
 
-SILENT_SECONDS = 10.0
-"""Time for the first bytes of a client, as the reader's server gives it."""
 _MOST_SILENT = 32
-"""With more, the server is started, which has limits of its own."""
+"""With more, the server is started and takes them all: this process would reach its limit of open files."""
 _HEAD_BYTES = 8_192
 
 
@@ -65,7 +64,7 @@ class Front:
             client, _ = self.listener.accept()
             client.setblocking(False)
             Forked.listeners.append(client)
-            self.clients[client] = self._clock() + SILENT_SECONDS
+            self.clients[client] = self._clock() + HEAD_SECONDS
 
     def let_go_silent(self) -> None:
         """Close the connections of clients whose time is over."""

@@ -11,8 +11,9 @@ from contextlib import ExitStack
 import pytest
 
 from rss_pipeline.orchestration.serving.forked import Forked
-from rss_pipeline.orchestration.serving.front import SILENT_SECONDS, Front
+from rss_pipeline.orchestration.serving.front import Front
 from rss_pipeline.web import healthz
+from rss_pipeline.web.on_demand import HEAD_SECONDS
 from rss_pipeline_tests.support.waiting import PATIENCE
 
 ASKED = b"GET /healthz HTTP/1.1\r\nHost: somebody.example\r\n\r\n"
@@ -108,7 +109,7 @@ def test_a_client_that_says_nothing_starts_nothing_and_is_let_go(front: Front) -
         for each in (gone, broken):
             each.close()
             assert not wants_server(front)
-        clock.now += SILENT_SECONDS
+        clock.now += HEAD_SECONDS
         front.let_go_silent()
         assert len(front.clients) == 1
         clock.now += 1

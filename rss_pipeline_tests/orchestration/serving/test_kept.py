@@ -17,9 +17,10 @@ import pytest
 
 from rss_pipeline.errors import InfrastructureError, not_started
 from rss_pipeline.orchestration.serving.forked import AGAIN, DONE
-from rss_pipeline.orchestration.serving.front import SILENT_SECONDS, Front
+from rss_pipeline.orchestration.serving.front import Front
 from rss_pipeline.orchestration.serving.kept import Follower, Kept
 from rss_pipeline.orchestration.serving.restarted import next_wait
+from rss_pipeline.web.on_demand import HEAD_SECONDS
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 STARTED = """
@@ -138,7 +139,7 @@ def test_one_at_rest_awaits_its_silent_clients_and_has_all_of_them_once_it_is_st
         silent = client()
         assert kept.awaited == [door, *front.clients]
         assert len(front.clients) == 1
-        clock.now += SILENT_SECONDS + 1
+        clock.now += HEAD_SECONDS + 1
         kept.look()
         assert silent.recv(1) == b""
         assert (kept.process, kept.awaited) == (None, [door])
