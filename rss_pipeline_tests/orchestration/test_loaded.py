@@ -18,6 +18,6 @@ print(*(name for name in ("lxml", "feedparser", "prometheus_client") if name in 
 
 
 def test_a_job_that_parses_nothing_loads_no_parser(tmp_path: Path) -> None:
-    """Where it has a process of its own, they would take 9 MB."""
+    """They take 9 MB, and such a job may have a process of its own."""
     done = subprocess.run([sys.executable, "-c", _PROGRAM, tmp_path], check=True, capture_output=True)
     assert done.stdout == b"\n"

@@ -1,4 +1,4 @@
-"""What `up` loads once for all its processes has nothing that none of them uses."""
+"""The modules that `up` loads once for all its processes: none that no process uses."""
 
 import subprocess
 import sys
