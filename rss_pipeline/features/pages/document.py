@@ -5,8 +5,8 @@ A list that is lost is an error of the page and never an empty success. What it 
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from rss_pipeline.collector.models.feed import Feed
@@ -20,7 +20,7 @@ from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline.features.pages import CONFIRMED
 from rss_pipeline.features.pages.detect import detect
-from rss_pipeline.features.pages.known import MOST_MARKS, Known, home_of, mark
+from rss_pipeline.features.pages.known import MOST_MARKS, Known, PageOfDocument, home_of, mark, page_in
 from rss_pipeline.features.pages.links import guids_of, identity
 from rss_pipeline.features.pages.model import Detected, Entry, is_selectors
 from rss_pipeline.features.pages.page import decode_page
@@ -33,26 +33,6 @@ _FEED = re.compile(
 _UPDATES = 20
 _WARNED_FOR = timedelta(days=7)
 _SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageOfDocument:
-    """The memory of a page after a document, and what a person should know of it."""
-
-    known: Known
-    settings: str
-    """The feed's key `page` as the document was read."""
-    warnings: tuple[FeedWarning, ...] = ()
-
-    def renamed(self, _ids: Mapping[str, str]) -> "PageOfDocument":
-        """The same: it names no items."""
-        return self
-
-
-def page_in(parsed: Parsed) -> PageOfDocument | None:
-    """The findings of the parser process; None of a document that is no page's."""
-    found = parsed.parts.get("page")
-    return found if isinstance(found, PageOfDocument) else None
 
 
 def first_memory(feed: Feed, parsed: Parsed) -> str | None:

@@ -14,6 +14,8 @@ from typing import Self
 
 from rss_pipeline.collector.models.identity import same_title
 from rss_pipeline.collector.models.item import Moved
+from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.parse.links import last_part
 from rss_pipeline.features.pages.links import guids_of, identity, shape
 from rss_pipeline.features.pages.model import Entry
@@ -228,3 +230,23 @@ def _names(entries: Sequence[Entry], *, is_rebuilt: bool) -> Iterator[frozenset[
 
 def _shape(guid: str) -> str:
     return mark("/".join(shape(f"http:{guid}")[:-1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOfDocument:
+    """The memory of a page after a document, and what a person should know of it."""
+
+    known: Known
+    settings: str
+    """The feed's key `page` as the document was read."""
+    warnings: tuple[FeedWarning, ...] = ()
+
+    def renamed(self, _ids: Mapping[str, str]) -> "PageOfDocument":
+        """The same: it names no items."""
+        return self
+
+
+def page_in(parsed: Parsed) -> PageOfDocument | None:
+    """The findings of the parser process; None of a document that is no page's."""
+    found = parsed.parts.get("page")
+    return found if isinstance(found, PageOfDocument) else None

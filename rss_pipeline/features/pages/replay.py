@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Parsed
-from rss_pipeline.features.pages.document import PageOfDocument, page_in
+from rss_pipeline.features.pages.known import PageOfDocument, page_in
 from rss_pipeline.features.pages.sql import restore_page
 from rss_pipeline.storage.database import Database, Statement
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.collector.models.outcome import Parsed
-from rss_pipeline.features.pages.document import page_in
-from rss_pipeline.features.pages.known import Known, mark
+from rss_pipeline.features.pages.known import Known, mark, page_in
 from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.predicates import LAST_VISIT_FAILED, POLLED

@@ -107,7 +107,8 @@ def split(database: Database, objects: ObjectStore, path: Path, item_id: str) ->
     with hold(database, sql.ends(database)) as lease:
         mend(lease, objects, path)
         story, members = _story(database, item_id)
-        if story is None or len(members) < 2:
+        # One that is not decided yet stands alone.
+        if story is None or len(members) < 2 or members[item_id].story is None:
             return False
         moved = {item_id: (members[item_id].feed_id, story)}
         others = {id: each.feed_id for id, each in members.items() if id != item_id}
@@ -164,12 +165,16 @@ def undo(database: Database, objects: ObjectStore, path: Path) -> Move | None:
 
 def _story(database: Database, item_id: str) -> tuple[str | None, dict[str, Standing]]:
     """The story of an item, None where it is in none, and its members, or the item alone; no member where it
-    is not stored."""
+    is not stored. An item that went and came again, and is not decided yet, is of the story of its name: the
+    next decision puts it there."""
     found = sql.standing(database, [item_id])
-    story = found[item_id].story if found else None
-    if story is None:
+    if not found:
         return None, found
-    return story, {**found, **sql.standing(database, sql.members_of(database, story))}
+    decided = found[item_id].story
+    members = sql.members_of(database, decided or item_id)
+    if decided is None and not {*members} - {item_id}:
+        return None, found
+    return decided or item_id, {**found, **sql.standing(database, members)}
 
 
 def _say(lease: Lease, objects: ObjectStore, path: Path, move: Move) -> None:

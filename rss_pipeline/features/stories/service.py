@@ -90,8 +90,7 @@ def catch_up(
         if window is None or window.arrived > ends.writer.arrived:
             window = Window()
         window.forget(since.timestamp())
-        start = int(since.timestamp()) * 1_000_000 - 1
-        at, is_rebuilt = max(window.arrived, start), False
+        at, is_rebuilt = _start(database, window, ends, since), False
         while True:
             items = sql.behind(database, at, up_to=ends.arrived, since=since, done=ends.writer.arrived)
             if not items or is_over():
@@ -103,7 +102,8 @@ def catch_up(
                 return done
             decided = _decided(database, window, items, up_to=ends.writer.arrived)
             if not is_rebuilt and any(_went(decision) for _, decision in decided):
-                window, at, is_rebuilt = Window(), start, True
+                window, is_rebuilt = Window(), True
+                at = _start(database, window, ends, since)
                 continue
             at = max(item.arrived for item in items)
             lease.commit(_members(database, decided, done, window), arrived=max(at, lease.writer.arrived))
@@ -119,6 +119,15 @@ def catch_up(
         except DatabaseUnavailable as error:
             done.not_written = str(error)
     return done
+
+
+def _start(database: Database, window: Window, ends: Ends, since: datetime) -> int:
+    """The arrival number behind which the window is brought up to date. Of what is decided, only the newest
+    items count that it keeps: the others of a million would leave it again."""
+    start, decided = max(window.arrived, int(since.timestamp()) * 1_000_000 - 1), ends.writer.arrived
+    if start >= decided:
+        return start
+    return sql.before_newest(database, start, up_to=decided, since=since, most=window.most())
 
 
 def _decide_again(

@@ -183,6 +183,19 @@ def behind(database: Database, arrived: int, *, up_to: int, since: datetime, don
     )
 
 
+def before_newest(database: Database, arrived: int, *, up_to: int, since: datetime, most: int) -> int:
+    """The arrival number behind which there are `most` items up to another one that were fetched since then;
+    `arrived` if there are fewer behind that."""
+    rows = database.query(
+        """SELECT i.arrived FROM items AS i INDEXED BY items_arrived
+        WHERE i.arrived > ? AND i.arrived <= ? AND i.created_at >= ?
+        ORDER BY i.arrived DESC LIMIT 1 OFFSET CAST(? AS INTEGER)""",
+        [arrived, up_to, instant(since), most],
+        name="find the first item of a window",
+    ).rows
+    return int(rows[0]["arrived"]) if rows else arrived
+
+
 def days_behind(database: Database, arrived: int, *, up_to: int, after: str) -> list[date]:
     """The days (UTC) after this one on which items behind an arrival number were fetched."""
     rows = database.query(

@@ -134,6 +134,11 @@ class Window:
     def __len__(self) -> int:
         return len(self.items)
 
+    @staticmethod
+    def most() -> int:
+        """The number of items that it never exceeds: no older one counts where it is made anew."""
+        return MOST_ITEMS + _SPARE_ITEMS - 1
+
     def learn(self, entries: Iterable[Entry]) -> None:
         """Take in document frequencies alone."""
         for entry in entries:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from prometheus_client.core import Metric
-
-from rss_pipeline.features.health.metrics import gauge, labelled
 from rss_pipeline.features.health.model import Look, listed
 from rss_pipeline.features.health.sql import Concerned
 from rss_pipeline.features.topics.sql import TopicState, topic_states
 from rss_pipeline.storage.database import Database
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 
 def _topics(look: Look) -> Concerned | None:
@@ -32,13 +33,16 @@ CHECKS = (
 )
 
 
-def metrics(database: Database) -> Callable[[datetime], Iterator[Metric]]:
+def metrics(database: Database) -> "Callable[[datetime], Iterator[Metric]]":
     """The metrics of the topics as they are now, at a time."""
     topics = topic_states(database)
     return lambda now: _metrics(topics, now)
 
 
-def _metrics(topics: Sequence[TopicState], now: datetime) -> Iterator[Metric]:
+def _metrics(topics: Sequence[TopicState], now: datetime) -> "Iterator[Metric]":
+    # Only now: the checks are loaded by each run, and by everything that shows them.
+    from rss_pipeline.features.health.metrics import gauge, labelled
+
     counts = {
         "current": sum(each.stale_at is None for each in topics),
         "failing": sum(each.stale_at is not None and each.error is not None for each in topics),

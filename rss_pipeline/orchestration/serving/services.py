@@ -21,6 +21,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import InfrastructureError, sentence_for
+from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.dagster_private import configure_loggers, setup_interrupt_handlers
 from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
 from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel, end_canceled, end_of_last_up
@@ -95,6 +96,10 @@ def run(
         places.write(file)
         for module in (OWN_MODULE, *_LOADED_BY_ALL, *PRELOADED):
             import_module(module)
+        for key in (each for feature in FEATURES for each in feature.feed_keys.values()):
+            if key.reads is not None:
+                # As PRELOADED: each parser process would load it for itself.
+                key.reads.load()
         if (code := prepared.wait()) != DONE:
             return code
         servers = _inside(settings, file, ui) if not places.in_servers else [_beside(places, file, ui)]

@@ -12,10 +12,12 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.stories import moves, service, sql
-from rss_pipeline.features.stories.window import VERSION
+from rss_pipeline.features.stories.window import VERSION, Window
 from rss_pipeline.features.stories.window_file import load
+from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline_tests.features.stories import kit
 from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive, decide, together
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.stored import add_feeds, add_items, item
@@ -54,6 +56,13 @@ class Stores:
 
     def lose_window(self) -> None:
         self.window.unlink()
+
+    def kept(self) -> Window:
+        """The window as it was saved."""
+        ends = sql.ends(self.database)
+        found = load(self.window, database=f"{ends.identity} {ends.writer.moves}".rstrip())
+        assert found is not None
+        return found
 
 
 @pytest.fixture
@@ -234,13 +243,43 @@ def test_more_items_than_a_window_has_are_decided_by_the_newest(
     assert frozenset(ids) in stores.decide()
     assert old[0] not in {id for story in stores.decide() for id in story}
     for _ in range(2):
-        ends = sql.ends(stores.database)
-        kept = load(stores.window, database=f"{ends.identity} {ends.writer.moves}".rstrip())
-        assert kept is not None
-        assert len(kept) <= 80
+        assert len(stores.kept()) <= 80
         stores.lose_window()
         ids += stores.arrive(AGAIN)
         assert frozenset(ids) in stores.decide()
+
+
+def test_a_lost_window_is_made_of_the_newest_items_and_decides_as_one_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rss_pipeline.features.stories.window.MOST_ITEMS", 300)
+    monkeypatch.setattr("rss_pipeline.features.stories.window._SPARE_ITEMS", 20)
+    # As with the numbers of the product: frequencies of more texts than a window has are halved.
+    monkeypatch.setattr("rss_pipeline.features.stories.frequencies.MOST_TEXTS", 300)
+    rows = sorted((row["id"][-1:], row["title"], f"<p>{row['text']}</p>") for row in kit.ROWS)
+    ones, others = ([row[1:] for row in rows if row[0] == number] for number in "12")
+
+    def made(name: str) -> tuple[set[frozenset[str]], int]:
+        """The stories after the window was lost between the first and the second texts of the sets; and the
+        number of items with which it was made."""
+        stores = Stores(tmp_path / name, FolderStore(tmp_path / name / "objects"), feeds=100)
+        stores.arrive(
+            *((f"The {word(n)} of {word(n + 7)}", f"<p>A {word(n * 3)} was seen.</p>") for n in range(450))
+        )
+        stores.arrive(*ones)
+        stores.decide()
+        stores.lose_window()
+        stores.arrive(*others)
+        found, kept = stores.decide(), stores.kept()
+        stores.database.close()
+        return found, kept.items.first + len(kept)
+
+    of_newest, few = made("newest")
+    monkeypatch.setattr(sql, "before_newest", lambda _, arrived, **__: arrived)
+    of_all, many = made("all")
+    assert of_newest == of_all
+    assert len(of_all) > 20
+    assert (few, many) == (319 + len(others), 450 + len(rows))
 
 
 def test_marks_that_no_store_takes_are_in_no_reason(stores: Stores) -> None:

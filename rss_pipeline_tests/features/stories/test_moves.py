@@ -103,6 +103,23 @@ def test_an_item_that_an_operator_joined_before_it_was_decided_stays(
     assert together(database) == {frozenset({second, third, late})}
 
 
+@pytest.mark.parametrize("comes_to_it", [True, False])
+def test_an_item_that_came_again_is_joined_with_what_is_in_the_story_of_its_name(
+    database: Database, objects: FolderStore, window: Path, three: tuple[str, str, str], comes_to_it: bool
+) -> None:
+    first, second, third = three
+    decide(database, objects, window)
+    database.query("DELETE FROM items WHERE id = ?", [first])
+    assert arrive(database, "a", "1", LANDSLIDE, minutes=-1) == first
+    assert not moves.split(database, objects, window, first), "it is not in its story yet"
+    assert moves.join(database, objects, window, *((first, third) if comes_to_it else (third, first)))
+    assert together(database) == {frozenset(three)}
+    decide(database, objects, window)
+    assert together(database) == {frozenset(three)}
+    assert moves.undo(database, objects, window) is not None
+    assert together(database) == {frozenset({first, second})}
+
+
 @pytest.fixture
 def moved(database: Database, objects: FolderStore, window: Path) -> tuple[str, ...]:
     """A week: a story of two; one of them apart; what followed it; and two that the operator joined, one of
