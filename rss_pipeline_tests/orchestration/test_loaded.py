@@ -24,7 +24,8 @@ from rss_pipeline.orchestration.serving import services
 
 for module in (OWN_MODULE, *services._LOADED_BY_ALL):
     importlib.import_module(module)
-print(*(name for name in ("dagster._cli.job", "dagster._generate", "pydantic.v1.main") if name in sys.modules))
+unneeded = ("dagster._cli.job", "dagster._generate", "pydantic.v1.main")
+print(*(name for name in unneeded if name in sys.modules))
 
 import dagster._cli
 
