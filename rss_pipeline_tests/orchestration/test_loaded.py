@@ -18,18 +18,21 @@ print(*(name for name in ("lxml", "feedparser", "prometheus_client") if name in 
 _PROGRAM_OF_UP = """
 import importlib, sys
 
-import rss_pipeline.api.app
-from rss_pipeline.orchestration.run_launcher import OWN_MODULE
-from rss_pipeline.orchestration.serving import services
+from rss_pipeline.cli.services import _left_out
+
+with _left_out():
+    import rss_pipeline.api.app
+    from rss_pipeline.orchestration.run_launcher import OWN_MODULE
+    from rss_pipeline.orchestration.serving import services
 
 for module in (OWN_MODULE, *services._LOADED_BY_ALL):
     importlib.import_module(module)
 unneeded = ("dagster._cli.job", "dagster._generate", "pydantic.v1.main")
 print(*(name for name in unneeded if name in sys.modules))
 
-import dagster._cli
+import dagster._cli, pydantic.v1
 
-assert dagster._cli.job_cli.commands, "whoever wants the commands has them"
+assert dagster._cli.job_cli.commands and pydantic.v1.BaseModel, "whoever wants them has them"
 """
 
 
