@@ -45,7 +45,7 @@ def _loaded(program: str, home: Path) -> str:
 
 
 def test_a_job_that_parses_nothing_loads_no_parser(tmp_path: Path) -> None:
-    """Where it has a process of its own, they would take 9 MB."""
+    """They would take 9 MB where it has a process of its own."""
     assert _loaded(_PROGRAM_OF_A_JOB, tmp_path) == ""
 
 
