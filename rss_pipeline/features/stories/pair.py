@@ -17,6 +17,8 @@ from rss_pipeline.features.stories.facts_compared import (
     common_numbers,
     conflicts,
     disjoint,
+    most_counts,
+    most_numbers,
 )
 from rss_pipeline.features.stories.frequencies import HIGHEST_RARITY
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, SPELLED
@@ -30,7 +32,7 @@ _OTHER_DAY = 2.0
 """The worth of other weekdays in scripts of pairs, whose news seldom names one: that of another score."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class Likeness:
     """Two articles compared."""
 
@@ -99,11 +101,24 @@ def compare(
     soon: float = 0.0,
 ) -> Likeness:
     """Return the likeness of two articles in one language; `weights` gives the rarity of any word of it."""
+    likeness = compare_words(one, other, cosine, mine, theirs, weights, soon)
+    compare_facts(likeness, one, other)
+    return likeness
+
+
+def compare_words(
+    one: Article,
+    other: Article,
+    cosine: float,
+    mine: Weights,
+    theirs: Weights,
+    weights: Callable[[Iterable[str]], Weights],
+    soon: float = 0.0,
+) -> Likeness:
+    """The likeness of two articles, if of their facts all that one has were in the other and none differed:
+    no facts make them more alike."""
     template, slots, runs = _aligned(one, other)
     common_rare = shared(one, other, runs, weights)
-    common, shown, comparable, agreeing = (common_counts if one.is_paired else common_numbers)(
-        one.facts, other.facts
-    )
     name_slots = number_slots = title_name_slots = title_word_slots = 0
     for slot in slots:
         numbers, is_name, in_title = slot
@@ -117,33 +132,30 @@ def compare(
             elif template > 0.4:
                 title_word_slots += 1
     names = _common_names(one, other)
-    hard, soft = conflicts(one.facts, other.facts, template, is_paired=one.is_paired)
-    if one.is_paired and disjoint(set(one.facts.weekdays), set(other.facts.weekdays)):
-        soft += _OTHER_DAY
     shares, unmet = zip(_share(one, other, mine), _share(other, one, theirs), strict=True)
-    title_names = sum(shares) / 2
+    facts = one.facts
     return Likeness(
         cosine=cosine,
-        title_names=title_names,
+        title_names=sum(shares) / 2,
         title_words=0.0
         if one.is_paired
         else (_word_share(one, other, mine) + _word_share(other, one, theirs)) / 2,
         names=tuple(one.shown.get(name) or other.shown.get(name, name) for name in sorted(names)),
         names_share=0.0 if one.is_paired else _names_share(one, other, weights(names), mine, theirs),
-        numbers=common,
-        shown_numbers=shown,
-        all_numbers_differ=comparable > 0 and agreeing == 0,
-        units_differ=comparable - agreeing,
+        numbers=(most_counts if one.is_paired else most_numbers)(facts),
+        shown_numbers=(),
+        all_numbers_differ=False,
+        units_differ=0,
         template=template,
         name_slots=name_slots,
         number_slots=number_slots,
         title_name_slots=title_name_slots,
         title_word_slots=title_word_slots,
-        hard=hard,
-        soft=soft,
+        hard=0,
+        soft=0.0,
         characters=other.characters,
         common=0.0 if one.is_paired else _common(mine, theirs),
-        tolls=len(one.facts.tolls & other.facts.tolls),
+        tolls=len(facts.tolls),
         elsewhere=bool(one.located and other.located)
         and one.located.isdisjoint(other.known)
         and other.located.isdisjoint(one.known),
@@ -151,7 +163,7 @@ def compare(
             one.numbered[noun].isdisjoint(other.numbered[noun])
             for noun in one.numbered.keys() & other.numbered.keys()
         ),
-        days=common_days(one.facts, other.facts),
+        days=common_days(facts, facts),
         named=common_rare.named,
         told=common_rare.told,
         titled=common_rare.titled,
@@ -159,6 +171,21 @@ def compare(
         placed=not (one.located.isdisjoint(other.known) and other.located.isdisjoint(one.known)),
         soon=soon,
     )
+
+
+def compare_facts(likeness: Likeness, one: Article, other: Article) -> None:
+    """Put into the likeness of two articles what their facts say."""
+    some, others = one.facts, other.facts
+    count = common_counts if one.is_paired else common_numbers
+    likeness.numbers, likeness.shown_numbers, comparable, agreeing = count(some, others)
+    likeness.all_numbers_differ = comparable > 0 and agreeing == 0
+    likeness.units_differ = comparable - agreeing
+    likeness.hard, soft = conflicts(some, others, likeness.template, is_paired=one.is_paired)
+    if one.is_paired and disjoint(set(some.weekdays), set(others.weekdays)):
+        soft += _OTHER_DAY
+    likeness.soft = soft
+    likeness.tolls = len(some.tolls & others.tolls)
+    likeness.days = common_days(some, others)
 
 
 _SERIES = 0.5

@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from operator import add, eq
 
@@ -135,7 +136,8 @@ class Read:
     """Pairs of the title and of the beginning of the text."""
     words: frozenset[str]
     """Words in Latin letters: names, mostly."""
-    facts: Facts
+    facts: Callable[[], Facts]
+    """Reads the facts."""
 
 
 def _plain(normal: str) -> str:
@@ -157,11 +159,8 @@ def pairs(text: str) -> list[str]:
 
 
 def read(title: str, text: str, lead: int = 0) -> Read:
-    """Return pairs and facts of a title and a text, whose beginning has so many characters."""
+    """Return pairs of a title and a text, whose beginning has so many characters, and how to read facts."""
     title, text = (_SPELLED.sub(_spelled, unicodedata.normalize("NFKC", each)) for each in (title, text))
-    facts = Facts()
-    _read(facts, title, is_title=True)
-    _read(facts, text, is_title=False)
     words = frozenset(word.casefold() for word in _LATIN.findall(f"{title} {text}"))
     of_title, of_lead = pairs(title), pairs(text[:lead])
     # The pair that stands at the end of the one and the beginning of the other is of the rest.
@@ -173,8 +172,15 @@ def read(title: str, text: str, lead: int = 0) -> Read:
         text_pairs=tuple(of_text),
         lead=frozenset(of_title).union(of_lead),
         words=words,
-        facts=facts,
+        facts=partial(_facts, title, text),
     )
+
+
+def _facts(title: str, text: str) -> Facts:
+    facts = Facts()
+    _read(facts, title, is_title=True)
+    _read(facts, text, is_title=False)
+    return facts
 
 
 def _found(pattern: re.Pattern[str], text: str, marks: str) -> Iterable[re.Match[str]]:
