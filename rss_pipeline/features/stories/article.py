@@ -72,7 +72,7 @@ class Article:
     """Beginnings of long words: compounds of one thing begin alike."""
     numbered: dict[str, set[str]] = field(default_factory=dict)
     """The numbers beside a noun, by its stem: but for those of tolls, which rise."""
-    places: dict[tuple[str, ...], int] = field(default_factory=dict)
+    places: dict[str | tuple[str, ...], int] = field(default_factory=dict)
     """The places of runs of words, made where they are needed first (pair.py)."""
     _facts: Facts | None = None
 

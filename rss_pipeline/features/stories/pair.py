@@ -300,12 +300,12 @@ Slot = tuple[bool, bool, bool]
 
 def _aligned(one: Article, other: Article) -> tuple[float, list[Slot], list[Run]]:
     """The share of words in common runs of three and more, what differs beside these, and the runs."""
-    left, right = one.words, other.words
-    if not left or not right:
+    if not one.words or not other.words:
         return 0.0, [], []
     is_characters = one.is_paired and one.language != "ko"
     least, unit, most = (6, 2, 8) if is_characters else (3, 1, _MOST_SLOT)
-    runs = _runs(left, right, _places(other, least), least)
+    left, right = _words(one, is_characters), _words(other, is_characters)
+    runs = _runs(left, right, _places(right, other.places, least), least)
     template = 2 * sum(run[2] for run in runs) / (len(left) + len(right))
     slots: list[Slot] = []
     end_left = end_right = 0
@@ -323,18 +323,23 @@ Span = tuple[int, int, int, int]
 """From and to, in both."""
 
 
-def _places(article: Article, length: int) -> dict[tuple[str, ...], int]:
+Words = str | tuple[str, ...]
+
+
+def _words(article: Article, is_characters: bool) -> Words:
+    """Characters as a text, parts of which are made and found in less time than those of a tuple."""
+    return "".join(article.words) if is_characters else article.words
+
+
+def _places(words: Words, places: dict[Words, int], length: int) -> dict[Words, int]:
     """The first place of each run of this length."""
-    if not article.places:
-        words, places = article.words, article.places
+    if not places:
         for at in range(len(words) - length, -1, -1):
             places[words[at : at + length]] = at
-    return article.places
+    return places
 
 
-def _runs(
-    left: tuple[str, ...], right: tuple[str, ...], places: dict[tuple[str, ...], int], least: int
-) -> list[Run]:
+def _runs(left: Words, right: Words, places: dict[Words, int], least: int) -> list[Run]:
     """Common runs in the same order in both: those with the most words together."""
     found: list[Run] = []
     at, last = 0, len(left) - least
@@ -371,8 +376,8 @@ def _runs(
 
 
 def _beside(
-    left: tuple[str, ...],
-    right: tuple[str, ...],
+    left: Words,
+    right: Words,
     lefts: tuple[int, int],
     rights: tuple[int, int],
     unit: int,
@@ -401,7 +406,7 @@ def _beside(
     return spans
 
 
-def _first_common(left: tuple[str, ...], right: tuple[str, ...], unit: int) -> tuple[int, int] | None:
+def _first_common(left: Words, right: Words, unit: int) -> tuple[int, int] | None:
     """The places of the common word (or pair of characters) that is nearest to the start of both."""
     best: tuple[int, int] | None = None
     for one in range(len(left) - unit + 1):
