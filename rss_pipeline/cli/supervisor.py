@@ -28,6 +28,8 @@ STEADY_SECONDS = 60.0
 LONGEST_WAIT = 60.0
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of one that was killed, and of one that ends because a part was."""
+_ENDED = "ZX"
+"""The states of a zombie and of one that is just going, in proc(5)."""
 GRACE_SECONDS = 20.0
 """Time for the rest of a process group to end by itself: runs release their claims."""
 
@@ -183,13 +185,23 @@ def end_group(group: int) -> None:
 
 
 def _is_alive(group: int) -> bool:
-    """True for a group with a process that is no zombie: zombies stay where no process reaps orphans."""
-    # Only now: it would be in memory for as long as `up` runs.
-    import psutil
+    """True for a group with a process that is no zombie: zombies stay where no process reaps orphans.
 
-    for process in psutil.process_iter(["status"]):
-        with suppress(ProcessLookupError):
-            if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group:
+    This imports nothing: what this program was installed into may be gone, and the end must not fail.
+    """
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        # Gone, or (on macOS) all zombies.
+        return False
+    if not os.path.exists("/proc/self/stat"):
+        return True
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        # It may have ended since it was listed.
+        with suppress(OSError), open(f"/proc/{number}/stat", encoding="utf-8", errors="replace") as file:
+            # proc(5): the name, in brackets, may have brackets itself.
+            state, _, in_group, *_ = file.read().rpartition(")")[2].split()
+            if state not in _ENDED and int(in_group) == group:
                 return True
     return False
 

@@ -110,6 +110,15 @@ class PublicBucket(Protocol):
 
 
 @runtime_checkable
+class OnOneDisk(Protocol):
+    """A store on a disk of this machine."""
+
+    puts_at_once: int
+    """The puts that may wait for the disk together: more take more time of the processors, and no less by
+    the clock."""
+
+
+@runtime_checkable
 class Sweeps(Protocol):
     """A store in which killed processes leave what they had half written."""
 

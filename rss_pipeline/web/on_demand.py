@@ -39,18 +39,24 @@ def ends_when_idle(
     clock: Callable[[], float] = time.monotonic,
     unused: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Let a server that is not started end by itself after so many seconds without an open connection.
-    `unused` is the number of requests that are no use of it."""
+    """Let a server that is not started end by itself after so many seconds without a request or an open
+    websocket. `unused` is the number of requests that are no use of it.
+
+    A client that sends no whole request does not keep it: uvicorn waits for the rest for ever. Where nobody
+    else is connected, the end comes when the time of a connection at rest is over.
+    """
     state = server.server_state
     used_at, requests = clock(), 0
 
     async def look() -> None:
         nonlocal used_at, requests
         used = state.total_requests - unused()
-        if state.connections or state.tasks or used != requests:
+        if state.tasks or used != requests:
             used_at, requests = clock(), used
-        elif clock() - used_at >= seconds():
-            await end(server)
+            return
+        rest = server.config.timeout_keep_alive + HEAD_SECONDS if state.connections else 0.0
+        if clock() - used_at >= max(seconds(), rest):
+            await end(server, clock=clock)
 
     server.config.callback_notify = look
     server.config.timeout_notify = 0
@@ -76,18 +82,27 @@ def begins_with(server: "uvicorn.Server", clients: Sequence[socket.socket]) -> N
         server.startup = let_in  # type: ignore[method-assign]
 
 
-async def end(server: "uvicorn.Server") -> None:
+async def end(server: "uvicorn.Server", *, clock: Callable[[], float] = time.monotonic) -> None:
     """Let in no client any more, answer those who were let in just before, and end the server."""
     for each in server.servers:
         each.close()
     await asyncio.sleep(0)
-    while any(map(_is_unanswered, server.server_state.connections)):
+    until = clock() + HEAD_SECONDS
+    while any(
+        _is_at_work(each) or (_is_new(each) and clock() < until) for each in server.server_state.connections
+    ):
         await asyncio.sleep(0.05)
     server.should_exit = True
 
 
-def _is_unanswered(connection: object) -> bool:
-    """True for one whose first or present request is not answered. A websocket, which is none of uvicorn's
-    HTTP connections any more, opens again elsewhere."""
-    cycle = getattr(connection, "cycle", False)
-    return cycle is None or (bool(cycle) and not getattr(cycle, "response_complete", True))
+# A websocket is none of uvicorn's HTTP connections any more, and has no cycle: it opens again elsewhere.
+
+
+def _is_at_work(connection: Any) -> bool:
+    cycle = getattr(connection, "cycle", None)
+    return cycle is not None and not cycle.response_complete
+
+
+def _is_new(connection: Any) -> bool:
+    """True for one whose first request has not come."""
+    return getattr(connection, "cycle", False) is None

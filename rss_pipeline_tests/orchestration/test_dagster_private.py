@@ -137,7 +137,7 @@ def _digests() -> dict[str, str]:
 
 def _used() -> dict[str, object]:
     both = {**vars(dagster_private), **vars(dagster_private_commands)}
-    private = {name: value for name, value in both.items() if not name.startswith("__")}
+    private = {name: value for name, value in both.items() if not name.startswith("_")}
     return {**private, **BESIDE}
 
 

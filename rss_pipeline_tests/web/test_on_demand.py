@@ -24,6 +24,11 @@ async def served(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "websocket.accept"})
         await receive()
         return
+    if scope["path"] == "/slow":
+        # The request, and then the end of its connection.
+        await receive()
+        await receive()
+        return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
 
@@ -35,9 +40,16 @@ class Seconds:
     """A clock of seconds that a test moves."""
 
     now = 0.0
+    looks = 0
 
     def __call__(self) -> float:
+        self.looks += 1
         return self.now
+
+    def after_looks(self) -> None:
+        """Wait until the server has looked at this clock, as it does each second."""
+        before = self.looks
+        soon(lambda: self.looks > before + 1)
 
 
 @contextmanager
@@ -115,7 +127,21 @@ def test_who_was_let_in_before_it_began_has_an_answer() -> None:
             assert answered(door.getsockname()[1]) == 200
 
 
-@pytest.mark.parametrize("kind", ["connection", "websocket"])
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n", REQUEST + b"GET"])
+def test_a_client_that_sends_no_whole_request_does_not_keep_it(said: bytes) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as door,
+        socket.create_connection(door.getsockname(), timeout=PATIENCE) as client,
+    ):
+        clock = Seconds()
+        client.sendall(said)
+        with serving(door, clock) as thread:
+            # It was let in before.
+            assert answered(door.getsockname()[1]) == 200
+            soon(lambda: has_ended(thread, clock))
+
+
+@pytest.mark.parametrize("kind", ["request", "websocket"])
 def test_a_page_that_is_open_keeps_it(kind: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
@@ -126,28 +152,28 @@ def test_a_page_that_is_open_keeps_it(kind: str) -> None:
                 connect(f"ws://127.0.0.1:{port}/", open_timeout=PATIENCE)
                 if kind == "websocket"
                 else socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-            ):
-                clock.now += 61
-                # One connection is taken after the other: a look came between.
-                for _ in range(3):
-                    assert answered(port) == 200
-                    clock.now += 61
+            ) as client:
+                if isinstance(client, socket.socket):
+                    client.sendall(REQUEST.replace(b"/", b"/slow", 1))
+                assert answered(port) == 200
+                clock.after_looks()
+                clock.now += 300
+                clock.after_looks()
                 assert thread.is_alive()
+                assert answered(port) == 200
             soon(lambda: has_ended(thread, clock))
 
 
 def test_one_that_is_renewed_ends_as_soon_as_no_one_is_connected() -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
-        left = [60.0]
-        with serving(door, Seconds(), lambda: left[-1]) as thread:
+        left, clock = [60.0], Seconds()
+        with serving(door, clock, lambda: left[-1]) as thread:
             with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
                 assert answered(port) == 200
                 left.append(0.0)
-                # Looks come meanwhile, one a second.
-                for _ in range(3):
-                    thread.join(0.5)
-                    assert answered(port) == 200
+                clock.after_looks()
+                assert answered(port) == 200
                 client.sendall(REQUEST)
                 assert client.recv(100).startswith(b"HTTP/1.1 200")
             soon(lambda: not thread.is_alive())

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import sentence_for
+from rss_pipeline.errors import InfrastructureError, sentence_for
 from rss_pipeline.orchestration.dagster_private import configure_loggers, setup_interrupt_handlers
 from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
 from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel, end_canceled, end_of_last_up
@@ -46,6 +46,9 @@ from rss_pipeline.web.on_demand import IDLE_SECONDS
 LOOK_SECONDS = 1.0
 STOP_SECONDS = 60.0
 """Time for webserver and daemon to end by themselves."""
+RECORD_SECONDS = 20.0
+"""Time to record how runs end, which is some milliseconds unless another process has locked the history."""
+_NOT_RECORDED = "It could not be recorded which runs were stopped: %s."
 
 _LOADED_BY_ALL = (
     "anyio._backends._asyncio",
@@ -164,19 +167,42 @@ def _keep_running(settings: Settings, runner: Runner, *, parent: int) -> int:
         _logger.error("`rss-pipeline up` was killed: its processes end")
         return FAILED
     except KeyboardInterrupt:
-        if is_alone:
-            Forked("rss-cancel", lambda: _with_instance(lambda it: begin_to_cancel(it, group=group))).wait()
+        is_alone = is_alone and _recorded(settings, lambda it: begin_to_cancel(it, group=group))
         raise
     finally:
         runner.end(seconds=STOP_SECONDS)
         if is_alone:
-            Forked("rss-cancel", lambda: _with_instance(end_canceled)).wait()
+            _recorded(settings, end_canceled)
 
 
-def _with_instance(work: Callable[[dg.DagsterInstance], object]) -> int:
-    with opened() as instance:
-        work(instance)
-    return DONE
+def _recorded(settings: Settings, work: Callable[[dg.DagsterInstance], object]) -> bool:
+    """Record in the instance how runs end, in a process of its own. Where that fails, as in a home that was
+    deleted, or takes long, as behind a lock, say so in a sentence and return False: the end goes on."""
+
+    def record() -> int:
+        try:
+            with opened() as instance:
+                work(instance)
+        except Exception as error:  # noqa: BLE001
+            home = settings.dagster_home
+            cause, *_ = str(error).splitlines() or [type(error).__name__]
+            is_gone = f"{home} is not there any more"
+            _complain(_NOT_RECORDED % (sentence_for(error, home) or (cause if home.exists() else is_gone)))
+            return FAILED
+        return DONE
+
+    process = None
+    try:
+        process = Forked("rss-cancel", record)
+        return process.wait(timeout=RECORD_SECONDS) == DONE
+    except InfrastructureError as error:
+        _complain(_NOT_RECORDED % error)
+    except subprocess.TimeoutExpired:
+        _complain(_NOT_RECORDED % f"it took more than {RECORD_SECONDS:g} s")
+    finally:
+        if process is not None:
+            process.kill()
+    return False
 
 
 def prepare(settings: Settings, handed_over: int) -> int:

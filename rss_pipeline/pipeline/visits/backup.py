@@ -10,7 +10,7 @@ from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable, StorageRejected, file_error
 from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.visits.close import Close
-from rss_pipeline.pipeline.visits.in_parallel import in_parallel
+from rss_pipeline.pipeline.visits.in_parallel import STORE_THREADS, in_parallel
 from rss_pipeline.pipeline.visits.parse import rejected
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
@@ -22,7 +22,7 @@ from rss_pipeline.storage.backups.backups import (
     put_again,
     put_backup,
 )
-from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.objects import ObjectStore, OnOneDisk
 
 
 def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: Close) -> Visits:
@@ -49,7 +49,8 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
             return replace(visit, outcome=failure)
         return replace(visit, outcome=replace(document, backup_key=key, new_backup_bytes=document.body_bytes))
 
-    return close(in_parallel("backup", visits, Document, one, progress=progress))
+    threads = objects.puts_at_once if isinstance(objects, OnOneDisk) else STORE_THREADS
+    return close(in_parallel("backup", visits, Document, one, progress=progress, threads=threads))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ The statements are storage's. What is new is found here, and guids that change o
 import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.outcome import Ending, Parsed
@@ -21,7 +21,7 @@ from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.backup import remember
 from rss_pipeline.pipeline.visits.close import Close, log_full, log_move
 from rss_pipeline.pipeline.visits.identify import identify, to_identify
-from rss_pipeline.pipeline.visits.in_parallel import STORE_THREADS, in_parallel
+from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import rejected
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import (
@@ -42,17 +42,63 @@ from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 logger = logging.getLogger(__name__)
 
 _GUIDS_AT_ONCE = 500
+_TOGETHER_BYTES = 500_000
+"""Documents that are stored in one transaction; other processes wait for it some 20 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A stored document: the ids of its items, those without images, the new ones, the row of the close."""
+class _Storing:
+    """A document on its way into the database: its statements, and what becomes of its visit after them."""
 
-    ids: list[str]
-    imageless: set[str]
-    fresh: Sequence[str]
-    closed: Row | None
-    """None where the run had lost its claim."""
+    def __init__(self, visit: Visit, parsed: Parsed, *, run: RunContext) -> None:
+        self.visit = visit
+        self.parsed = parsed
+        """As it was read."""
+        self._run = run
+        self._now = now = run.clock()
+        self._ending = after_visit(
+            visit.feed, parsed, now=now, most_backup_bytes=run.settings.most_backup_bytes
+        )
+        self._limited, self._left_out = _within_day(visit, parsed, now, run=run)
+        self._ids: list[str] = []
+        self._imageless: set[str] = set()
+        remember(visit, parsed, objects=run.objects)
+
+    def batches(self) -> Iterator[list[Statement]]:
+        """Items in batches, and in the last of them the closing statement."""
+        visit, parsed, run = self.visit, self._limited, self._run
+        fetched_at = parsed.document.response.fetched_at
+        about_retired = _tombstones(visit, parsed, self._now, backup_days=run.settings.backup_days)
+        if parsed.aliases:
+            add_aliases(run.database, visit.feed.id, parsed.aliases, fetched_at=fetched_at, token=visit.token)
+        groups = _groups(visit, parsed, self._ending, self._now, ids=self._ids, imageless=self._imageless)
+        for batch in _batches(groups):
+            if about_retired and sum(map(_length, (*batch, *about_retired))) <= MAX_PARAMETER_BYTES:
+                batch[:0] = about_retired
+                about_retired = []
+            yield batch
+
+    def stored(self, results: Sequence[Result]) -> Visit:
+        """The visit, closed, after these results of all its statements."""
+        visit, parsed, run = self.visit, self._limited, self._run
+        feed, ending, now = visit.feed, self._ending, self._now
+        fresh = items.new_ids(results[:-1])
+        closed: Row | None = next(iter(results[-1].rows), None)  # None where the run had lost its claim.
+        if closed is not None:
+            log_move(feed, ending.address)
+            log_full(feed, ending)
+            warn_of_guids(run.database, visit, parsed, fresh=fresh, listed=self._ids)
+            _warn_of_limits(visit, now, left_out=self._left_out, is_gap=bool(closed["gap"]), run=run)
+        is_gap = closed is not None and bool(closed["gap"])
+        stored = Stored(
+            # They are stored, and the run keeps this value to its end.
+            parsed=replace(parsed, aliases={}, parts={}),
+            new_ids=tuple(id for id in fresh if id not in self._imageless),
+            imageless_ids=tuple(id for id in fresh if id in self._imageless),
+            items_new=0 if closed is None else int(closed["items_new"] or 0),
+            is_gap=is_gap,
+        )
+        after = ending.if_gap.next if is_gap and ending.if_gap is not None else ending.next
+        return replace(visit, outcome=stored, next=after, lost=closed is None)
 
 
 def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
@@ -61,46 +107,8 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     Raises:
         StorageRejected: the database refuses something of it; the visit is not closed.
     """
-    feed = visit.feed
-    now = run.clock()
-    ending = after_visit(feed, parsed, now=now, most_backup_bytes=run.settings.most_backup_bytes)
-    limited, left_out = _within_day(visit, parsed, now, run=run)
-    remember(visit, parsed, objects=run.objects)
-    written = _write(visit, limited, ending, now, run=run)
-    closed = written.closed
-    if closed is not None:
-        log_move(feed, ending.address)
-        log_full(feed, ending)
-        warn_of_guids(run.database, visit, limited, fresh=written.fresh, listed=written.ids)
-        _warn_of_limits(visit, now, left_out=left_out, is_gap=bool(closed["gap"]), run=run)
-    is_gap = closed is not None and bool(closed["gap"])
-    stored = Stored(
-        # They are stored, and the run keeps this value to its end.
-        parsed=replace(limited, aliases={}, parts={}),
-        new_ids=tuple(id for id in written.fresh if id not in written.imageless),
-        imageless_ids=tuple(id for id in written.fresh if id in written.imageless),
-        items_new=0 if closed is None else int(closed["items_new"] or 0),
-        is_gap=is_gap,
-    )
-    after = ending.if_gap.next if is_gap and ending.if_gap is not None else ending.next
-    return replace(visit, outcome=stored, next=after, lost=closed is None)
-
-
-def _write(visit: Visit, parsed: Parsed, ending: Ending, now: datetime, *, run: RunContext) -> _Written:
-    """Items in batches, and in the last of them the closing statement."""
-    fetched_at = parsed.document.response.fetched_at
-    about_retired = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
-    if parsed.aliases:
-        add_aliases(run.database, visit.feed.id, parsed.aliases, fetched_at=fetched_at, token=visit.token)
-    ids: list[str] = []
-    imageless: set[str] = set()
-    results: list[Result] = []
-    for batch in _batches(_groups(visit, parsed, ending, now, ids=ids, imageless=imageless)):
-        if about_retired and sum(map(_length, (*batch, *about_retired))) <= MAX_PARAMETER_BYTES:
-            batch[:0] = about_retired
-            about_retired = []
-        results += run.database.batch(batch)
-    return _Written(ids, imageless, items.new_ids(results[:-1]), next(iter(results[-1].rows), None))
+    storing = _Storing(visit, parsed, run=run)
+    return storing.stored([result for batch in storing.batches() for result in run.database.batch(batch)])
 
 
 def _groups(
@@ -238,20 +246,81 @@ def store(
     documents = ((visit.feed, visit.outcome) for visit in visits if isinstance(visit.outcome, Parsed))
     unsure = to_identify(run.database, documents)
 
+    def identified(visit: Visit, parsed: Parsed) -> Parsed:
+        return identify(run.database, visit.feed, parsed) if visit.feed.id in unsure else parsed
+
+    if begin is None and isinstance(run.database, WritesInTurn) and run.database.writes_in_turn:
+        return close(_store_in_turn(visits, identified, run=run))
+
     def one(visit: Visit, parsed: Parsed) -> Visit:
         try:
-            if visit.feed.id in unsure:
-                parsed = identify(run.database, visit.feed, parsed)
-            visit = store_document(visit, parsed, run=run)
+            visit = store_document(visit, identified(visit, parsed), run=run)
         except StorageRejected as error:
             return replace(visit, outcome=rejected(parsed.document, str(error)))
         if begin is not None:
             begin(visit)
         return visit
 
-    in_turn = begin is None and isinstance(run.database, WritesInTurn) and run.database.writes_in_turn
-    threads = 1 if in_turn else STORE_THREADS
-    return close(in_parallel("store", visits, Parsed, one, progress=run.progress, threads=threads))
+    return close(in_parallel("store", visits, Parsed, one, progress=run.progress))
+
+
+def _store_in_turn(
+    visits: Visits, identified: Callable[[Visit, Parsed], Parsed], *, run: RunContext
+) -> Visits:
+    """Small documents in one transaction so many together: each is stored whole with its visit, or not at
+    all, but a page of an index that several change is written once. Where the database refuses something,
+    each is stored by itself."""
+    done: dict[str, Visit] = {}
+    together: list[tuple[_Storing, list[Statement]]] = []
+    size = 0
+
+    def end(visit: Visit) -> None:
+        done[visit.feed.id] = visit
+        run.progress.advance("store")
+
+    def alone(visit: Visit, parsed: Parsed) -> None:
+        try:
+            end(store_document(visit, parsed, run=run))
+        except StorageRejected as error:
+            end(replace(visit, outcome=rejected(parsed.document, str(error))))
+
+    def write() -> None:
+        nonlocal size
+        some, size = [*together], 0
+        together.clear()
+        try:
+            results = iter(run.database.batch([each for _, batch in some for each in batch]) if some else ())
+        except StorageRejected:
+            for storing, _ in some:
+                alone(storing.visit, storing.parsed)
+            return
+        for storing, batch in some:
+            end(storing.stored([*islice(results, len(batch))]))
+
+    chosen = [(visit, visit.outcome) for visit in visits if isinstance(visit.outcome, Parsed)]
+    run.progress.begin("store", len(chosen))
+    for visit, parsed in chosen:
+        try:
+            parsed = identified(visit, parsed)
+            if parsed.path.stat().st_size > _TOGETHER_BYTES:
+                end(store_document(visit, parsed, run=run))
+                continue
+            storing = _Storing(visit, parsed, run=run)
+            batches = [*storing.batches()]
+        except StorageRejected as error:
+            end(replace(visit, outcome=rejected(parsed.document, str(error))))
+            continue
+        if len(batches) > 1:
+            alone(visit, parsed)
+            continue
+        [batch] = batches
+        length = sum(map(_length, batch))
+        if size + length > _TOGETHER_BYTES:
+            write()
+        together.append((storing, batch))
+        size += length
+    write()
+    return [done.get(visit.feed.id, visit) for visit in visits]
 
 
 # Warnings of guids that name no item: new ones for known items, and known ones for new items.

@@ -14,7 +14,7 @@ import pytest
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.models.shard import Shard, bucket_of, shard_of
-from rss_pipeline.errors import DatabaseUnavailable, ObjectStoreUnavailable
+from rss_pipeline.errors import DatabaseUnavailable, ObjectStoreUnavailable, StorageRejected
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.fetch import STORED_TOGETHER
@@ -106,7 +106,7 @@ def test_documents_are_stored_while_others_are_requested(pipeline: Pipeline, ser
 class Watched:
     """A database with a call before each batch that has a statement of this name."""
 
-    def __init__(self, real: Database, name: str, before: Callable[[], object]) -> None:
+    def __init__(self, real: Database, name: str, before: Callable[[Sequence[Statement]], object]) -> None:
         self._real = real
         self._name = name
         self._before = before
@@ -116,7 +116,7 @@ class Watched:
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
         if any(statement.name == self._name for statement in statements):
-            self._before()
+            self._before(statements)
         return self._real.batch(statements)
 
 
@@ -135,7 +135,7 @@ def test_documents_are_read_while_those_before_them_are_stored(
     may_store = threading.Event()
 
     def database() -> Any:
-        return Watched(connect(pipeline.settings), "insert items", lambda: may_store.wait(60))
+        return Watched(connect(pipeline.settings), "insert items", lambda _: may_store.wait(60))
 
     with ThreadPoolExecutor(1) as run:
         polling = run.submit(pipeline.poll, database=database)
@@ -157,7 +157,7 @@ def test_what_a_failing_store_left_is_stored_at_the_end_and_not_read_again(
     register_many(pipeline, server, count)
     faults = iter([DatabaseUnavailable("down")])
 
-    def fail_once() -> None:
+    def fail_once(_: object) -> None:
         for fault in faults:
             raise fault
 
@@ -171,6 +171,63 @@ def test_what_a_failing_store_left_is_stored_at_the_end_and_not_read_again(
     if statement == "insert image tasks":
         assert len(pipeline.rows("SELECT id FROM image_tasks")) == count
         assert pipeline.rows("SELECT id FROM feeds WHERE images_pending = 1") == []
+
+
+def test_small_documents_are_stored_in_one_transaction_and_a_refused_one_fails_alone(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    register_many(pipeline, server, STORED_TOGETHER)
+    batches: list[Sequence[Statement]] = []
+
+    def seen(batch: Sequence[Statement]) -> None:
+        batches.append(batch)
+        if refused and any(refused in each.params for each in batch):
+            raise StorageRejected("the database refused a value")
+
+    def database() -> Any:
+        return Watched(connect(pipeline.settings), "insert items", seen)
+
+    refused = ""
+    pipeline.poll(database=database)
+    assert len(batches) == 1
+    before = pipeline.feed("feed-7")["last_success_at"]
+
+    refused = "feed-7"
+    for n in range(STORED_TOGETHER):
+        body = rss(f"{n}", f"{n} later", image="http://images.example")
+        server.route(f"127.0.0.{3 + n % 5}", f"/feed-{n}", Answer(body=body))
+    pipeline.clock.turn(minutes=1)
+    [ended] = pipeline.poll(all_feeds=True, database=database)
+    failed = [visit for visit in ended.visits if not isinstance(visit.outcome, Stored)]
+    assert [(visit.feed.id, visit.outcome.kind) for visit in failed] == [("feed-7", "storage_rejected")]
+    assert pipeline.guids("feed-7") == ["7"]
+    assert pipeline.feed("feed-7")["last_success_at"] == before
+    assert len(pipeline.rows("SELECT id FROM items")) == 2 * STORED_TOGETHER - 1
+    assert sum(visit.outcome.items_new for visit in ended.visits if isinstance(visit.outcome, Stored)) == 24
+
+
+def test_documents_too_large_for_one_transaction_are_stored_in_several(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    large = rss(*(f"{n:04}-{'x' * 900}" for n in range(500)))
+    for n in range(STORED_TOGETHER):
+        body = large if n == 3 else rss(*(f"{n}-{each}-{'x' * 900}" for each in range(60)))
+        pipeline.register(server.route("127.0.0.3", f"/feed-{n}", Answer(body=body)), f"feed-{n}")
+    pipeline.sync()
+    sizes: list[int] = []
+
+    def seen(batch: Sequence[Statement]) -> None:
+        sizes.append(sum(len(value) for each in batch for value in each.params if isinstance(value, str)))
+
+    def database() -> Any:
+        return Watched(connect(pipeline.settings), "insert items", seen)
+
+    [ended] = pipeline.poll(database=database)
+    assert all(isinstance(visit.outcome, Stored) for visit in ended.visits)
+    assert len(pipeline.rows("SELECT id FROM items")) == 500 + 60 * (STORED_TOGETHER - 1)
+    together = [size for size in sizes if size < 600_000]
+    assert 4 < len(together) < STORED_TOGETHER - 1, "others may write in between"
+    assert len(sizes) > len(together), "the large one is stored alone"
 
 
 class WithoutBackups:

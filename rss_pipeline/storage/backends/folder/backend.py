@@ -31,6 +31,8 @@ _SAFE = " !$&'()+,;=@[]{}:~^#"
 class FolderStore:
     """An `ObjectStore` in a folder of one machine; several processes may use it at once."""
 
+    puts_at_once = 4
+
     def __init__(self, root: Path, *, public_url: str | None = None) -> None:
         """`public_url`: the address at which a web server shows the files of the folder, if one does."""
         self._bodies = root
