@@ -158,7 +158,7 @@ def test_the_members_that_speak_most_for_it_are_heard() -> None:
 
 
 def test_no_facts_speak_more_for_one_event_than_words_alone() -> None:
-    """So an item whose words are below the line needs no facts of the other one."""
+    """So of the other one, no facts are needed where the words of both are below the line."""
 
     def weights(words: Iterable[str]) -> dict[str, float]:
         return dict.fromkeys(words, 4.0)
