@@ -1,8 +1,9 @@
 """An item as the judgement of pairs needs it: words, names, numbers and facts of its title and text."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
 from rss_pipeline.features.stories import paired, vocabulary
@@ -32,9 +33,10 @@ HEAD, LEAST_COMPOUND = 6, 7
 _TITLE_TIMES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Article:
-    """The beginning of an item, read."""
+    """The beginning of an item, read. Its facts are read when they are needed first: mostly, words tell two
+    items apart."""
 
     language: str
     is_paired: bool
@@ -52,7 +54,8 @@ class Article:
     """Stems of names, of title and text."""
     long_names: tuple[str, ...]
     """Names of six letters and more, for such as carry an ending in the other text."""
-    facts: Facts
+    reading: Callable[[], Facts]
+    """Reads the facts."""
     characters: int
     """The length of title and text."""
     shown: dict[str, str] = field(default_factory=dict)
@@ -69,8 +72,16 @@ class Article:
     """Beginnings of long words: compounds of one thing begin alike."""
     numbered: dict[str, set[str]] = field(default_factory=dict)
     """The numbers beside a noun, by its stem: but for those of tolls, which rise."""
-    places: dict[tuple[str, ...], int] = field(default_factory=dict)
+    places: dict[str | tuple[str, ...], int] = field(default_factory=dict)
     """The places of runs of words, made where they are needed first (pair.py)."""
+    _facts: Facts | None = None
+
+    @property
+    def facts(self) -> Facts:
+        if self._facts is None:
+            # What it reads is not needed any more.
+            self._facts, self.reading = self.reading(), Facts
+        return self._facts
 
 
 def read(entry: Entry, *, is_kept: bool = False) -> Article:
@@ -120,7 +131,7 @@ def _read_spaced(title: str, text: str, language: str, *, is_kept: bool) -> Arti
         title_stems=tuple(dict.fromkeys(title_stems)),
         weighed=tuple(sorted(known.union(all_names, title_stems))),
         long_names=tuple(sorted(name for name in all_names if len(name) >= 5)),
-        facts=read_facts((head, head_words), (body, body_words), all_names),
+        reading=partial(read_facts, (head, head_words), (body, body_words), all_names),
         characters=len(title) + len(text),
         heads=frozenset(word[:HEAD] for word in (*title_words, *text_words) if len(word) >= LEAST_COMPOUND),
         shown=shown,
@@ -176,7 +187,7 @@ def _read_paired(title: str, text: str, language: str, *, is_spaced: bool, is_ke
         weighed=tuple(dict.fromkeys(found.title_pairs)),
         long_names=(),
         lead=found.lead,
-        facts=found.facts,
+        reading=found.facts,
         # A character of these scripts says as much as two to three letters.
         characters=int(2.5 * (len(title) + len(text))),
     )

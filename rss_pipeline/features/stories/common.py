@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import fsum
+from operator import add
 from typing import NamedTuple
 
 from rss_pipeline.features.stories.article import HEAD, LEAST_COMPOUND, Article
@@ -185,15 +186,9 @@ def _stretches(one: Article, other: Article, end: int) -> list[Stretch]:
     whole = "".join(other.words)
     found: list[list[int]] = []
     last = -3
-    for at in range(end - 1):
-        pair = words[at] + words[at + 1]
-        if (
-            pair not in lead
-            or at == title_end
-            or pair.isascii()
-            or (at and words[at - 1].isdigit())
-            or _HIRAGANA.match(pair)
-        ):
+    pairs_of_all = map(add, words, words[1:end])
+    for at, pair in [(at, pair) for at, pair in enumerate(pairs_of_all) if pair in lead]:
+        if at == title_end or pair.isascii() or (at and words[at - 1].isdigit()) or _HIRAGANA.match(pair):
             continue
         if at == last + 1 or (at == last + 2 and "".join(words[last : at + 2]) in whole):
             found[-1].append(at)

@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -43,6 +44,7 @@ _TAG = re.compile(r"<[^<>]{1,300}>")
 _HEX = re.compile(r"&(?:#|[a-z])", re.IGNORECASE)
 
 
+@lru_cache(64)
 def link_key(link: str | None) -> str | None:
     """The address of an article without scheme, `www.`, tracking parameters, AMP and fragment.
 
@@ -184,8 +186,8 @@ def _nearly(one: str, other: str, ratio: float) -> bool:
     if length < LEAST_PREFIX:
         return one == other
     one, other = one[:length], other[:length]
-    # What is matched is no longer, and this takes a tenth of the time.
-    if common_length(one, other) / length < ratio:
+    # What is matched is no longer, and each of these takes a tenth of the time of the next one.
+    if (Counter(one) & Counter(other)).total() / length < ratio or common_length(one, other) / length < ratio:
         return False
     return SequenceMatcher(None, one, other, autojunk=False).ratio() >= ratio
 

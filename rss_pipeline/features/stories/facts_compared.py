@@ -33,6 +33,17 @@ def common_counts(one: Facts, other: Facts) -> Numbers:
     return float(len(found)), tuple(shown), comparable, agreeing
 
 
+def most_counts(facts: Facts) -> float:
+    """The most that `common_counts` gives with any other text."""
+    units = sum(len(values) for unit, values in facts.numbers.items() if unit)
+    return float(units + len(facts.tolls))
+
+
+def most_numbers(facts: Facts) -> float:
+    """The most that `common_numbers` gives with any other text."""
+    return common_numbers(facts, facts)[0]
+
+
 def common_numbers(one: Facts, other: Facts) -> Numbers:
     """Numbers of one unit, those of which one text names another unit or none, and typed facts of both."""
     common, shown = 0.0, []

@@ -88,7 +88,9 @@ class Frequencies:
         if language not in self.totals:
             self._begin(language)
         salt, seen, total = hashed(language), self.seen, self.totals.get(language, 0)
-        return {word: rarity(total, seen[(hashed(word) ^ salt) & _MASK]) for word in words}
+        counts = {word: seen[(hashed(word) ^ salt) & _MASK] for word in words}
+        weights = {count: rarity(total, count) for count in set(counts.values())}
+        return {word: weights[count] for word, count in counts.items()}
 
     def vector(self, language: str, terms: dict[int, int]) -> Vector:
         """The heaviest terms with their weights, heaviest first; of length 1."""

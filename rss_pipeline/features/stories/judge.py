@@ -9,6 +9,7 @@ against it; those of long texts were then set by hand. A wrong merge costs a rea
 
 from collections.abc import Callable, Sequence
 from math import log, log1p
+from operator import attrgetter
 
 from rss_pipeline.features.stories.pair import Likeness
 
@@ -144,15 +145,15 @@ def _with_best(weights: dict[str, float], likenesses: Sequence[Likeness], cosine
 
     Texts of one event tell different parts of it.
     """
-    said = [_over(weights, _features([each], cosine)) for each in likenesses]
+    said = [_over(weights, [each], cosine) for each in likenesses]
     if len(said) == 1:
         return said[0]
     heard = sorted(range(len(said)), key=lambda at: -said[at])[:_HEARD]
-    return (_over(weights, _features([likenesses[at] for at in heard], cosine)) + said[heard[0]]) / 2
+    return (_over(weights, [likenesses[at] for at in heard], cosine) + said[heard[0]]) / 2
 
 
-def _over(weights: dict[str, float], features: dict[str, float]) -> float:
-    return sum([weight * features[name] for name, weight in weights.items()])
+def _over(weights: dict[str, float], likenesses: Sequence[Likeness], cosine: float) -> float:
+    return sum([weight * _FEATURES[name](likenesses, cosine) for name, weight in weights.items()])
 
 
 _NAMED, _UNNAMED = 0.4, 0.15
@@ -169,53 +170,71 @@ def _says_one_thing(likeness: Likeness) -> bool:
     return likeness.named <= 1.6 and likeness.told < 0.6 and likeness.numbers < 0.5
 
 
-def _features(likenesses: Sequence[Likeness], cosine: float) -> dict[str, float]:
-    count = len(likenesses)
+_Feature = Callable[[Sequence[Likeness], float], float]
 
-    def mean(each: Callable[[Likeness], float]) -> float:
-        return sum(map(each, likenesses)) / count
 
-    title_names, template = mean(lambda each: each.title_names), mean(lambda each: each.template)
-    nearest = max(each.cosine for each in likenesses)
-    return {
-        "title_names": title_names,
-        "title_words": mean(lambda each: each.title_words),
-        "names": mean(lambda each: each.names_share),
-        "numbers": mean(lambda each: log1p(each.numbers)),
-        "differ": mean(lambda each: each.all_numbers_differ),
-        "units": mean(lambda each: log1p(each.units_differ)),
-        "unlike": mean(lambda each: log1p(each.unlike)),
-        "tolls": mean(lambda each: log1p(each.tolls)),
-        "template": template,
-        "full": template * max(0.0, (title_names - 0.7) / 0.3),
-        "name_slots": mean(lambda each: min(4, each.name_slots)) / 4,
-        # Two short texts of little in common have other names beside any run of three words.
-        "slots_of_template": mean(lambda each: min(4, each.name_slots) * min(1.0, each.template / _TEMPLATE))
-        / 4,
-        "number_slots": mean(lambda each: min(4, each.number_slots)) / 4,
-        "title_slots": mean(lambda each: min(2, each.title_word_slots)),
-        "soft": mean(lambda each: min(2.0, each.soft)),
-        "hard": mean(lambda each: min(2, each.hard)),
-        "cosine": cosine,
-        "cosine_to_0.3": min(cosine, 0.3),
-        "cosine_template": cosine * template,
-        "near": mean(lambda each: each.cosine),
-        "nearest": nearest,
-        "far": max(0.0, _LITTLE - nearest),
-        # The mean of several says what their event is; one text alone may be of its kind only.
-        "gathered": min(cosine, _MUCH_ALIKE) * max(0.0, 1.0 - 3.0 * template) if count > 1 else 0.0,
-        "common": mean(lambda each: each.common * max(0.0, 1.0 - 3.0 * each.template)),
-        "entities": mean(lambda each: log1p(each.named)),
-        "told": mean(lambda each: log1p(each.told)) * min(1.0, title_names / _NAMED),
-        "titled": mean(lambda each: log1p(each.titled)),
-        "single": mean(_says_one_thing),
-        "days": mean(lambda each: each.days),
-        # To be near in time says something of two texts that share a name, or in scripts of pairs a number.
-        "soon": mean(lambda each: each.soon * min(1.0, each.named)),
-        "timely": mean(lambda each: each.soon * min(1.0, each.named + each.numbers)),
-        "lack": max(0.0, _UNNAMED - title_names),
-        "unmet": mean(lambda each: each.unmet),
-        "placed": mean(lambda each: each.placed),
-        "elsewhere": mean(lambda each: each.elsewhere),
-        "one": 1.0,
-    }
+def _mean(each: Callable[[Likeness], float]) -> _Feature:
+    def feature(likenesses: Sequence[Likeness], _: float) -> float:
+        return sum(map(each, likenesses)) / len(likenesses)
+
+    return feature
+
+
+_title_names, _template = _mean(attrgetter("title_names")), _mean(attrgetter("template"))
+_told = _mean(lambda each: log1p(each.told))
+
+
+def _nearest(likenesses: Sequence[Likeness], _: float) -> float:
+    return max([each.cosine for each in likenesses])
+
+
+def _gathered(likenesses: Sequence[Likeness], cosine: float) -> float:
+    """The mean of several says what their event is; one text alone may be of its kind only."""
+    if len(likenesses) == 1:
+        return 0.0
+    return min(cosine, _MUCH_ALIKE) * max(0.0, 1.0 - 3.0 * _template(likenesses, cosine))
+
+
+_FEATURES: dict[str, _Feature] = {
+    "title_names": _title_names,
+    "title_words": _mean(attrgetter("title_words")),
+    "names": _mean(attrgetter("names_share")),
+    "numbers": _mean(lambda each: log1p(each.numbers)),
+    "differ": _mean(attrgetter("all_numbers_differ")),
+    "units": _mean(lambda each: log1p(each.units_differ)),
+    "unlike": _mean(lambda each: log1p(each.unlike)),
+    "tolls": _mean(lambda each: log1p(each.tolls)),
+    "template": _template,
+    "full": lambda some, _: _template(some, _) * max(0.0, (_title_names(some, _) - 0.7) / 0.3),
+    "name_slots": lambda some, _: sum([min(4, each.name_slots) for each in some]) / len(some) / 4,
+    # Two short texts of little in common have other names beside any run of three words.
+    "slots_of_template": lambda some, _: (
+        sum([min(4, each.name_slots) * min(1.0, each.template / _TEMPLATE) for each in some]) / len(some) / 4
+    ),
+    "number_slots": lambda some, _: sum([min(4, each.number_slots) for each in some]) / len(some) / 4,
+    "title_slots": _mean(lambda each: min(2, each.title_word_slots)),
+    "soft": _mean(lambda each: min(2.0, each.soft)),
+    "hard": _mean(lambda each: min(2, each.hard)),
+    "cosine": lambda _, cosine: cosine,
+    "cosine_to_0.3": lambda _, cosine: min(cosine, 0.3),
+    "cosine_template": lambda some, cosine: cosine * _template(some, cosine),
+    "near": _mean(attrgetter("cosine")),
+    "nearest": _nearest,
+    "far": lambda some, _: max(0.0, _LITTLE - _nearest(some, _)),
+    "gathered": _gathered,
+    "common": _mean(lambda each: each.common * max(0.0, 1.0 - 3.0 * each.template)),
+    "entities": _mean(lambda each: log1p(each.named)),
+    "told": lambda some, _: _told(some, _) * min(1.0, _title_names(some, _) / _NAMED),
+    "titled": _mean(lambda each: log1p(each.titled)),
+    "single": _mean(_says_one_thing),
+    "days": _mean(attrgetter("days")),
+    # To be near in time says something of two texts that share a name, or in scripts of pairs a number.
+    "soon": _mean(lambda each: each.soon * min(1.0, each.named)),
+    "timely": _mean(lambda each: each.soon * min(1.0, each.named + each.numbers)),
+    "lack": lambda some, _: max(0.0, _UNNAMED - _title_names(some, _)),
+    "unmet": _mean(attrgetter("unmet")),
+    "placed": _mean(attrgetter("placed")),
+    "elsewhere": _mean(attrgetter("elsewhere")),
+    "one": lambda _, __: 1.0,
+}
+"""By the likenesses with some members and the cosine with the story's mean."""

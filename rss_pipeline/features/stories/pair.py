@@ -17,6 +17,8 @@ from rss_pipeline.features.stories.facts_compared import (
     common_numbers,
     conflicts,
     disjoint,
+    most_counts,
+    most_numbers,
 )
 from rss_pipeline.features.stories.frequencies import HIGHEST_RARITY
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, SPELLED
@@ -30,7 +32,7 @@ _OTHER_DAY = 2.0
 """The worth of other weekdays in scripts of pairs, whose news seldom names one: that of another score."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class Likeness:
     """Two articles compared."""
 
@@ -99,11 +101,24 @@ def compare(
     soon: float = 0.0,
 ) -> Likeness:
     """Return the likeness of two articles in one language; `weights` gives the rarity of any word of it."""
+    likeness = compare_words(one, other, cosine, mine, theirs, weights, soon)
+    compare_facts(likeness, one, other)
+    return likeness
+
+
+def compare_words(
+    one: Article,
+    other: Article,
+    cosine: float,
+    mine: Weights,
+    theirs: Weights,
+    weights: Callable[[Iterable[str]], Weights],
+    soon: float = 0.0,
+) -> Likeness:
+    """The likeness of two articles, if of their facts all that one has were in the other and none differed:
+    no facts make them more alike."""
     template, slots, runs = _aligned(one, other)
     common_rare = shared(one, other, runs, weights)
-    common, shown, comparable, agreeing = (common_counts if one.is_paired else common_numbers)(
-        one.facts, other.facts
-    )
     name_slots = number_slots = title_name_slots = title_word_slots = 0
     for slot in slots:
         numbers, is_name, in_title = slot
@@ -117,33 +132,30 @@ def compare(
             elif template > 0.4:
                 title_word_slots += 1
     names = _common_names(one, other)
-    hard, soft = conflicts(one.facts, other.facts, template, is_paired=one.is_paired)
-    if one.is_paired and disjoint(set(one.facts.weekdays), set(other.facts.weekdays)):
-        soft += _OTHER_DAY
     shares, unmet = zip(_share(one, other, mine), _share(other, one, theirs), strict=True)
-    title_names = sum(shares) / 2
+    facts = one.facts
     return Likeness(
         cosine=cosine,
-        title_names=title_names,
+        title_names=sum(shares) / 2,
         title_words=0.0
         if one.is_paired
         else (_word_share(one, other, mine) + _word_share(other, one, theirs)) / 2,
         names=tuple(one.shown.get(name) or other.shown.get(name, name) for name in sorted(names)),
         names_share=0.0 if one.is_paired else _names_share(one, other, weights(names), mine, theirs),
-        numbers=common,
-        shown_numbers=shown,
-        all_numbers_differ=comparable > 0 and agreeing == 0,
-        units_differ=comparable - agreeing,
+        numbers=(most_counts if one.is_paired else most_numbers)(facts),
+        shown_numbers=(),
+        all_numbers_differ=False,
+        units_differ=0,
         template=template,
         name_slots=name_slots,
         number_slots=number_slots,
         title_name_slots=title_name_slots,
         title_word_slots=title_word_slots,
-        hard=hard,
-        soft=soft,
+        hard=0,
+        soft=0.0,
         characters=other.characters,
         common=0.0 if one.is_paired else _common(mine, theirs),
-        tolls=len(one.facts.tolls & other.facts.tolls),
+        tolls=len(facts.tolls),
         elsewhere=bool(one.located and other.located)
         and one.located.isdisjoint(other.known)
         and other.located.isdisjoint(one.known),
@@ -151,7 +163,7 @@ def compare(
             one.numbered[noun].isdisjoint(other.numbered[noun])
             for noun in one.numbered.keys() & other.numbered.keys()
         ),
-        days=common_days(one.facts, other.facts),
+        days=common_days(facts, facts),
         named=common_rare.named,
         told=common_rare.told,
         titled=common_rare.titled,
@@ -159,6 +171,21 @@ def compare(
         placed=not (one.located.isdisjoint(other.known) and other.located.isdisjoint(one.known)),
         soon=soon,
     )
+
+
+def compare_facts(likeness: Likeness, one: Article, other: Article) -> None:
+    """Put into the likeness of two articles what their facts say."""
+    some, others = one.facts, other.facts
+    count = common_counts if one.is_paired else common_numbers
+    likeness.numbers, likeness.shown_numbers, comparable, agreeing = count(some, others)
+    likeness.all_numbers_differ = comparable > 0 and agreeing == 0
+    likeness.units_differ = comparable - agreeing
+    likeness.hard, soft = conflicts(some, others, likeness.template, is_paired=one.is_paired)
+    if one.is_paired and disjoint(set(some.weekdays), set(others.weekdays)):
+        soft += _OTHER_DAY
+    likeness.soft = soft
+    likeness.tolls = len(some.tolls & others.tolls)
+    likeness.days = common_days(some, others)
 
 
 _SERIES = 0.5
@@ -273,12 +300,12 @@ Slot = tuple[bool, bool, bool]
 
 def _aligned(one: Article, other: Article) -> tuple[float, list[Slot], list[Run]]:
     """The share of words in common runs of three and more, what differs beside these, and the runs."""
-    left, right = one.words, other.words
-    if not left or not right:
+    if not one.words or not other.words:
         return 0.0, [], []
     is_characters = one.is_paired and one.language != "ko"
     least, unit, most = (6, 2, 8) if is_characters else (3, 1, _MOST_SLOT)
-    runs = _runs(left, right, _places(other, least), least)
+    left, right = _words(one, is_characters), _words(other, is_characters)
+    runs = _runs(left, right, _places(right, other.places, least), least)
     template = 2 * sum(run[2] for run in runs) / (len(left) + len(right))
     slots: list[Slot] = []
     end_left = end_right = 0
@@ -296,18 +323,23 @@ Span = tuple[int, int, int, int]
 """From and to, in both."""
 
 
-def _places(article: Article, length: int) -> dict[tuple[str, ...], int]:
+Words = str | tuple[str, ...]
+
+
+def _words(article: Article, is_characters: bool) -> Words:
+    """Characters as a text, parts of which are made and found in less time than those of a tuple."""
+    return "".join(article.words) if is_characters else article.words
+
+
+def _places(words: Words, places: dict[Words, int], length: int) -> dict[Words, int]:
     """The first place of each run of this length."""
-    if not article.places:
-        words, places = article.words, article.places
+    if not places:
         for at in range(len(words) - length, -1, -1):
             places[words[at : at + length]] = at
-    return article.places
+    return places
 
 
-def _runs(
-    left: tuple[str, ...], right: tuple[str, ...], places: dict[tuple[str, ...], int], least: int
-) -> list[Run]:
+def _runs(left: Words, right: Words, places: dict[Words, int], least: int) -> list[Run]:
     """Common runs in the same order in both: those with the most words together."""
     found: list[Run] = []
     at, last = 0, len(left) - least
@@ -344,8 +376,8 @@ def _runs(
 
 
 def _beside(
-    left: tuple[str, ...],
-    right: tuple[str, ...],
+    left: Words,
+    right: Words,
     lefts: tuple[int, int],
     rights: tuple[int, int],
     unit: int,
@@ -374,7 +406,7 @@ def _beside(
     return spans
 
 
-def _first_common(left: tuple[str, ...], right: tuple[str, ...], unit: int) -> tuple[int, int] | None:
+def _first_common(left: Words, right: Words, unit: int) -> tuple[int, int] | None:
     """The places of the common word (or pair of characters) that is nearest to the start of both."""
     best: tuple[int, int] | None = None
     for one in range(len(left) - unit + 1):

@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from operator import add, eq
 
@@ -135,7 +136,8 @@ class Read:
     """Pairs of the title and of the beginning of the text."""
     words: frozenset[str]
     """Words in Latin letters: names, mostly."""
-    facts: Facts
+    facts: Callable[[], Facts]
+    """Reads the facts."""
 
 
 def _plain(normal: str) -> str:
@@ -157,11 +159,8 @@ def pairs(text: str) -> list[str]:
 
 
 def read(title: str, text: str, lead: int = 0) -> Read:
-    """Return pairs and facts of a title and a text, whose beginning has so many characters."""
+    """Return pairs of a title and a text, whose beginning has so many characters, and how to read facts."""
     title, text = (_SPELLED.sub(_spelled, unicodedata.normalize("NFKC", each)) for each in (title, text))
-    facts = Facts()
-    _read(facts, title, is_title=True)
-    _read(facts, text, is_title=False)
     words = frozenset(word.casefold() for word in _LATIN.findall(f"{title} {text}"))
     of_title, of_lead = pairs(title), pairs(text[:lead])
     # The pair that stands at the end of the one and the beginning of the other is of the rest.
@@ -173,13 +172,25 @@ def read(title: str, text: str, lead: int = 0) -> Read:
         text_pairs=tuple(of_text),
         lead=frozenset(of_title).union(of_lead),
         words=words,
-        facts=facts,
+        facts=partial(_facts, title, text),
     )
 
 
-def _found(pattern: re.Pattern[str], text: str, marks: str) -> Iterable[re.Match[str]]:
+def _facts(title: str, text: str) -> Facts:
+    facts = Facts()
+    _read(facts, title, is_title=True)
+    _read(facts, text, is_title=False)
+    return facts
+
+
+def _found(pattern: re.Pattern[str], text: str, marks: Iterable[str]) -> Iterable[re.Match[str]]:
     """The matches of a pattern, each of which has one of these marks: to look for them first is faster."""
     return pattern.finditer(text) if any(mark in text for mark in marks) else ()
+
+
+_MARKS_OF_PARTS = ("第", "篇", "編", "분기", "라운드", "차전", "부작", "회차", "季度", "連載", "回目", "日目")
+_QUOTED, _DECIMAL, _NUMBERED = map(re.compile, (r"[’'」』》〉>”\"]\s?\d", r"\d\.\d", "[A-Za-z][- ]?\\d"))
+"""Marks of the patterns above: a number behind a quotation, with a point, behind a letter."""
 
 
 def _read(facts: Facts, text: str, *, is_title: bool) -> None:
@@ -195,7 +206,8 @@ def _read(facts: Facts, text: str, *, is_title: bool) -> None:
     for found in _found(_CVE, digits, "-"):
         facts.cves.add(found[0].lower())
         taken.append(found.span())
-    for found in _found(_PART, text, "第기드전작차度載目篇編’'」』》〉>”\""):
+    parts = _PART.finditer(text) if _QUOTED.search(digits) else _found(_PART, text, _MARKS_OF_PARTS)
+    for found in parts:
         if found[1]:
             count("quarter" if found[2] in "季四" else found[2], found[1])
         elif found[3]:
@@ -211,15 +223,15 @@ def _read(facts: Facts, text: str, *, is_title: bool) -> None:
     for found in _TITLE_PART.finditer(text) if is_title else ():
         count("篇", found[1] or found[2])
         taken.append(found.span())
-    for found in _SCORE.finditer(digits):
+    for found in _found(_SCORE, digits, "比対대-:：–―—−"):
         one, other = int(found[1]), int(found[2])
         facts.scores.add((max(one, other), min(one, other)))
         taken.append(found.span())
-    for found in _found(_VERSION, digits, "."):
+    for found in _VERSION.finditer(digits) if _DECIMAL.search(digits) else ():
         if not _BEFORE_MEASURE.search(text[max(0, found.start(1) - 8) : found.start(1)]):
             facts.versions.add(found[1])
             taken.append(found.span(1))
-    for found in _MODEL.finditer(digits):
+    for found in _MODEL.finditer(digits) if _NUMBERED.search(digits) else ():
         facts.named.setdefault(found[1].casefold(), set()).add(found[2])
         if is_title:
             facts.title_named.setdefault(found[1].casefold(), set()).add(found[2])
@@ -251,7 +263,7 @@ def _read(facts: Facts, text: str, *, is_title: bool) -> None:
     for found in _found(_AGE, digits, "岁歳세"):
         facts.ages.add(int(found[1]))
         taken.append(found.span())
-    for found in _found(_WEEKDAY, text, "周期拜曜일"):
+    for found in _found(_WEEKDAY, text, ("周", "星期", "礼拜", "曜", "요일")):
         day = _DAYS[found[1] or found[2] or found[3]]
         facts.weekdays.append(day)
         if is_title:

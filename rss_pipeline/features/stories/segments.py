@@ -26,10 +26,6 @@ _LOW, _HIGH = 16, 12
 _TERM, _MASK = (1 << _LOW + _HIGH) - 1, (1 << _LOW) - 1
 _AT_ONCE = 1 << _HIGH - 3
 """Higher bits whose terms are merged at once."""
-_SLACK = 1e-9
-"""More than sums of weights differ by their order."""
-_FILTERED = 4
-"""Lists after which sums that are too small are dropped."""
 
 
 Wanted = tuple[float, int, int, list[int]]
@@ -201,18 +197,14 @@ class Items:
         best: list[tuple[float, int]] = []
         least = 0.0
         for part, found in self._walked(sought, most):
-            # The most that the lists which are left give an item. An older one with a sum that is not higher
-            # is behind those of later parts.
-            bound = sum([weight for weight, _ in found]) + _SLACK
+            # To leave out light terms where they cannot suffice any more costs more than it saves: of each,
+            # few items are looked at.
             sums: dict[int, float] = {}
             get = sums.get
-            for at, (weight, places) in enumerate(found):
-                if bound <= least:
-                    sums = _raised(sums, found[at:], bound, least)
-                    break
+            for weight, places in found:
                 for place in places:
                     sums[place] = get(place, 0.0) + weight
-                bound -= weight
+            # An older one with a sum that is not higher is behind those of later parts.
             first = part.first
             more = [(total, first + place) for place, total in sums.items() if total > least]
             if more:
@@ -291,19 +283,6 @@ class Items:
             at -= 1
             part = self.segments[at]
         return part
-
-
-def _raised(sums: dict[int, float], found: Found, bound: float, least: float) -> dict[int, float]:
-    """The sums that may become more than the least, with what is left: nothing new comes to them."""
-    for at, (weight, places) in enumerate(found):
-        if at % _FILTERED == 0:
-            sums = {place: total for place, total in sums.items() if total + bound > least}
-            if not sums:
-                break
-        for place in sums.keys() & places:
-            sums[place] += weight
-        bound -= weight
-    return sums
 
 
 def _merged(segments: list[Segment]) -> Segment:

@@ -27,7 +27,14 @@ from rss_pipeline.features.stories.common import Weights
 from rss_pipeline.features.stories.frequencies import Frequencies, Vector
 from rss_pipeline.features.stories.judge import VERSION, margin
 from rss_pipeline.features.stories.model import WINDOW, Decision, Entry, Evidence
-from rss_pipeline.features.stories.pair import Likeness, common_words, compare, is_series
+from rss_pipeline.features.stories.pair import (
+    Likeness,
+    common_words,
+    compare,
+    compare_facts,
+    compare_words,
+    is_series,
+)
 from rss_pipeline.features.stories.segments import Items
 from rss_pipeline.features.stories.words import hashed, may_be_one_language
 
@@ -248,7 +255,8 @@ class Window:
         )
         self.arrived = max(self.arrived, entry.arrived)
         self.frequencies.add(article.language, article.terms)
-        self._remember(number, replace(article, terms={}))
+        article.terms = {}
+        self._remember(number, article)
         if story is not None:
             self._join(number, story)
         # Of what left the window nothing is kept for longer than another one.
@@ -496,7 +504,15 @@ class Window:
         weights = partial(self.frequencies.weights, article.language)
         over, best = -1.0, -1
         known = self.stories.get(self._story(-nearest[0][1]))
-        is_again = known is not None and known.feeds is not None and own in known.feeds
+        again = AGAIN if known is not None and known.feeds is not None and own in known.feeds else 0.0
+        members = 1 if known is None else len(known.members)
+        texts = self.frequencies.totals.get(article.language, 0)
+
+        def above(some: list[Likeness]) -> float:
+            is_paired, characters = article.is_paired, article.characters
+            over = margin(some, cosine, characters, is_paired=is_paired, members=members, texts=texts)
+            return over - again
+
         for near, negative in nearest:
             number = -negative
             feed = self.items.feed(number)
@@ -514,17 +530,13 @@ class Window:
             voices.add(feed)
             theirs = self.frequencies.weights(other.language, other.weighed)
             soon = _soon(entry.time, self.items.time(number))
-            likenesses.append(compare(article, other, near, mine, theirs, weights, soon))
+            likeness = compare_words(article, other, near, mine, theirs, weights, soon)
+            if len(nearest) == 1 and above([likeness]) < 0:
+                return None
+            compare_facts(likeness, article, other)
+            likenesses.append(likeness)
             best = number if best < 0 else best
-            over = margin(
-                likenesses,
-                cosine,
-                article.characters,
-                is_paired=article.is_paired,
-                members=1 if known is None else len(known.members),
-                texts=self.frequencies.totals.get(article.language, 0),
-            )
-            over -= AGAIN if is_again else 0.0
+            over = above(likenesses)
             if len(likenesses) == MOST_MEMBERS or over >= SURE:
                 break
         return (over, best, likenesses[0]) if over >= 0 else None

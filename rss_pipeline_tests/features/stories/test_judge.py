@@ -1,12 +1,16 @@
 """Each piece of evidence counts where it should: for an event, against it, or not at all."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from rss_pipeline.features.stories.article import read
 from rss_pipeline.features.stories.judge import margin
-from rss_pipeline.features.stories.pair import Likeness
+from rss_pipeline.features.stories.pair import Likeness, compare, compare_words
+from rss_pipeline_tests.features.stories.kit import in_order
 
 LIKENESS = Likeness(
     cosine=0.2,
@@ -151,3 +155,27 @@ def test_the_length_of_a_text_moves_the_line() -> None:
 def test_the_members_that_speak_most_for_it_are_heard() -> None:
     like = {"title_words": 1.0, "common": 0.6}
     assert over("short", {}, {}, {}, like) == pytest.approx(over("short", like, {}, {}, {}))
+
+
+def test_no_facts_speak_more_for_one_event_than_words_alone() -> None:
+    """So of the other one, no facts are needed where the words of both are below the line."""
+
+    def weights(words: Iterable[str]) -> dict[str, float]:
+        return dict.fromkeys(words, 4.0)
+
+    entries = in_order()
+    entries += [replace(each, text=each.title) for each in entries]
+    articles = sorted(map(read, entries), key=lambda each: (each.language, each.title_stems))
+    lower = 0
+    for one, other in pairwise(articles):
+        if one.is_paired != other.is_paired:
+            continue
+        both = one, other, 0.2, weights(one.weighed), weights(other.weighed), weights
+        likenesses = compare_words(*both), compare(*both)
+        words, facts = (
+            margin([each], 0.2, one.characters, is_paired=one.is_paired, members=1, texts=1_000)
+            for each in likenesses
+        )
+        assert words >= facts
+        lower += words > facts
+    assert lower > 50
