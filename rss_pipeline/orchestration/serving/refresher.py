@@ -14,7 +14,7 @@ from rss_pipeline.orchestration.build_polls import refresh_definitions
 from rss_pipeline.orchestration.in_process import refresh_in_process
 from rss_pipeline.orchestration.instance.dead_runs import dead_among
 from rss_pipeline.orchestration.instance.storages import OPEN_FILES
-from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING, expect_objects
 from rss_pipeline.orchestration.serving.parsers import fork_parser_server
 from rss_pipeline.orchestration.serving.warmed import opened
 from rss_pipeline.pipeline.triggers.starts import refresh_reason
@@ -86,6 +86,7 @@ def serve(settings: Settings) -> int:
             _end_leases_of_dead_runs(database, instance)
         if found.can_begin == 0:
             return WAITING
+    expect_objects()
     if settings.database.is_here:
         OPEN_FILES.close()
         fork_parser_server()

@@ -31,7 +31,7 @@ from rss_pipeline.orchestration.dagster_private import (
 from rss_pipeline.orchestration.dagster_private_commands import execute_run_command_body
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
-from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked
+from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, expect_objects
 from rss_pipeline.orchestration.serving.kept import Follower, Kept, Process
 from rss_pipeline.orchestration.serving.parsers import fork_parser_server
 from rss_pipeline.orchestration.serving.refresher import Moment, serve
@@ -230,6 +230,7 @@ def stop(processes: Sequence[Process], *, seconds: float) -> None:
 
 def execute(run_id: str) -> int:
     """Execute this run in this process; return the exit code."""
+    expect_objects()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     setup_interrupt_handlers()
     # Without it, the run says why it cannot parse, or the system has room again by then.

@@ -38,6 +38,18 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+GARBAGE = """
+import gc
+from rss_pipeline.orchestration.serving.forked import freeze
+gc.set_threshold(50_000, 20, 20)
+freeze()
+most = 0
+for _ in range(20_000):
+    circle = []
+    circle.append(circle)
+    most = max(most, gc.get_count()[0])
+print(most)
+"""
 LIMITED = """
 import os, resource
 from rss_pipeline.errors import InfrastructureError
@@ -107,6 +119,12 @@ def work():
 
 assert Forked("rss-child", work).wait() == 0
 """
+
+
+def test_a_process_at_rest_keeps_little_garbage() -> None:
+    """Daemon and fork server would have 3 MB of it each."""
+    done = subprocess.run([sys.executable, "-c", GARBAGE], capture_output=True, text=True, check=True)
+    assert int(done.stdout) <= 5_000
 
 
 def test_the_file_of_a_run_has_no_log_beside_it_once_its_process_has_ended(tmp_path: Path) -> None:
