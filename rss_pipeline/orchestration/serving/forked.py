@@ -6,6 +6,7 @@ A process with threads, or with an open database or socket, cannot be forked saf
 import ctypes
 import gc
 import logging
+import multiprocessing
 import os
 import random
 import signal
@@ -137,14 +138,25 @@ def _exit_after(
         sentence = sentence_for(error)
         _logger.error("the process %s failed: %s", name, sentence or error, exc_info=sentence is None)
     finally:
-        with suppress(Exception):
-            # The folder of the parsers' sockets goes.
-            util._exit_function()  # type: ignore[attr-defined]
-        with suppress(Exception):
-            # A run's file would keep a log of 2 MB beside it for as long as it is there.
-            if (storages := sys.modules.get(_STORAGES)) is not None:
-                storages.OPEN_FILES.close()
-        with suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+        try:
+            _tidy_up()
+        finally:
+            # Also if it is interrupted once more: its parent's work, of which it is a copy, must not go on.
+            os._exit(code)
+
+
+def _tidy_up() -> None:
+    with suppress(Exception):
+        # Workers of a pool whose end was interrupted would be waited for, and they wait for tasks.
+        for worker in multiprocessing.active_children():
+            worker.kill()
+    with suppress(Exception):
+        # The folder of the parsers' sockets goes.
+        util._exit_function()  # type: ignore[attr-defined]
+    with suppress(Exception):
+        # A run's file would keep a log of 2 MB beside it for as long as it is there.
+        if (storages := sys.modules.get(_STORAGES)) is not None:
+            storages.OPEN_FILES.close()
+    with suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rss_pipeline.orchestration.serving.forked import DONE, Forked
+from rss_pipeline.orchestration.serving.forked import DONE, WAITING, Forked
 from rss_pipeline.orchestration.serving.parsers import IS_POSSIBLE
 from rss_pipeline.orchestration.serving.services import prepare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
@@ -37,6 +37,23 @@ try:
     Forked("rss-child", lambda: 0)
 except KeyboardInterrupt:
     print("interrupted")
+"""
+BUSY = """
+from rss_pipeline.orchestration.serving.forked import Forked
+from rss_pipeline.orchestration.serving.parsers import fork_parser_server
+from rss_pipeline.pipeline.session.parser_pool import ParserPool
+
+def work():
+    fork_parser_server()
+    pool = ParserPool(processes=1, timeout=60)
+    assert list(pool.map(len, ["a"])) == [("a", 1)]
+    def interrupted():
+        raise KeyboardInterrupt
+    pool._pool.join = interrupted
+    pool.close()
+
+if __name__ == "__main__":
+    print(Forked("rss-child", work).wait())
 """
 GARBAGE = """
 import gc
@@ -119,6 +136,13 @@ def work():
 
 assert Forked("rss-child", work).wait() == 0
 """
+
+
+def test_a_process_ends_though_the_end_of_its_parsers_was_interrupted() -> None:
+    """It would wait for them, and they for documents."""
+    command = [sys.executable, "-c", BUSY]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert done.stdout.strip() == str(WAITING)
 
 
 def test_a_process_at_rest_keeps_little_garbage() -> None:
