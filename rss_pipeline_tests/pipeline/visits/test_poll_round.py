@@ -206,6 +206,26 @@ def test_small_documents_are_stored_in_one_transaction_and_a_refused_one_fails_a
     assert sum(visit.outcome.items_new for visit in ended.visits if isinstance(visit.outcome, Stored)) == 24
 
 
+def test_rewritten_guids_of_a_document_among_many_name_the_items_that_are_stored(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    def serve(items: int, before: str) -> None:
+        for n in range(STORED_TOGETHER):
+            body = rss(*(f"{n}-{each}" for each in range(items)))
+            body = body.replace(b"'>7-", f"'>{before}7-".encode())
+            pipeline.register(
+                server.route(f"127.0.0.{3 + n % 5}", f"/feed-{n}", Answer(body=body)), f"feed-{n}"
+            )
+
+    serve(4, "")
+    pipeline.sync()
+    pipeline.poll()
+    serve(5, "new-")
+    pipeline.clock.turn(minutes=1)
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids("feed-7") == ["7-0", "7-1", "7-2", "7-3", "new-7-4"]
+
+
 def test_documents_too_large_for_one_transaction_are_stored_in_several(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
