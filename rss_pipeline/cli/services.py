@@ -48,6 +48,9 @@ of each model whether it is one of Pydantic 1."""
 
 def main() -> int:
     """Run all processes of `up`; return the exit code."""
+    # A shell that starts `up` in the background makes all of it ignore SIGINT, and Dagster gives SIGTERM the
+    # same handler: nothing would end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     share_heaps()
     # Dagster's imports make objects that stay: see cli/start.py.
     gc.set_threshold(50_000, 20, 20)
