@@ -24,7 +24,7 @@ from rss_pipeline.cli.start import share_heaps
 from rss_pipeline.environment import load_env_file
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features import FEATURES
-from rss_pipeline.orchestration.serving.forked import AGAIN, DONE, FAILED, Forked
+from rss_pipeline.orchestration.serving.forked import AGAIN, DONE, FAILED, Forked, expect_objects
 from rss_pipeline.orchestration.serving.front import Front
 from rss_pipeline.orchestration.serving.kept import Kept
 from rss_pipeline.settings import Settings
@@ -52,8 +52,8 @@ def main() -> int:
     # same handler: nothing would end.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     share_heaps()
-    # Dagster's imports make objects that stay: see cli/start.py.
-    gc.set_threshold(50_000, 20, 20)
+    # Those that imports make stay: see cli/start.py.
+    expect_objects()
     with _left_out():
         if (arguments := _arguments()) is None:
             return FAILED

@@ -137,7 +137,8 @@ def _digests() -> dict[str, str]:
 
 def _used() -> dict[str, object]:
     both = {**vars(dagster_private), **vars(dagster_private_commands)}
-    private = {name: value for name, value in both.items() if not name.startswith("_")}
+    ours = ("__", "_contextmanager", "_Iterator", "_without_commands")
+    private = {name: value for name, value in both.items() if not name.startswith(ours)}
     return {**private, **BESIDE}
 
 

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 _GUIDS_AT_ONCE = 500
 _TOGETHER_BYTES = 500_000
-"""Documents that are stored in one transaction; other processes wait for it some 20 ms."""
+"""The size of documents that are stored in one transaction: other processes wait for it some 20 ms."""
 
 
 class _Storing:
@@ -256,12 +256,16 @@ def store(
         try:
             visit = store_document(visit, identified(visit, parsed), run=run)
         except StorageRejected as error:
-            return replace(visit, outcome=rejected(parsed.document, str(error)))
+            return _refused(visit, parsed, error)
         if begin is not None:
             begin(visit)
         return visit
 
     return close(in_parallel("store", visits, Parsed, one, progress=run.progress))
+
+
+def _refused(visit: Visit, parsed: Parsed, error: StorageRejected) -> Visit:
+    return replace(visit, outcome=rejected(parsed.document, str(error)))
 
 
 def _store_in_turn(
@@ -275,14 +279,14 @@ def _store_in_turn(
     size = 0
 
     def end(visit: Visit) -> None:
-        done[visit.feed.id] = visit
+        done[visit.key] = visit
         run.progress.advance("store")
 
     def alone(visit: Visit, parsed: Parsed) -> None:
         try:
             end(store_document(visit, parsed, run=run))
         except StorageRejected as error:
-            end(replace(visit, outcome=rejected(parsed.document, str(error))))
+            end(_refused(visit, parsed, error))
 
     def write() -> None:
         nonlocal size
@@ -295,7 +299,12 @@ def _store_in_turn(
                 alone(storing.visit, storing.parsed)
             return
         for storing, batch in some:
-            end(storing.stored([*islice(results, len(batch))]))
+            of_this = [*islice(results, len(batch))]
+            try:
+                end(storing.stored(of_this))
+            except StorageRejected as error:
+                # A warning of it; the others of the lot are stored all the same.
+                end(_refused(storing.visit, storing.parsed, error))
 
     chosen = [(visit, visit.outcome) for visit in visits if isinstance(visit.outcome, Parsed)]
     run.progress.begin("store", len(chosen))
@@ -308,7 +317,7 @@ def _store_in_turn(
             storing = _Storing(visit, parsed, run=run)
             batches = [*storing.batches()]
         except StorageRejected as error:
-            end(replace(visit, outcome=rejected(parsed.document, str(error))))
+            end(_refused(visit, parsed, error))
             continue
         if len(batches) > 1:
             alone(visit, parsed)
@@ -320,7 +329,7 @@ def _store_in_turn(
         together.append((storing, batch))
         size += length
     write()
-    return [done.get(visit.feed.id, visit) for visit in visits]
+    return [done.get(visit.key, visit) for visit in visits]
 
 
 # Warnings of guids that name no item: new ones for known items, and known ones for new items.

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,12 @@ def test_the_supervisor_ends_all_where_nothing_can_be_imported_any_more(tmp_path
 def test_up_ends_in_time_and_with_a_sentence_when_its_home_was_deleted(tmp_path: Path) -> None:
     """Also where a shell started it in the background, which lets it ignore SIGINT."""
     (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with started(tmp_path) as up:
-        signal.signal(signal.SIGINT, before)
+    with ExitStack() as stack:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            up = stack.enter_context(started(tmp_path))
+        finally:
+            signal.signal(signal.SIGINT, before)
         soon(up.answers)
         # At once: its processes write there.
         up.home.rename(tmp_path / "deleted")
