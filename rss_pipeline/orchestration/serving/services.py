@@ -24,7 +24,12 @@ from rss_pipeline.errors import InfrastructureError, sentence_for
 from rss_pipeline.features import FEATURES
 from rss_pipeline.orchestration.dagster_private import configure_loggers, setup_interrupt_handlers
 from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
-from rss_pipeline.orchestration.instance.dead_runs import begin_to_cancel, end_canceled, end_of_last_up
+from rss_pipeline.orchestration.instance.dead_runs import (
+    begin_to_cancel,
+    dead_among,
+    end_canceled,
+    end_of_last_up,
+)
 from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance, prepare_home
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.run_launcher import OWN_MODULE
@@ -223,7 +228,9 @@ def prepare(settings: Settings, handed_over: int) -> int:
                 os.ftruncate(handed_over, 0)
             heal_ticks(instance, now=utc_now())
             killed = end_of_last_up(instance)
-            leases.end_of_killed(database, killed, host_delay=settings.host_delay_seconds)
+            # One that was interrupted twice may have reported its end, and kept its claims.
+            ended = dead_among(instance, leases.live_run_ids(database), now=utc_now())
+            leases.end_of_killed(database, [*killed, *ended], host_delay=settings.host_delay_seconds)
     except Exception as error:
         if (sentence := sentence_for(error, settings.home, settings.dagster_home)) is None:
             raise

@@ -1,5 +1,6 @@
 """Processes that `up` forks: none from a process with threads, and none that outlives its parent."""
 
+import os
 import pickle
 import signal
 import subprocess
@@ -8,12 +9,16 @@ import tempfile
 import threading
 from pathlib import Path
 
+import dagster as dg
 import psutil
 import pytest
+from dagster._core.events import EngineEventData
 
+from rss_pipeline.orchestration.instance.dead_runs import host_tags
 from rss_pipeline.orchestration.serving.forked import DONE, WAITING, Forked
 from rss_pipeline.orchestration.serving.parsers import IS_POSSIBLE
 from rss_pipeline.orchestration.serving.services import prepare
+from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
@@ -230,3 +235,26 @@ def test_what_up_synced_is_registered_once_however_often_its_processes_are_resta
         pipeline.instance.delete_dynamic_partition("feeds", "feed")
         assert prepare(pipeline.settings, handed_over.fileno()) == DONE
     assert list(pipeline.instance.get_dynamic_partitions("feeds")) == []
+
+
+def test_claims_that_a_dead_run_kept_though_it_had_reported_its_end_are_free_at_the_next_start(
+    pipeline: DagsterPipeline,
+) -> None:
+    """Else its feeds wait until they lapse."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        gone = process.pid
+    runs = {}
+    for pid in (gone, os.getpid()):
+        run = pipeline.instance.create_run_for_job(
+            purge_history, status=dg.DagsterRunStatus.FAILURE, tags=host_tags()
+        )
+        pipeline.instance.report_engine_event("Started process", run, EngineEventData.in_process(pid))
+        runs[pid] = run.run_id
+        pipeline.database.query(
+            "INSERT INTO leases (token, run_id, expires_at, feeds, hosts) VALUES (?, ?, ?, '[]', '[]')",
+            [f"of {pid}", run.run_id, "2100-01-01T00:00:00Z"],
+        )
+    with tempfile.TemporaryFile() as handed_over:
+        assert prepare(pipeline.settings, handed_over.fileno()) == DONE
+    left = pipeline.rows("SELECT run_id FROM leases")
+    assert left == [{"run_id": runs[os.getpid()]}]
