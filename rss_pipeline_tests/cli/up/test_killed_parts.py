@@ -129,7 +129,9 @@ def test_the_first_page_after_a_rest_is_there_at_once(home: Home) -> None:
     measure, but the processor time of the new one is."""
     took: list[tuple[float, float]] = []
     soon(home.up.answers)
-    for _ in range(3):
+
+    def is_at_once() -> bool:
+        """Others may have had the processors while the page was made: then another one is asked for."""
         assert home.page(home.up.reader_port) == 200
         home.part("reader").send_signal(signal.SIGINT)
         soon(lambda: home.parts("reader") == [])
@@ -137,9 +139,10 @@ def test_the_first_page_after_a_rest_is_there_at_once(home: Home) -> None:
         assert home.page(home.up.reader_port) == 200
         seconds = time.monotonic() - began
         took.append((sum(home.part("reader").cpu_times()[:2]), seconds))
-    processor, seconds = map(min, zip(*took, strict=True))
-    assert processor < FIRST_PAGE_SECONDS
-    assert seconds < FIRST_PAGE_SECONDS * times_as_long()
+        return len(took) >= 3 and min(seconds for _, seconds in took) < FIRST_PAGE_SECONDS * times_as_long()
+
+    soon(is_at_once, seconds=30)
+    assert min(processor for processor, _ in took[:3]) < FIRST_PAGE_SECONDS
 
 
 def test_when_all_start_anew_a_run_ends_its_claims_are_free_and_no_one_is_refused(home: Home) -> None:
