@@ -131,7 +131,7 @@ def test_the_first_page_after_a_rest_is_there_at_once(home: Home) -> None:
     soon(home.up.answers)
 
     def is_at_once() -> bool:
-        """Others may have had the processors while the page was made: then another one is asked for."""
+        """Others may have had the processors while the page was made: then another one is requested."""
         assert home.page(home.up.reader_port) == 200
         home.part("reader").send_signal(signal.SIGINT)
         soon(lambda: home.parts("reader") == [])
