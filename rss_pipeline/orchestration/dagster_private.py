@@ -132,8 +132,10 @@ from dagster._core.utils import make_new_backfill_id, make_new_run_id
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget, WorkspaceLoadTarget
 
-# `dagster-daemon run` without its command line, which has no place for a location in this process.
-from dagster._daemon.controller import daemon_controller_from_instance
+# `dagster-daemon run` without its command line, which has no place for a location in this process, nor for
+# threads that wake together.
+from dagster._daemon.controller import create_daemons_from_instance, daemon_controller_from_instance
+from dagster._daemon.daemon import DagsterDaemon, IntervalDaemon
 
 # The base of what dagster.yaml names by module and class.
 from dagster._serdes import ConfigurableClass, ConfigurableClassData

@@ -10,22 +10,28 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.dagster_private import (
+    DagsterDaemon,
+    IntervalDaemon,
     capture_interrupts,
     configure_loggers,
+    create_daemons_from_instance,
     daemon_controller_from_instance,
     setup_interrupt_handlers,
 )
 from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
 from rss_pipeline.orchestration.run_launcher import queue_again
+from rss_pipeline.orchestration.serving.beats import BEAT, JUST, OnBeats
 from rss_pipeline.orchestration.serving.locations import Locations
 from rss_pipeline.orchestration.serving.run_lines import RunLines, print_lines
 from rss_pipeline.orchestration.serving.warmed import opened
@@ -55,6 +61,7 @@ def _serve(instance: dg.DagsterInstance, workspace: Path, settings: Settings) ->
             instance,
             workspace_load_target=Locations(workspace),
             heartbeat_interval_seconds=HEARTBEAT_SECONDS,
+            gen_daemons=lambda it: on_beats(create_daemons_from_instance(it)),
             log_level=LOG_LEVEL,
             code_server_log_level=LOG_LEVEL,
         ) as controller,
@@ -65,6 +72,25 @@ def _serve(instance: dg.DagsterInstance, workspace: Path, settings: Settings) ->
         ),
     ):
         controller.check_daemon_loop()
+
+
+def on_beats(daemons: Iterable[DagsterDaemon[Any]]) -> Iterator[DagsterDaemon[Any]]:
+    """These daemons, which wake at the same moments then, and those of an interval when it is over: Dagster's
+    look twice a second whether it is."""
+    for daemon in daemons:
+        every = BEAT
+        if isinstance(daemon, IntervalDaemon):
+            every = max(BEAT, daemon.interval_seconds)
+            daemon.interval_seconds -= JUST
+        loop: Any = partial(_core_loop, daemon.core_loop, every)
+        daemon.core_loop = loop  # type: ignore[method-assign]
+        yield daemon
+
+
+def _core_loop(
+    loop: Callable[..., Iterator[Any]], every: float, context: object, event: threading.Event
+) -> Iterator[Any]:
+    return loop(context, OnBeats(event, every=every))
 
 
 @contextmanager
@@ -81,7 +107,7 @@ def _looking(*looks: Callable[[], None]) -> Iterator[None]:
 
 
 def _look(looks: Sequence[Callable[[], None]], over: threading.Event) -> None:
-    while not over.wait(LOOK_SECONDS):
+    while not OnBeats(over).wait(LOOK_SECONDS):
         for look in looks:
             try:
                 look()

@@ -31,6 +31,7 @@ from rss_pipeline.orchestration.dagster_private import (
 from rss_pipeline.orchestration.dagster_private_commands import execute_run_command_body
 from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
+from rss_pipeline.orchestration.serving.beats import until_beat
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, expect_objects
 from rss_pipeline.orchestration.serving.kept import Follower, Kept, Process
 from rss_pipeline.orchestration.serving.parsers import fork_parser_server
@@ -42,7 +43,6 @@ from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.web import healthz
 
-LOOK_SECONDS = 0.25
 STOP_SECONDS = 60.0
 """Time for runs and servers to end by themselves."""
 _ASKING_SECONDS = 2.0
@@ -113,7 +113,7 @@ class Runner:
             self.listen_again()
             healthz.note([server.name for server in self.servers if server.is_missing])
             awaiting = {each: server for server in self.servers for each in server.awaited}
-            for ready in select.select([self.listener, *awaiting], [], [], LOOK_SECONDS)[0]:
+            for ready in select.select([self.listener, *awaiting], [], [], until_beat())[0]:
                 if ready is self.listener:
                     self.answer()
                 else:
