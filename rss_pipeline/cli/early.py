@@ -1,5 +1,5 @@
-"""The first start of the process that `up` keeps running (services.py), while `up` checks and syncs: its
-imports take half of the time until the reader's first page, and need nothing of that.
+"""The first start of the process that `up` keeps running (services.py), before `up` imports, checks and
+syncs: its own imports take half of the time until the reader's first page, and need nothing of that.
 
 It waits at a socket for its command, its environment and the files that it inherits. Where that closes
 instead, `up` has ended, and it ends as well.
@@ -9,14 +9,20 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 from rss_pipeline.orchestration.serving.child import Child
 
 EARLY = "--early"
 """The argument of a command that waits for its others, before the number of its socket."""
 _MOST_FILES = 16
+
+
+def services() -> list[str]:
+    """The command that `up` keeps running, but for what it is sent."""
+    return [sys.executable, "-W", "ignore", "-m", "rss_pipeline.cli.services", str(os.getpid())]
 
 
 class Early(Child):
@@ -55,6 +61,32 @@ class Early(Child):
         self.sender.close()
         self.kill()
         self.wait()
+
+
+_at_start: list[Early] = []
+"""The one that began before anything was imported, until `up` takes it."""
+
+
+@contextmanager
+def begun_at_start(arguments: Sequence[str]) -> Iterator[None]:
+    """Within, the services have begun if these arguments are of `up`, and end with the block if nobody has
+    taken them. What an .env says would come too late for them."""
+    is_up = arguments[:1] == ["up"] and not {"-h", "--help"}.intersection(arguments)
+    if sys.platform == "linux" and is_up and not os.path.exists(".env"):
+        # What they write is this user's alone, as with all commands.
+        os.umask(0o077)
+        if (early := Early.begun(services())) is not None:
+            _at_start.append(early)
+    try:
+        yield
+    finally:
+        while _at_start:
+            _at_start.pop().cancel()
+
+
+def taken() -> Early | None:
+    """The services that began at the start, if they did; they are the caller's from now on."""
+    return _at_start.pop() if _at_start else None
 
 
 def received(number: int) -> tuple[list[str], Mapping[int, int]] | None:

@@ -23,9 +23,12 @@ def main() -> None:
     open_closed_streams()
     share_heaps()
     end_with_the_terminal()
-    from rss_pipeline.cli.main import main as command
+    from rss_pipeline.cli.early import begun_at_start
 
-    command()
+    with begun_at_start(sys.argv[1:]):
+        from rss_pipeline.cli.main import main as command
+
+        command()
 
 
 @contextmanager

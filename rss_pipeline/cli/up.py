@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 import click
 
 from rss_pipeline.cli.arguments import yes
-from rss_pipeline.cli.early import Early
+from rss_pipeline.cli.early import Early, services, taken
 from rss_pipeline.cli.home_lock import HomeLock
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.errors import (
@@ -82,7 +82,7 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
         click.get_current_context().call_on_close(lock.release)
     except HomeNotLockable as error:
         terminal.complain(str(error))
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.cli.services", str(os.getpid())]
+    command = services()
     early = _early(settings, command)
     from rss_pipeline.cli.supervisor import become, keep_up
     from rss_pipeline.orchestration.serving.forked import Forked
@@ -125,9 +125,15 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
 
 def _early(settings: Settings, command: list[str]) -> Early | None:
     """The first start of this command, which ends with the command `up` where it ends before its time."""
+    early = taken()
     if sys.platform != "linux" or not settings.reader:
+        if early is not None:
+            early.cancel()
         return None
-    early = Early.begun(command)
+    if early is None:
+        early = Early.begun(command)
+    else:
+        resource.prlimit(early.pid, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
     if early is not None:
         click.get_current_context().call_on_close(early.cancel)
     return early

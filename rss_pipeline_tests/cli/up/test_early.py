@@ -1,6 +1,7 @@
 """The first moments of `up`: the process that it keeps running begins early, and waits for its command."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from rss_pipeline.cli.early import EARLY
+from rss_pipeline.cli.up import FILES
 from rss_pipeline_tests.support.up import PROGRAM, Up, free_port, members, started
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
@@ -113,25 +116,86 @@ def test_where_up_is_killed_before_it_sends_them_it_ends(kept: Kept) -> None:
     assert kept.lines() == []
 
 
+IMPORTED = """
+import os
+os.mkfifo(f"{os.environ['WAITING']}/{os.getpid()}")
+open(f"{os.environ['WAITING']}/{os.getpid()}").close()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it begins early on Linux alone")
+def test_it_begins_before_up_has_imported_what_it_needs(tmp_path: Path) -> None:
+    """Each of the two waits at an import until the test lets it go on."""
+    modules, waiting = tmp_path / "modules", tmp_path / "waiting"
+    modules.mkdir()
+    waiting.mkdir()
+    (modules / "dotenv").mkdir()
+    (modules / "dotenv" / "__init__.py").write_text(IMPORTED, "utf-8")
+    environ = {**os.environ, "PYTHONPATH": str(modules), "WAITING": str(waiting)}
+    up = subprocess.Popen([PROGRAM, "up"], env=environ, cwd=tmp_path, start_new_session=True)
+    try:
+        soon(lambda: len(list(waiting.iterdir())) == 2)
+        assert {each.pid for each in members(up.pid)} == {int(each.name) for each in waiting.iterdir()}
+    finally:
+        os.killpg(up.pid, signal.SIGKILL)
+        for each in members(up.pid):
+            each.kill()
+        up.wait()
+
+
+def _ended(folder: Path, **environ: str) -> tuple[str, list[psutil.Process]]:
+    """The words of an `up` that did not start, and the processes that it left."""
+    environ = {
+        **os.environ,
+        "RSS_PIPELINE_HOME": str(folder / "home"),
+        "RSS_FEEDS_FILE": str(folder / "feeds.yaml"),
+        **environ,
+    }
+    # A pipe would stay open for as long as one that is left.
+    with (folder / "said").open("w+b") as said:
+        up = subprocess.Popen([PROGRAM, "up"], env=environ, stderr=said, cwd=folder, start_new_session=True)
+        assert up.wait(PATIENCE) == 1
+        left = members(up.pid)
+        said.seek(0)
+        return said.read().decode(), left
+
+
 def test_an_up_that_does_not_start_leaves_none(tmp_path: Path) -> None:
     """Its port is taken, which it finds once that one has begun."""
     with socket.create_server(("127.0.0.1", free_port())) as taken:
-        environ = {
-            **os.environ,
-            "RSS_PIPELINE_HOME": str(tmp_path / "home"),
-            "RSS_FEEDS_FILE": str(tmp_path / "feeds.yaml"),
-            "RSS_PORT": str(taken.getsockname()[1]),
-        }
-        # A pipe would stay open for as long as one that is left.
-        with (tmp_path / "said").open("w+b") as said:
-            up = subprocess.Popen(
-                [PROGRAM, "up"], env=environ, stderr=said, cwd=tmp_path, start_new_session=True
-            )
-            assert up.wait(PATIENCE) == 1
-            left = members(up.pid)
-            said.seek(0)
-            assert b"is in use" in said.read()
+        said, left = _ended(tmp_path, RSS_PORT=str(taken.getsockname()[1]))
+    assert "is in use" in said
     assert left == []
+
+
+def test_an_up_with_invalid_settings_leaves_none(tmp_path: Path) -> None:
+    said, left = _ended(tmp_path, RSS_PORT="many")
+    assert "RSS_PORT" in said
+    assert left == []
+
+
+def test_without_a_reader_nothing_is_left_of_it(tmp_path: Path) -> None:
+    (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
+    with started(tmp_path, RSS_READER="off") as up:
+        soon(lambda: "Dagster's UI is at" in log(up))
+        soon(lambda: "rss_pipeline.cli.supervisor" in psutil.Process(up.process.pid).cmdline())
+        assert [each for each in members(up.process.pid) if each.status() == psutil.STATUS_ZOMBIE] == []
+        command = [each.cmdline() for each in members(up.process.pid) if each.pid != up.process.pid]
+        assert not any(EARLY in each for each in command)
+
+
+def test_it_has_the_files_that_up_takes(tmp_path: Path) -> None:
+    """`up` raises its limit after that one has begun."""
+    (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1_000, most[1]))
+    try:
+        with started(tmp_path) as up:
+            soon(lambda: "Dagster's UI is at" in log(up))
+            [services] = [each for each in members(up.process.pid) if EARLY in each.cmdline()][:1]
+            assert services.rlimit(psutil.RLIMIT_NOFILE)[0] == min(FILES, most[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is forked on Linux alone")
