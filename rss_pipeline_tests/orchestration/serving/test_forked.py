@@ -153,7 +153,7 @@ def test_a_process_ends_though_the_end_of_its_parsers_was_interrupted() -> None:
 def test_a_process_at_rest_keeps_little_garbage() -> None:
     """Daemon and fork server would have 3 MB of it each."""
     done = subprocess.run([sys.executable, "-c", GARBAGE], capture_output=True, text=True, check=True)
-    assert int(done.stdout) <= 5_000
+    assert int(done.stdout) < 6_000
 
 
 def test_the_file_of_a_run_has_no_log_beside_it_once_its_process_has_ended(tmp_path: Path) -> None:
