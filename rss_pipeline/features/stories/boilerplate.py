@@ -1,6 +1,8 @@
 """Sentences that a feed repeats below its items, learned as they come: they say nothing of an event."""
 
 import re
+from array import array
+from bisect import bisect_left
 
 from rss_pipeline.features.stories.words import hashed
 
@@ -11,39 +13,65 @@ _LEAST = 12
 _BUCKETS = 1 << 20
 _MOST_SENTENCES = 200_000
 """Sentences after which all counts are halved, so that the table never fills with those of other texts."""
-_HALF = bytes(count >> 1 for count in range(256))
+_FEWEST_NEW = 1_024
+"""Sentences that are new, until there are more, and more than a sixteenth of those that are known."""
+_MOST = 255
 
 
 class Boilerplate:
     """The number of a feed's items with each sentence."""
 
     def __init__(self) -> None:
-        self.seen = bytearray(_BUCKETS)
+        self.known = array("I")
+        """Sentences, rising, each as a hash with its count in the lowest byte."""
+        self.new: dict[int, int] = {}
+        """The counts of those that came, or came again, since then."""
         self.added = 0
+        self.is_written = False
+        """The known ones are in a file."""
 
     def repeated(self, feed: str, text: str) -> tuple[int, ...]:
         """Return the places, among the sentences of the text, of those that the feed repeats; learn them."""
         found = []
-        keys = set()
-        seen = self.seen
+        counts: dict[int, int] = {}
         for at, sentence in enumerate(_SENTENCE.findall(text)):
             if len(sentence) < _LEAST:
                 continue
             key = hashed(f"{feed}\0{sentence.strip()}") % _BUCKETS
-            keys.add(key)
-            if seen[key] >= _REPEATED:
+            counts[key] = self._count(key)
+            if counts[key] >= _REPEATED:
                 found.append(at)
-        for key in keys:
-            if seen[key] < 255:
-                seen[key] += 1
-        self.added += len(keys)
-        if self.added >= _MOST_SENTENCES:
-            self.seen = seen.translate(_HALF)
+        for key, count in counts.items():
+            self.new[key] = min(count + 1, _MOST)
+        self.added += len(counts)
+        is_full = self.added >= _MOST_SENTENCES
+        if is_full or len(self.new) > max(_FEWEST_NEW, len(self.known) // 16):
+            self.known, self.new, self.is_written = self._together(), {}, False
+        if is_full:
+            self.known = array("I", [each - ((each & _MOST) + 1) // 2 for each in self.known if each & 254])
             self.added //= 2
         return tuple(found)
 
-    def load(self, seen: bytes, added: int) -> None:
-        self.seen, self.added = bytearray(seen), added
+    def _count(self, key: int) -> int:
+        count = self.new.get(key)
+        if count is None:
+            at = bisect_left(self.known, key << 8)
+            known = self.known[at] if at < len(self.known) else 0
+            count = known & _MOST if known >> 8 == key else 0
+        return count
+
+    def _together(self) -> "array[int]":
+        new = self.new
+        return array("I", sorted([*(each for each in self.known if each >> 8 not in new), *self.changes]))
+
+    @property
+    def changes(self) -> "array[int]":
+        """The new sentences, in the form of the known ones."""
+        return array("I", [key << 8 | count for key, count in self.new.items()])
+
+    def load(self, known: "array[int]", changes: "array[int]", added: int) -> None:
+        self.known, self.new, self.added = known, {each >> 8: each & _MOST for each in changes}, added
+        self.is_written = True
 
 
 def without(text: str, places: tuple[int, ...]) -> str:

@@ -1,7 +1,7 @@
 """Document frequencies by language, learned as items come."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import log, sqrt
 from pathlib import Path
@@ -13,8 +13,11 @@ MOST_TEXTS = 100_000
 """Texts of a language after which all counts are halved: what is common changes with the years."""
 _BUCKETS = 1 << 18
 """Terms that share a bucket by chance stay below `_RAREST` with as many texts as are counted."""
-_MOST = 65_535
+_MOST, _MANY = 65_535, 255
 _MASK = _BUCKETS - 1
+_HALF = bytes(count >> 1 for count in range(_MANY + 1))
+_MOST_CHANGES = 8_192
+"""Buckets that are counted again at each call, those of some forty items, until all counts are written."""
 _SMOOTHED = 100
 """Texts that every language is taken to have had, because the terms of its first ones are not all rare."""
 _COMMON = 8
@@ -61,34 +64,56 @@ class Frequencies:
     """The number of texts of a language with each term."""
 
     def __init__(self) -> None:
-        self.seen = array("H", bytes(2 * _BUCKETS))
+        self.seen = bytearray()
+        """By bucket, up to `_MANY`."""
+        self.many: dict[int, int] = {}
+        """The rest of higher counts, by bucket."""
         self.totals: dict[str, int] = {}
+        self.changes: array[int] | None = None
+        """The buckets that were counted since the counts were written; None where they have to be."""
 
     def _begin(self, language: str) -> None:
+        self.seen = self.seen or bytearray(_BUCKETS)
         self.totals[language] = 0
-        salt, seen = hashed(language), self.seen
-        for word in common_words(language):
-            seen[(hashed(word) ^ salt) & _MASK] += _COMMON
+        salt = hashed(language)
+        self._count([(hashed(word) ^ salt) & _MASK for word in common_words(language)] * _COMMON)
+
+    def _count(self, buckets: Sequence[int]) -> None:
+        seen = self.seen
+        for at in buckets:
+            if seen[at] < _MANY:
+                seen[at] += 1
+            else:
+                self.many[at] = min(self.many.get(at, 0) + 1, _MOST - _MANY)
+        if self.changes is not None:
+            self.changes.extend(buckets)
+            if len(self.changes) > _MOST_CHANGES:
+                self.changes = None
 
     def add(self, language: str, terms: Iterable[int]) -> None:
         if language not in self.totals:
             self._begin(language)
         total = self.totals[language] = self.totals.get(language, 0) + 1
-        salt, seen = hashed(language), self.seen
-        for term in terms:
-            at = (term ^ salt) & _MASK
-            if seen[at] < _MOST:
-                seen[at] += 1
+        salt = hashed(language)
+        self._count([(term ^ salt) & _MASK for term in terms])
         if total >= MOST_TEXTS:
-            self.seen = array("H", (count >> 1 for count in seen))
-            self.totals = {name: count >> 1 for name, count in self.totals.items()}
+            self._halve()
+
+    def _halve(self) -> None:
+        counts = {at: _MANY + more >> 1 for at, more in self.many.items()}
+        self.seen = self.seen.translate(_HALF)
+        for at, count in counts.items():
+            self.seen[at] = min(count, _MANY)
+        self.many = {at: count - _MANY for at, count in counts.items() if count > _MANY}
+        self.totals = {name: count >> 1 for name, count in self.totals.items()}
+        self.changes = None
 
     def weights(self, language: str, words: Iterable[str]) -> dict[str, float]:
         """The rarity of each stem."""
         if language not in self.totals:
             self._begin(language)
-        salt, seen, total = hashed(language), self.seen, self.totals.get(language, 0)
-        counts = {word: seen[(hashed(word) ^ salt) & _MASK] for word in words}
+        salt, seen, many, total = hashed(language), self.seen, self.many, self.totals.get(language, 0)
+        counts = {word: seen[at := (hashed(word) ^ salt) & _MASK] + many.get(at, 0) for word in words}
         weights = {count: rarity(total, count) for count in set(counts.values())}
         return {word: weights[count] for word, count in counts.items()}
 
@@ -96,11 +121,11 @@ class Frequencies:
         """The heaviest terms with their weights, heaviest first; of length 1."""
         if language not in self.totals:
             self._begin(language)
-        salt, seen = hashed(language), self.seen
+        salt, seen, many = hashed(language), self.seen, self.many
         part = 1.0 / (self.totals.get(language, 0) + _SMOOTHED + 1)
         least = _RAREST + 0.5 * part
         weighed = [
-            (_TIMES[times] * -log(least + seen[(term ^ salt) & _MASK] * part), term)
+            (_TIMES[times] * -log(least + (seen[at := (term ^ salt) & _MASK] + many.get(at, 0)) * part), term)
             for term, times in terms.items()
         ]
         weighed.sort(reverse=True)
@@ -108,5 +133,13 @@ class Frequencies:
         length = sqrt(sum(weight * weight for weight, _ in weighed)) or 1.0
         return {term: weight / length for weight, term in weighed}
 
-    def load(self, seen: bytes, totals: dict[str, int]) -> None:
-        self.seen, self.totals = array("H", seen), totals
+    def load(
+        self, seen: bytearray, many: "array[int]", totals: dict[str, int], changes: "array[int]"
+    ) -> None:
+        """Take counts that are in a file, and what was counted since then. `many` has the buckets of higher
+        counts than `_MANY`, then the rest of each."""
+        self.seen, self.totals = seen, totals
+        half = len(many) // 2
+        self.many = dict(zip(many[:half], many[half:], strict=True))
+        self.changes = array("I")
+        self._count(changes)

@@ -15,8 +15,8 @@ from itertools import chain, pairwise, repeat
 from operator import add, sub
 from typing import Any
 
-NEWEST = 256
-"""Items in the table; a segment of fewer is merged with the next one."""
+NEWEST = 128
+"""Items of the table that become a segment."""
 _SMALLEST, _LARGEST = 4_096, 32_768
 """Items to which segments grow: a third of the window, between these."""
 _TIMES = 3
@@ -37,14 +37,48 @@ Found = list[tuple[float, Sequence[int]]]
 class Newest:
     """Items that are added, each with what is known of it."""
 
-    def __init__(self, first: int) -> None:
+    TYPES = "IdIIHIB"
+    """The type codes of the columns."""
+    feeds: "array[int]"
+    times: "array[float]"
+    seen: "array[int]"
+    ends: "array[int]"
+    counts: "array[int]"
+    terms: "array[int]"
+    records: bytearray
+
+    def __init__(self, first: int, columns: Sequence[Any] = ()) -> None:
+        """The items of these columns, or none."""
         self.first = first
-        self.feeds = array("I")
-        self.times = array("d")
-        self.seen = array("I")
-        self.ends = array("I", (0,))
-        self.records = bytearray()
+        nothing = array("I"), array("d"), array("I"), array("I", (0,)), array("H"), array("I"), bytearray()
+        self.columns: Sequence[Any] = columns or nothing
+        """For each item the hash of its feed, its time, the moment when it came, the end of its record, and
+        the number of its terms; then terms and records."""
+        self.feeds, self.times, self.seen, self.ends, self.counts, self.terms, self.records = self.columns
         self.places: dict[int, list[int]] = {}
+        end = 0
+        for place, count in enumerate(self.counts):
+            self._note(place, self.terms[end : end + count])
+            end += count
+
+    def add(self, feed: int, time: float, seen: int, record: bytes, terms: "array[int]") -> None:
+        self._note(len(self.feeds), terms)
+        self.feeds.append(feed)
+        self.times.append(time)
+        self.seen.append(seen)
+        self.records.extend(record)
+        self.ends.append(len(self.records))
+        self.counts.append(len(terms))
+        self.terms.extend(terms)
+
+    def _note(self, place: int, terms: "array[int]") -> None:
+        places = self.places
+        for term in terms:
+            known = places.get(term)
+            if known is None:
+                places[term] = [place]
+            else:
+                known.append(place)
 
     @property
     def end(self) -> int:
@@ -72,8 +106,8 @@ class Segment:
     term, the higher bits give the part of these where it is, and the lower ones are there."""
 
     __slots__ = (
-        "__weakref__", "_file", "_start", "ends", "feeds", "first", "name", "places", "records",
-        "seen", "size", "starts", "terms", "times",
+        "__weakref__", "_file", "_start", "checksum", "ends", "feeds", "first", "name", "places", "records",
+        "seen", "starts", "terms", "times",
     )  # fmt: skip
 
     def __init__(self, first: int, columns: "Columns", records: bytes | bytearray = b"") -> None:
@@ -81,8 +115,8 @@ class Segment:
         self.feeds, self.times, self.seen, self.ends, self.starts, self.terms, self.places = columns
         self.records = records
         """The items' records behind each other, until they are in a file."""
-        self.name, self.size = "", 0
-        """The name of its file, if it is in one, and the length of the columns there."""
+        self.name, self.checksum = "", 0
+        """The name of its file, if it is in one, and the checksum of the columns there."""
         self._file, self._start = -1, 0
 
     @property
@@ -123,20 +157,23 @@ class Segment:
     def all_records(self) -> bytes | bytearray:
         return self.records if self._file < 0 else os.pread(self._file, self.ends[-1], self._start)
 
-    def read_from(self, file: int, start: int) -> None:
-        """Read the records from an open file from now on. It is closed when the segment is not needed."""
-        self._file, self._start, self.records = file, start, b""
+    def read_from(self, file: int) -> None:
+        """Read the records from an open file from now on, where they are behind the columns. It is closed
+        when the segment is not needed."""
+        self._file, self.records = file, b""
+        self._start = sum(each.itemsize * len(each) for each in self.columns)
         weakref.finalize(self, os.close, file)
 
 
 Columns = Sequence["array[Any]"]
 TYPES = "IdIIIHH"
-"""The type codes of the columns."""
+"""The type codes of a segment's columns."""
 
 
-def lengths(items: int, terms: int) -> tuple[int, ...]:
-    """The lengths of the columns for so many items and terms."""
-    return items, items, items, items + 1, (1 << _HIGH) + 1, terms, terms
+def empty(items: int, terms: int) -> "list[array[Any]]":
+    """The columns of a segment of so many items and terms, to be read."""
+    sizes = items, items, items, items + 1, (1 << _HIGH) + 1, terms, terms
+    return [array(code, (0,)) * size for code, size in zip(TYPES, sizes, strict=True)]
 
 
 class Items:
@@ -146,30 +183,18 @@ class Items:
         self.first = 0
         """The number of the first item that is kept."""
         self.segments: list[Segment] = []
-        self._newest = Newest(0)
+        self.newest = Newest(0)
 
     def __len__(self) -> int:
-        return self._newest.end - self.first
+        return self.newest.end - self.first
 
     def add(self, feed: int, time: float, seen: float, record: bytes, terms: Iterable[int]) -> int:
         """Append an item, and return its number."""
-        if len(self._newest.feeds) >= NEWEST:
+        if len(self.newest.feeds) >= NEWEST:
             self.seal()
-        newest = self._newest
-        place = len(newest.feeds)
-        newest.feeds.append(feed)
-        newest.times.append(time)
-        newest.seen.append(int(seen))
-        newest.records += record
-        newest.ends.append(len(newest.records))
-        places = newest.places
-        for term in {each & _TERM for each in terms}:
-            known = places.get(term)
-            if known is None:
-                places[term] = [place]
-            else:
-                known.append(place)
-        return newest.first + place
+        number = self.newest.end
+        self.newest.add(feed, time, int(seen), record, array("I", {each & _TERM for each in terms}))
+        return number
 
     def feed(self, number: int) -> int:
         """The hash of the item's feed."""
@@ -229,7 +254,7 @@ class Items:
     def forget(self, before: float) -> int:
         """Drop the items that came before that moment, up to the first one that did not; return the number of
         the first item that is left."""
-        end = self._newest.end
+        end = self.newest.end
         while self.first < end:
             part = self._part(self.first)
             if part.seen[self.first - part.first] >= before:
@@ -243,25 +268,24 @@ class Items:
         self.segments = [each for each in self.segments if each.end > self.first]
         return self.first
 
-    def load(self, first: int, segments: list[Segment]) -> None:
-        self.first, self.segments = first, segments
-        self._newest = Newest(segments[-1].end if segments else first)
+    def load(self, first: int, segments: list[Segment], newest: Newest) -> None:
+        self.first, self.segments, self.newest = first, segments, newest
 
     def seal(self) -> None:
         """Make a segment of the newest items."""
-        newest = self._newest
+        newest = self.newest
         if newest.end == newest.first:
             return
         keys = sorted(term << _LOW | place for term, places in newest.places.items() for place in places)
         ends, lows, places = _parted(keys)
         columns = newest.feeds, newest.times, newest.seen, newest.ends, array("I", (0,)) + ends, lows, places
         self.segments.append(Segment(newest.first, columns, newest.records))
-        self._newest = Newest(newest.end)
+        self.newest = Newest(newest.end)
         largest = min(max(_SMALLEST, len(self) // 3), _LARGEST)
         at, size = len(self.segments) - 1, len(newest.feeds)
         while at:
             before = len(self.segments[at - 1].feeds)
-            if before >= max(_TIMES * size, NEWEST) or before + size > largest:
+            if before >= _TIMES * size or before + size > largest:
                 break
             at, size = at - 1, size + before
         self.segments[at:] = [_merged(self.segments[at:])]
@@ -273,11 +297,11 @@ class Items:
                 break
 
     def _latest_first(self) -> Iterator[Newest | Segment]:
-        yield self._newest
+        yield self.newest
         yield from reversed(self.segments)
 
     def _part(self, number: int) -> Newest | Segment:
-        part: Newest | Segment = self._newest
+        part: Newest | Segment = self.newest
         at = len(self.segments)
         while number < part.first:
             at -= 1

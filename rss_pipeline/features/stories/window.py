@@ -124,6 +124,8 @@ class Window:
         """The highest arrival number of an item that was taken in."""
         self.frequencies = Frequencies()
         self.boilerplate = Boilerplate()
+        self.counts: tuple[str, list[int]] = "", []
+        """The file that has the counts of both, if there is one, and their lengths there (bytes)."""
         self.items = Items()
         self.samples = [(0, b"")]
         """Texts of some items, with which others are packed, and the number of the first one of those."""

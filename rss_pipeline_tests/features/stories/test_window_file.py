@@ -8,6 +8,7 @@ import pytest
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.features.stories import records
 from rss_pipeline.features.stories.model import Entry
+from rss_pipeline.features.stories.segments import NEWEST
 from rss_pipeline.features.stories.window import Window
 from rss_pipeline.features.stories.window_file import load, save
 from rss_pipeline_tests.features.stories import kit
@@ -74,7 +75,10 @@ def test_a_window_for_which_there_is_no_room_takes_none_and_the_one_before_stays
     assert len(loaded(path)) == 40 + len(decisions)
 
 
-def test_what_could_not_be_saved_is_whole_the_next_time(tmp_path: Path) -> None:
+def test_what_could_not_be_saved_is_whole_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rss_pipeline.features.stories.segments.NEWEST", 40)
     entries = kit.in_order()
     window = Window()
     for each in entries:
@@ -113,55 +117,91 @@ def damage(path: Path, place: float) -> None:
     path.write_bytes(data)
 
 
-def segments(path: Path) -> list[Path]:
+def files(path: Path) -> list[Path]:
+    """The other files of a window."""
     return sorted(path.parent.glob(f"{path.name}.*"))
 
 
+def others(path: Path, window: Window) -> dict[str, Path]:
+    """The file of its first segment, if it has one, and that of its counts."""
+    names = [("counts", window.counts[0]), *(("segment", each.name) for each in window.items.segments[:1])]
+    return {kind: path.with_name(f"{path.name}.{name}") for kind, name in names}
+
+
 @pytest.mark.parametrize("length", [0, 40, 3_000, -1, None])
-def test_a_segment_that_is_torn_or_lost_is_no_window(tmp_path: Path, length: int | None) -> None:
+@pytest.mark.parametrize("name", ["segment", "counts"])
+def test_another_file_that_is_torn_or_lost_is_no_window(
+    tmp_path: Path, name: str, length: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rss_pipeline.features.stories.segments.NEWEST", 20)
     path = tmp_path / "window"
-    saved(path, kit.in_order()[:40])
-    [segment] = segments(path)
+    file = others(path, saved(path, kit.in_order()[:40]))[name]
     if length is None:
-        segment.unlink()
+        file.unlink()
     else:
-        segment.write_bytes(segment.read_bytes()[:length])
+        file.write_bytes(file.read_bytes()[:length])
     assert load(path, database=HERE) is None
 
 
-def test_damage_in_a_segment_is_found_or_harms_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "least"), [("segment", 5), ("counts", 30)])
+def test_damage_in_another_file_is_found_or_harms_nothing(
+    tmp_path: Path, name: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rss_pipeline.features.stories.segments.NEWEST", 40)
     path = tmp_path / "window"
     entries = kit.in_order()
-    saved(path, entries[:80])
-    [segment] = segments(path)
-    whole, found = segment.read_bytes(), 0
+    file = others(path, saved(path, entries[:80]))[name]
+    whole, found = file.read_bytes(), 0
     for place in range(1, 100, 3):
-        segment.write_bytes(whole)
-        damage(segment, place / 100)
+        file.write_bytes(whole)
+        damage(file, place / 100)
         window = load(path, database=HERE)
         found += window is None
         for entry in entries[80:] if window else ():
             window.decide(entry)
-    # Columns and terms are read at once, records when they are needed.
-    assert found > 5
+    # Columns and counts are read at once, records when they are needed.
+    assert found > least
 
 
 def test_a_call_writes_what_came_and_not_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "window"
     window = Window()
-    for number in range(600):
+    for number in range(3 * NEWEST - 5):
         window.decide(Entry(id=f"{number}", feed=f"{number}", title=f"Item {number}", text="", seen=number))
     save(window, path, database=HERE)
-    before = segments(path)
+    before = files(path)
     window = loaded(path)
-    window.decide(Entry(id="new", feed="new", title="Another item", text="", seen=600))
+    window.decide(Entry(id="new", feed="new", title="Another item", text="", seen=900))
     save(window, path, database=HERE)
-    assert len(set(segments(path)) - set(before)) == 1
-    assert before[0] in segments(path) or before[1] in segments(path)
+    assert files(path) == before
+    window = loaded(path)
+    for number in range(8):
+        window.decide(Entry(id=f"new {number}", feed="new", title=f"A new item {number}", text="", seen=900))
+    save(window, path, database=HERE)
+    assert len(set(files(path)) - set(before)) == 1
     window.forget(1_000)
     save(window, path, database=HERE)
-    assert segments(path) == []
+    assert files(path) == [others(path, window)["counts"]]
     assert len(loaded(path)) == 0
+
+
+def test_what_is_counted_after_the_counts_were_written_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rss_pipeline.features.stories.frequencies._MOST_CHANGES", 2_000)
+    path = tmp_path / "window"
+    whole, window = Window(), Window()
+    for number in range(400):
+        title, text = f"Item {number} of the harbour", f"The harbour has {number} ships. It is open today."
+        entry = Entry(id=f"{number}", feed=f"{number % 3}", title=title, text=text, seen=number)
+        assert window.decide(entry) == whole.decide(entry)
+        if number % 90 == 0:
+            save(window, path, database=HERE)
+            window = loaded(path)
+    # More often than a byte holds.
+    words = ["harbour", "ships", "399"]
+    assert window.frequencies.weights("latin", words) == whole.frequencies.weights("latin", words)
+    assert window.boilerplate.added == whole.boilerplate.added > 400
 
 
 def test_a_file_that_is_lost_or_of_another_database_version_or_kind_is_no_window(
@@ -187,15 +227,18 @@ def test_a_process_that_is_killed_while_it_writes_leaves_the_last_window(tmp_pat
     assert len(loaded(path)) == 7
     saved(path, kit.in_order()[:9])
     assert len(loaded(path)) == 9
-    assert len(segments(path)) == 1
+    assert len(files(path)) == 1
 
 
-def test_a_file_that_another_process_cut_short_harms_no_open_window(tmp_path: Path) -> None:
+def test_a_file_that_another_process_cut_short_harms_no_open_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rss_pipeline.features.stories.segments.NEWEST", 40)
     path = tmp_path / "window"
     entries = kit.in_order()
     saved(path, entries[:80])
     window = loaded(path)
-    for each in segments(path):
+    for each in files(path):
         with each.open("r+b") as file:
             file.truncate(20_000)
     for entry in entries[80:]:
