@@ -37,16 +37,23 @@ def test_an_event_ends_a_wait_at_once() -> None:
     assert OnBeats(event, every=10_000).wait(20_000)
 
 
+LATE = 0.1
+
+
 class _Waits(threading.Event):
-    """An event that is never set; a list of the seconds for which it was waited for, all of which go by."""
+    """An event that is never set; a list of the seconds for which it was waited for, all of which go by.
+
+    Every other wait ends late, as on a busy machine.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.seconds: list[float] = []
 
     def wait(self, timeout: float | None = None) -> bool:
-        self.seconds.append(cast("float", timeout))
-        return super().wait(timeout)
+        seconds = cast("float", timeout)
+        self.seconds.append(seconds)
+        return super().wait(seconds + (LATE if len(self.seconds) % 2 else 0))
 
 
 class _EachSecond(IntervalDaemon[Any]):
@@ -71,6 +78,6 @@ def test_a_daemon_of_an_interval_wakes_once_for_each() -> None:
     loop = same.core_loop(cast("Any", None), waits)
     while daemon.iterations < 4:
         next(loop)
-    # A machine that is busy may wake it just before its time is over.
+    # The first wait begins between two beats, and may be over before half of the interval is.
     assert len(waits.seconds) <= 4
     assert all(0 < seconds <= 1 for seconds in waits.seconds)
