@@ -18,9 +18,7 @@ def until_beat(seconds: float = 0.0, *, every: float = BEAT, now: float | None =
     """Seconds to the first beat that is as far away as that, of beats so many seconds apart; to the next one
     if they are farther apart than that."""
     now = time.monotonic() if now is None else now
-    beat = math.floor(now / every) + 1
-    if seconds >= every:
-        beat = max(beat, math.ceil((now + seconds - JUST) / every))
+    beat = math.floor(now / every) + 1 if seconds < every else math.ceil((now + seconds - JUST) / every)
     return beat * every - now
 
 

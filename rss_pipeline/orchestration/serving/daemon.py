@@ -31,7 +31,7 @@ from rss_pipeline.orchestration.dagster_private import (
 )
 from rss_pipeline.orchestration.instance.clock_shift import WallClock, heal_ticks
 from rss_pipeline.orchestration.run_launcher import queue_again
-from rss_pipeline.orchestration.serving.beats import BEAT, JUST, OnBeats
+from rss_pipeline.orchestration.serving.beats import BEAT, OnBeats
 from rss_pipeline.orchestration.serving.locations import Locations
 from rss_pipeline.orchestration.serving.run_lines import RunLines, print_lines
 from rss_pipeline.orchestration.serving.warmed import opened
@@ -81,7 +81,9 @@ def on_beats(daemons: Iterable[DagsterDaemon[Any]]) -> Iterator[DagsterDaemon[An
         every = BEAT
         if isinstance(daemon, IntervalDaemon):
             every = max(BEAT, daemon.interval_seconds)
-            daemon.interval_seconds -= JUST
+            # It wakes once for each. One that began late, on a busy machine, would find its interval not over
+            # yet on the next beat, and wait for another whole one.
+            daemon.interval_seconds = every / 2
         loop: Any = partial(_core_loop, daemon.core_loop, every)
         daemon.core_loop = loop  # type: ignore[method-assign]
         yield daemon

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rss_pipeline.cli.early import EARLY
+from rss_pipeline.cli.early import EARLY, begun_at_start, taken
 from rss_pipeline.cli.up import FILES
 from rss_pipeline_tests.support.up import PROGRAM, Up, free_port, members, started
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
@@ -184,18 +184,46 @@ def test_without_a_reader_nothing_is_left_of_it(tmp_path: Path) -> None:
         assert not any(EARLY in each for each in command)
 
 
-def test_it_has_the_files_that_up_takes(tmp_path: Path) -> None:
+def _early_of(up: Up) -> psutil.Process:
+    """Its process that began early, or one that was forked from that."""
+    soon(lambda: "Dagster's UI is at" in log(up))
+    return next(each for each in members(up.process.pid) if EARLY in each.cmdline())
+
+
+def test_it_has_the_files_that_up_takes_and_writes_for_this_user_alone(tmp_path: Path) -> None:
     """`up` raises its limit after that one has begun."""
     (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1_000, most[1]))
     try:
         with started(tmp_path) as up:
-            soon(lambda: "Dagster's UI is at" in log(up))
-            [services] = [each for each in members(up.process.pid) if EARLY in each.cmdline()][:1]
+            services = _early_of(up)
             assert services.rlimit(psutil.RLIMIT_NOFILE)[0] == min(FILES, most[1])
+            assert "Umask:\t0077" in Path(f"/proc/{services.pid}/status").read_text("utf-8")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
+
+
+def test_it_begins_with_what_an_env_file_says(tmp_path: Path) -> None:
+    """A program reads its time zone, for one, when it begins."""
+    (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
+    (tmp_path / ".env").write_text("SAID_BY_FILE=yes\n", "utf-8")
+    with started(tmp_path) as up:
+        assert _early_of(up).environ()["SAID_BY_FILE"] == "yes"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["status"], ["user", "add", "up"], ["up", "--help"], ["up", "--yes", "-h"]]
+)
+def test_it_begins_with_no_other_command(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with begun_at_start(arguments):
+        early = taken()
+    if early is not None:
+        early.cancel()
+    assert early is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is forked on Linux alone")

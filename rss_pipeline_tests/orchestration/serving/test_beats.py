@@ -1,6 +1,7 @@
 """Waits that end together, and Dagster's daemons that wait so."""
 
 import threading
+import time
 from collections.abc import Generator
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ from rss_pipeline.orchestration.serving.daemon import on_beats
     ],
 )
 def test_a_wait_ends_on_a_beat(seconds: float, now: float, end: float) -> None:
-    assert now + until_beat(seconds, every=0.5, now=now) == pytest.approx(end)
+    assert now + until_beat(seconds, now=now) == pytest.approx(end)
 
 
 def test_a_wait_of_less_than_a_beat_ends_on_the_next_one() -> None:
@@ -37,40 +38,48 @@ def test_an_event_ends_a_wait_at_once() -> None:
     assert OnBeats(event, every=10_000).wait(20_000)
 
 
+LATE = 0.05
+
+
 class _Waits(threading.Event):
-    """An event that is never set; a list of the seconds for which it was waited for, all of which go by."""
+    """An event that is never set; a list of the moments until which it was waited for, all of which go by.
+
+    Every other wait ends late, as on a busy machine.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.seconds: list[float] = []
+        self.ends: list[float] = []
 
     def wait(self, timeout: float | None = None) -> bool:
-        self.seconds.append(cast("float", timeout))
-        return super().wait(timeout)
+        seconds = cast("float", timeout)
+        self.ends.append(time.monotonic() + seconds)
+        return super().wait(seconds + (LATE if len(self.ends) % 2 else 0))
 
 
-class _EachSecond(IntervalDaemon[Any]):
-    def __init__(self) -> None:
-        super().__init__(interval_seconds=1)
-        self.iterations = 0
+class _Daemon(IntervalDaemon[Any]):
+    iterations = 0
 
     @classmethod
     def daemon_type(cls) -> str:
-        return "EACH_SECOND"
+        return "OF_AN_INTERVAL"
 
     def run_iteration(self, workspace_process_context: Any) -> Generator[None, None, None]:
         self.iterations += 1
+        # What takes a moment is not over sooner.
+        threading.Event().wait(LATE)
         yield None
 
 
-def test_a_daemon_of_an_interval_wakes_once_for_each() -> None:
-    """Dagster's looks at the time twice a second, whatever the interval is."""
-    daemon = _EachSecond()
+@pytest.mark.parametrize(("seconds", "every"), [(1, 1.0), (0, 0.5)])
+def test_a_daemon_of_an_interval_wakes_once_for_each(seconds: int, every: float) -> None:
+    """Dagster's looks at the time twice a second, whatever the interval is, or all the time where it is 0."""
+    daemon = _Daemon(interval_seconds=seconds)
     [same] = on_beats([daemon])
     waits = _Waits()
     loop = same.core_loop(cast("Any", None), waits)
     while daemon.iterations < 4:
         next(loop)
-    # A machine that is busy may wake it just before its time is over.
-    assert len(waits.seconds) <= 4
-    assert all(0 < seconds <= 1 for seconds in waits.seconds)
+    # The first wait begins between two beats, and may be over before half of the interval is.
+    assert 3 <= len(waits.ends) <= 4
+    assert all(end % every < every / 3 for end in waits.ends)
