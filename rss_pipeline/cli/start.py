@@ -22,6 +22,8 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)
     open_closed_streams()
     share_heaps()
+    # Where whoever starts it ignores the ends of children, nobody could wait for one.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     end_with_the_terminal()
     from rss_pipeline.cli.early import begun_at_start
 

@@ -81,6 +81,7 @@ def keep_up(
     # A shell that starts us in the background makes us ignore SIGINT, so it is set anyway.
     for number in ending_signals():
         signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending_signals())
     lives: list[float] = []
     while True:
         began = time.monotonic()
@@ -153,6 +154,8 @@ def become(
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     module = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.cli.supervisor"]
+    # One that comes before the handlers are set again would end it with a traceback.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending_signals())
     os.execv(sys.executable, [*module, _listed(files), _listed(of_early), *command])
 
 

@@ -19,7 +19,8 @@ from rss_pipeline_tests.support.up import PROGRAM, Up, free_port, members, start
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 WAITING = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 from rss_pipeline.cli.early import EARLY, received
 early, how, here = EARLY in sys.argv, sys.argv[1:], {}
 if early:
@@ -50,7 +51,7 @@ become([*command, str(files[0])], early=early, files=files, kept=[])
 class Kept:
     """A supervisor in place of the program that began its command early."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environ: str) -> None:
         self.written = folder / "written"
         self.written.touch()
         self.process = subprocess.Popen(
@@ -59,6 +60,7 @@ class Kept:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, **environ},
         )
         assert self.process.stdout is not None
         self.early = psutil.Process(int(self.process.stdout.readline()))
@@ -101,6 +103,46 @@ def test_it_receives_command_environment_and_files_and_the_next_one_has_them_too
     kept.end()
     assert kept.process.returncode == 128 + signal.SIGTERM
     assert not psutil.pid_exists(int(after))
+
+
+AT_ITS_START = """
+import os, sys
+if "rss_pipeline.cli.supervisor" in sys.orig_argv:
+    os.mkfifo(os.environ["WAITING"])
+    open(os.environ["WAITING"]).close()
+"""
+
+
+def test_up_is_interrupted_before_its_next_program_has_begun(tmp_path: Path) -> None:
+    """The program waits before its imports until the test lets it go on."""
+    (tmp_path / "sitecustomize.py").write_text(AT_ITS_START, "utf-8")
+    waiting = tmp_path / "waiting"
+    kept = Kept(tmp_path, PYTHONPATH=str(tmp_path), WAITING=str(waiting))
+    try:
+        assert kept.process.stdin is not None
+        kept.process.stdin.write("go on\n")
+        kept.process.stdin.flush()
+        soon(waiting.exists)
+        kept.process.send_signal(signal.SIGINT)
+        waiting.open("w").close()
+        _, said = kept.process.communicate(timeout=PATIENCE)
+        assert (kept.process.returncode, said) == (128 + signal.SIGINT, "")
+        assert not kept.early.is_running()
+    finally:
+        kept.process.kill()
+        kept.process.communicate()
+
+
+def test_up_starts_where_the_ends_of_children_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / "feeds.yaml").write_text("feeds: []\n", "utf-8")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with started(tmp_path) as up:
+            signal.signal(signal.SIGCHLD, before)
+            soon(lambda: up.process.poll() is not None or "Dagster's UI is at" in log(up))
+            assert up.process.poll() is None
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_killed_before_it_receives_them_it_is_started_again(kept: Kept) -> None:
