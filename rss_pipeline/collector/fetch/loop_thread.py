@@ -19,6 +19,9 @@ Report = Callable[[int, R], None]
 NAME_LOOKUPS = 32
 """Threads for getaddrinfo, which has no time-out: some may hang while the others go on."""
 
+_CLOSING_SECONDS = 1.0
+"""Time at the end for what is closed by tasks of its own; it takes none."""
+
 
 def run_round(
     work: Callable[[Report[R]], Awaitable[None]],
@@ -98,6 +101,9 @@ class _LoopThread(threading.Thread, Generic[R]):
                 loop.run_until_complete(self._task)
             finally:
                 loop.run_until_complete(loop.shutdown_asyncgens())
+                # A body that was not read to its end is closed by a task of its own.
+                if left := asyncio.all_tasks(loop):
+                    loop.run_until_complete(asyncio.wait(left, timeout=_CLOSING_SECONDS))
         # Carried over to the caller's thread, which raises it.
         except BaseException as error:  # noqa: BLE001
             self.error = _unwrapped(error)

@@ -1,5 +1,6 @@
 """The wire: bodies cut, packed, too large or too slow; hosts that do not answer."""
 
+import gc
 import gzip
 import socket
 import threading
@@ -179,6 +180,15 @@ class TestBodies:
             for size in (3_499, 500):
                 over = fetch(feed(url, max_size=size), tmp_path, **CAPS)
                 assert f"at most {size:,} are read" in failure(over, "too_large", tmp_path).message
+
+    def test_a_round_that_ends_with_a_body_half_read_says_nothing(
+        self, server: FeedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """asyncio complained of what was to be closed when the loop had ended."""
+        url = server.route(HOST, "/feed", Answer(body=b"x" * 3_500, chunked=True))
+        failure(fetch(feed(url, max_size=500), tmp_path, **CAPS), "too_large", tmp_path)
+        gc.collect()
+        assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
     def test_a_larger_feed_may_take_longer(self) -> None:
         policy = FetchPolicy(user_agent="x", deadline=30)

@@ -106,6 +106,8 @@ def test_documents_are_stored_while_others_are_requested(pipeline: Pipeline, ser
 class Watched:
     """A database with a call before each batch that has a statement of this name."""
 
+    writes_in_turn = True
+
     def __init__(self, real: Database, name: str, before: Callable[[Sequence[Statement]], object]) -> None:
         self._real = real
         self._name = name
