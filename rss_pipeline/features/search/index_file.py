@@ -163,10 +163,14 @@ def open_to_read(path: Path) -> IndexFile:
             "the search index is not made yet: it is, some seconds after the reader started"
         )
     try:
-        connection = _connected(f"{path.absolute().as_uri()}?mode=rw")
-        connection.execute("PRAGMA query_only=ON")
-        file = IndexFile(path, connection)
-        _check(file)
+        with contextlib.ExitStack() as unless_it_is_read:
+            connection = unless_it_is_read.enter_context(
+                contextlib.closing(_connected(f"{path.absolute().as_uri()}?mode=rw"))
+            )
+            connection.execute("PRAGMA query_only=ON")
+            file = IndexFile(path, connection)
+            _check(file)
+            unless_it_is_read.pop_all()
     except sqlite3.Error as error:
         raise SearchUnavailable(f"the search index cannot be read: {error}") from error
     return file
