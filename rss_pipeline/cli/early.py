@@ -69,8 +69,8 @@ _at_start: list[Early] = []
 
 @contextmanager
 def begun_at_start(arguments: Sequence[str]) -> Iterator[None]:
-    """Within, the services have begun if these arguments are of `up`, and end with the block if nobody has
-    taken them. What an .env says would come too late for them."""
+    """Begin the services if these are the arguments of `up`; at the end of the block, end them if nobody has
+    taken them. Where there is an .env they begin later: they need its values when they begin."""
     is_up = arguments[:1] == ["up"] and not {"-h", "--help"}.intersection(arguments)
     if sys.platform == "linux" and is_up and not os.path.exists(".env"):
         # What they write is this user's alone, as with all commands.

@@ -22,7 +22,7 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)
     open_closed_streams()
     share_heaps()
-    # Where whoever starts it ignores the ends of children, nobody could wait for one.
+    # The program that starts this one may ignore SIGCHLD: then no end of a child could be waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     end_with_the_terminal()
     from rss_pipeline.cli.early import begun_at_start

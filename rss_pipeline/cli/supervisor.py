@@ -154,7 +154,7 @@ def become(
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     module = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.cli.supervisor"]
-    # One that comes before the handlers are set again would end it with a traceback.
+    # A signal that comes before the new program has set its handlers waits until then.
     signal.pthread_sigmask(signal.SIG_BLOCK, ending_signals())
     os.execv(sys.executable, [*module, _listed(files), _listed(of_early), *command])
 

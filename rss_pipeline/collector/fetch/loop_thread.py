@@ -20,7 +20,7 @@ NAME_LOOKUPS = 32
 """Threads for getaddrinfo, which has no time-out: some may hang while the others go on."""
 
 _CLOSING_SECONDS = 1.0
-"""Time at the end for what is closed by tasks of its own; it takes none."""
+"""Time at the end for tasks that close what was left open; they need almost none."""
 
 
 def run_round(

@@ -10,20 +10,20 @@ import time
 
 BEAT = 0.5
 """Seconds between two beats."""
-JUST = 0.01
+_JUST = 0.01
 """Seconds behind a beat that count as on it."""
 
 
 def until_beat(seconds: float = 0.0, *, every: float = BEAT, now: float | None = None) -> float:
-    """Seconds to the first beat that is as far away as that, of beats so many seconds apart; to the next one
-    if they are farther apart than that."""
+    """Return the time from now to the first beat that is at least so many seconds away. Beats are `every`
+    seconds apart; a shorter wait ends on the next one."""
     now = time.monotonic() if now is None else now
-    beat = math.floor(now / every) + 1 if seconds < every else math.ceil((now + seconds - JUST) / every)
+    beat = math.floor(now / every) + 1 if seconds < every else math.ceil((now + seconds - _JUST) / every)
     return beat * every - now
 
 
 class OnBeats:
-    """An event, waits for which end on a beat where nothing sets it before."""
+    """An event whose waits end on a beat, unless it is set before."""
 
     def __init__(self, event: threading.Event, *, every: float = BEAT) -> None:
         self._event, self._every = event, every

@@ -75,14 +75,14 @@ def _serve(instance: dg.DagsterInstance, workspace: Path, settings: Settings) ->
 
 
 def on_beats(daemons: Iterable[DagsterDaemon[Any]]) -> Iterator[DagsterDaemon[Any]]:
-    """These daemons, which wake at the same moments then, and those of an interval when it is over: Dagster's
-    look twice a second whether it is."""
+    """Yield the same daemons, with waits that end on beats. One with an interval wakes once for each, while
+    Dagster's own loop looks twice a second whether it is over."""
     for daemon in daemons:
         every = BEAT
         if isinstance(daemon, IntervalDaemon):
             every = max(BEAT, daemon.interval_seconds)
-            # It wakes once for each. One that began late, on a busy machine, would find its interval not over
-            # yet on the next beat, and wait for another whole one.
+            # If it began late, on a busy machine, the whole interval would not be over on the next beat, and
+            # it would wait for another one.
             daemon.interval_seconds = every / 2
         loop: Any = partial(_core_loop, daemon.core_loop, every)
         daemon.core_loop = loop  # type: ignore[method-assign]
