@@ -20,11 +20,9 @@ from rss_pipeline.orchestration.dagster_private import (
     ModuleCodePointer,
     WorkerStatus,
 )
-from rss_pipeline.orchestration.instance.dead_runs import RUNNER_TAG, host_tags
+from rss_pipeline.orchestration.instance.dead_runs import RUNNER, RUNNER_TAG, host_tags
+from rss_pipeline.orchestration.instance.own_location import OWN_MODULE
 
-OWN_MODULE = "rss_pipeline.definitions"
-RUNNER = "UP_RUNNER_SOCKET"
-"""The variable with the path of the runner's socket, set by `up` for its processes."""
 FORKS_RUNS = sys.platform == "linux"
 """Elsewhere a run would outlive a runner that is killed, and macOS refuses parts of itself to forks: there a
 code server starts runs."""

@@ -22,7 +22,7 @@ from rss_pipeline.cli.services import _left_out
 
 with _left_out():
     import rss_pipeline.api.app
-    from rss_pipeline.orchestration.run_launcher import OWN_MODULE
+    from rss_pipeline.orchestration.instance.own_location import OWN_MODULE
     from rss_pipeline.orchestration.serving import services
 
 for module in (OWN_MODULE, *services._LOADED_BY_ALL):

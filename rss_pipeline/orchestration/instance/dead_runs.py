@@ -17,16 +17,17 @@ import dagster as dg
 import psutil
 
 from rss_pipeline.orchestration.dagster_private import GRPC_INFO_TAG, JobFailureData, RunFailureReason
+from rss_pipeline.orchestration.instance.own_location import REPOSITORY_TAG
 
 HOST_TAG = "rss_pipeline/host"
 """A tag of runs that the command or the runner of `up` executes: the machine with its process."""
 RUNNER_TAG = ".dagster/rss_pipeline_runner"
 """A tag of runs that `up` has started: the socket of its runner. The UI shows no tag with this beginning."""
-_REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
-"""The UI lists the runs of a job by this tag."""
-_KILLED = (
-    "Its process no longer exists: it was killed together with `rss-pipeline up`, or the machine restarted."
-)
+RUNNER = "UP_RUNNER_SOCKET"
+"""The variable with the path of the runner's socket, set by `up` for its processes."""
+_KILLED = "Its process was killed: the system does that when memory is short, and so does `kill -9`."
+_KILLED_WITH_UP = "The processes of `rss-pipeline up` were killed, and this run with them."
+_RESTARTED = "The machine restarted while it was running."
 _STOPPED = "`rss-pipeline up` was stopped. Feeds that were not finished are due again."
 _LOOKED_AT = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
@@ -47,7 +48,7 @@ def host_tags() -> dict[str, str]:
 
 def run_tags() -> dict[str, str]:
     """The tags of a run that begins in this process."""
-    return {**_REPOSITORY_TAG, **host_tags()}
+    return {**REPOSITORY_TAG, **host_tags()}
 
 
 def end_dead_runs(
@@ -61,17 +62,17 @@ def end_dead_runs(
 
     `live_runs` returns the ids of runs with a live lease; it is called only if a run may be dead.
     """
-    suspects: list[dg.DagsterRun] = []
+    suspects: list[tuple[dg.DagsterRun, RunSign]] = []
     for run in instance.get_runs(dg.RunsFilter(statuses=_LOOKED_AT)):
         if is_ours(run.tags):
             sign = last_sign(instance, run.run_id)
             if sign is not None and is_dead(sign, now=now, silence=silence, born=born):
-                suspects.append(run)
+                suspects.append((run, sign))
     live = live_runs() if suspects else ()
-    dead = [run for run in suspects if run.run_id not in live]
-    for run in dead:
-        end_dead(instance, run.run_id)
-    return [run.run_id for run in dead]
+    dead = [(run, sign) for run, sign in suspects if run.run_id not in live]
+    for run, sign in dead:
+        end_dead(instance, run.run_id, cause_of_death(run.tags, sign, booted_at=booted_at()))
+    return [run.run_id for run, _ in dead]
 
 
 def dead_among(instance: dg.DagsterInstance, run_ids: Collection[str], *, now: datetime) -> list[str]:
@@ -97,7 +98,7 @@ def end_of_last_up(instance: dg.DagsterInstance) -> list[str]:
             continue
         sign = last_sign(instance, run.run_id)
         if sign is None or is_dead(sign, now=sign.newest_at, silence=timedelta(0), born=born):
-            end_dead(instance, run.run_id)
+            end_dead(instance, run.run_id, cause_of_death(run.tags, sign, booted_at=booted_at()))
             ended.append(run.run_id)
     return ended
 
@@ -158,6 +159,20 @@ def is_dead(
         return False
     since = born(sign.pid)
     return since is None or since > sign.process_seen_at + timedelta(seconds=1)
+
+
+def cause_of_death(tags: Mapping[str, str], sign: RunSign | None, *, booted_at: datetime) -> str:
+    """Return what ended a dead run, a sentence: a restart of the machine, the end of the `up` that started it, or
+    of its process alone."""
+    if sign is not None and sign.newest_at < booted_at:
+        return _RESTARTED
+    runner = tags.get(RUNNER_TAG)
+    return _KILLED if runner is None or runner == os.environ.get(RUNNER) else _KILLED_WITH_UP
+
+
+def booted_at() -> datetime:
+    """The start of this machine; in a container, of the machine that it is on."""
+    return datetime.fromtimestamp(psutil.boot_time(), UTC)
 
 
 def born(pid: int) -> datetime | None:

@@ -20,7 +20,8 @@ import yaml
 from rss_pipeline.orchestration import dagster_private as private
 from rss_pipeline.orchestration.dagster_private_commands import ProxyServerManager
 from rss_pipeline.orchestration.instance.home import by_hand
-from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, OWN_MODULE, ForkedRunLauncher
+from rss_pipeline.orchestration.instance.own_location import OWN_LOCATION, OWN_MODULE
+from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, ForkedRunLauncher
 
 TICK_SECONDS = 60.0
 """Time for a tick, as for one in a code server."""
@@ -76,7 +77,9 @@ class Places:
         """The places for this workspace.yaml, or else for our own alone, in the instance of this home. No
         database is opened."""
         with by_hand(workspace) if workspace is not None else nullcontext():
-            origins = _target(workspace).create_origins()
+            origins = [
+                _named(origin) if is_own(origin) else origin for origin in _target(workspace).create_origins()
+            ]
         inside = [origin for origin in origins if is_own(origin)] if starts_runs(home) else []
         return cls(inside, [origin for origin in origins if origin not in inside])
 
@@ -107,7 +110,16 @@ def starts_runs(home: Path) -> bool:
 def _target(workspace: Path | None) -> private.WorkspaceLoadTarget:
     if workspace is not None:
         return private.WorkspaceFileTarget([str(workspace)])
-    return private.ModuleTarget(OWN_MODULE, None, os.getcwd(), None)
+    return private.ModuleTarget(OWN_MODULE, None, os.getcwd(), OWN_LOCATION)
+
+
+def _named(origin: private.CodeLocationOrigin) -> private.CodeLocationOrigin:
+    """Our location under the name that the runs of commands have, whatever name the workspace gives it: under
+    another one the UI would list no runs of its jobs."""
+    assert isinstance(origin, private.ManagedGrpcPythonEnvCodeLocationOrigin)
+    return private.ManagedGrpcPythonEnvCodeLocationOrigin(
+        origin.loadable_target_origin, location_name=OWN_LOCATION
+    )
 
 
 def _entry(origin: private.CodeLocationOrigin) -> Mapping[str, Any]:

@@ -29,8 +29,8 @@ from rss_pipeline.orchestration.dagster_private import (
     setup_interrupt_handlers,
 )
 from rss_pipeline.orchestration.dagster_private_commands import execute_run_command_body
-from rss_pipeline.orchestration.instance.dead_runs import end_dead
-from rss_pipeline.orchestration.run_launcher import FORKS_RUNS, RUNNER
+from rss_pipeline.orchestration.instance.dead_runs import RUNNER, end_dead
+from rss_pipeline.orchestration.run_launcher import FORKS_RUNS
 from rss_pipeline.orchestration.serving.beats import until_beat
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, expect_objects
 from rss_pipeline.orchestration.serving.kept import Follower, Kept, Process

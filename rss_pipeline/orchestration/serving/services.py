@@ -31,8 +31,8 @@ from rss_pipeline.orchestration.instance.dead_runs import (
     end_of_last_up,
 )
 from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance, prepare_home
+from rss_pipeline.orchestration.instance.own_location import OWN_MODULE, move_states
 from rss_pipeline.orchestration.registry_partitions import register
-from rss_pipeline.orchestration.run_launcher import OWN_MODULE
 from rss_pipeline.orchestration.serving import daemon, webserver
 from rss_pipeline.orchestration.serving.code_servers import watched
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
@@ -227,6 +227,7 @@ def prepare(settings: Settings, handed_over: int) -> int:
                 # Once: a feed that was forgotten may be back when these processes start again.
                 os.ftruncate(handed_over, 0)
             heal_ticks(instance, now=utc_now())
+            move_states(instance)
             killed = end_of_last_up(instance)
             # One that was interrupted twice may have reported its end, and kept its claims.
             ended = dead_among(instance, leases.live_run_ids(database), now=utc_now())

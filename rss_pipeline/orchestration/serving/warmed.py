@@ -14,8 +14,8 @@ from pathlib import Path
 import dagster as dg
 
 from rss_pipeline.orchestration.in_process import poll_of_nothing
+from rss_pipeline.orchestration.instance.own_location import OWN_MODULE
 from rss_pipeline.orchestration.instance.storages import OPEN_FILES, OpenRunStorage, newest_revision
-from rss_pipeline.orchestration.run_launcher import OWN_MODULE
 from rss_pipeline.orchestration.serving.locations import InProcessCodeLocationOrigin, Locations
 from rss_pipeline.settings import Settings
 

@@ -13,9 +13,12 @@ from dagster._core.events import EngineEventData
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.instance.dead_runs import (
     HOST_TAG,
+    RUNNER,
+    RUNNER_TAG,
     RunSign,
     begin_to_cancel,
     born,
+    cause_of_death,
     end_canceled,
     end_dead_runs,
     host_tags,
@@ -52,6 +55,24 @@ def test_a_worker_without_its_process_is_dead_and_so_is_a_silent_one(
 ) -> None:
     sign = RunSign(pid=7, process_seen_at=NOON - 10 * MINUTE, newest_at=newest)
     assert is_dead(sign, now=NOON, silence=2 * MINUTE, born=lambda _: started) is dead
+
+
+@pytest.mark.parametrize(
+    ("tags", "booted_at", "cause"),
+    [
+        ({}, NOON - MINUTE, "Its process was killed"),  # Of a command.
+        ({RUNNER_TAG: "/this"}, NOON - MINUTE, "Its process was killed"),
+        ({RUNNER_TAG: "/another"}, NOON - MINUTE, "The processes of `rss-pipeline up` were killed"),
+        ({}, NOON + MINUTE, "The machine restarted"),
+        ({RUNNER_TAG: "/another"}, NOON + MINUTE, "The machine restarted"),
+    ],
+)
+def test_a_restart_is_named_where_there_was_one_and_else_what_was_killed(
+    monkeypatch: pytest.MonkeyPatch, tags: dict[str, str], booted_at: datetime, cause: str
+) -> None:
+    monkeypatch.setenv(RUNNER, "/this")
+    sign = RunSign(pid=7, process_seen_at=NOON - MINUTE, newest_at=NOON)
+    assert cause_of_death(tags, sign, booted_at=booted_at).startswith(cause)
 
 
 def test_a_process_is_born_when_it_was_and_never_again(gone: int) -> None:

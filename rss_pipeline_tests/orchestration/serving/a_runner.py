@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rss_pipeline.orchestration.dagster_private import setup_interrupt_handlers
-from rss_pipeline.orchestration.run_launcher import RUNNER
+from rss_pipeline.orchestration.instance.dead_runs import RUNNER
 from rss_pipeline.orchestration.serving.runner import Runner, listen
 from rss_pipeline.settings import Settings
 

@@ -64,6 +64,7 @@ def test_our_code_needs_no_code_server_where_runs_are_forked_and_no_one_set_anot
     (tmp_path / "dagster.yaml").write_text(launcher, "utf-8")
     places = Places.of(None, home=tmp_path)
     assert (len(places.inside), len(places.in_servers)) == (inside, 1 - inside)
+    assert [each.location_name for each in (*places.inside, *places.in_servers)] == ["rss_pipeline"]
 
 
 @pytest.mark.parametrize("text", ["", "load_from: [", "load_frm: []", "a sentence"])
@@ -178,4 +179,4 @@ def test_a_location_of_somebody_else_that_fails_to_load_harms_not_ours(
             context = opened.enter_context(WorkspaceProcessContext(instance, Locations(file)))
         found = context.create_request_context().get_code_location_entries()
         kinds = {name: type(entry.code_location).__name__ for name, entry in found.items()}
-    assert kinds == {"ours": "_Location", "theirs": "NoneType"}
+    assert kinds == {"rss_pipeline": "_Location", "theirs": "NoneType"}

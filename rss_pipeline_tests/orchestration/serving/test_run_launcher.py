@@ -28,8 +28,9 @@ from rss_pipeline.orchestration.dagster_private import (
     ModuleCodePointer,
     WorkerStatus,
 )
-from rss_pipeline.orchestration.instance.dead_runs import is_ours, last_sign
-from rss_pipeline.orchestration.run_launcher import OWN_MODULE, RUNNER, ForkedRunLauncher, ask, queue_again
+from rss_pipeline.orchestration.instance.dead_runs import RUNNER, is_ours, last_sign
+from rss_pipeline.orchestration.instance.own_location import OWN_MODULE
+from rss_pipeline.orchestration.run_launcher import ForkedRunLauncher, ask, queue_again
 from rss_pipeline.orchestration.serving import runner
 from rss_pipeline.orchestration.serving.forked import Forked
 from rss_pipeline.orchestration.serving.runner import Runner
