@@ -31,6 +31,7 @@ TEMPLATE_CHARACTERS = 170
 HEAD, LEAST_COMPOUND = 6, 7
 """Letters of a word's beginning, and of the word at least."""
 _TITLE_TIMES = 3
+_CALENDAR = frozenset(map(stem, [*vocabulary.MONTHS, *vocabulary.WEEKDAYS]))
 
 
 @dataclass(slots=True)
@@ -66,6 +67,8 @@ class Article:
     """Pairs of characters of the title and of as much of the text as is aligned."""
     title_stems: tuple[str, ...] = ()
     """Stems of the title's words that say something."""
+    subject: frozenset[str] = frozenset()
+    """Stems of the title but for numbers, months and weekdays: equal where a title stands."""
     weighed: tuple[str, ...] = ()
     """Words whose rarity counts: all, or those of the title in scripts of pairs."""
     heads: frozenset[str] = frozenset()
@@ -129,6 +132,7 @@ def _read_spaced(title: str, text: str, language: str, *, is_kept: bool) -> Arti
         title_names=title_names,
         names=frozenset(all_names),
         title_stems=tuple(dict.fromkeys(title_stems)),
+        subject=frozenset(each for each in title_stems if each[0].isalpha()) - _CALENDAR,
         weighed=tuple(sorted(known.union(all_names, title_stems))),
         long_names=tuple(sorted(name for name in all_names if len(name) >= 5)),
         reading=partial(read_facts, (head, head_words), (body, body_words), all_names),
@@ -184,6 +188,7 @@ def _read_paired(title: str, text: str, language: str, *, is_spaced: bool, is_ke
         title_names=dict.fromkeys(found.title_pairs, 1.0),
         names=frozenset(found.words),
         title_stems=tuple(dict.fromkeys(found.title_pairs)),
+        subject=frozenset(each for each in found.title_pairs if not paired.WEEKDAY.match(each)),
         weighed=tuple(dict.fromkeys(found.title_pairs)),
         long_names=(),
         lead=found.lead,
@@ -334,7 +339,10 @@ def _title_names(
                 weight = 1.0
             elif key in caps:
                 weight = caps[key]
-            elif hides or is_start:
+            elif hides:
+                # Each word has a capital: that is no sign of a name.
+                weight = 0.0
+            elif is_start:
                 weight = 0.0 if key in lower else 0.5 * _weight(token, before, language)
             else:
                 weight = _weight(token, before, language)

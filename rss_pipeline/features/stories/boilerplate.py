@@ -1,4 +1,7 @@
-"""Sentences that a feed repeats below its items, learned as they come: they say nothing of an event."""
+"""Repetitions of a feed, learned as they come: sentences below its items, titles of items without a text.
+
+They say nothing of an event.
+"""
 
 import re
 from array import array
@@ -7,6 +10,7 @@ from bisect import bisect_left
 from rss_pipeline.features.stories.words import hashed
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]*")
+_DIGITS = re.compile(r"\d+")
 _REPEATED = 3
 """So many earlier items with a sentence make it boilerplate."""
 _LEAST = 12
@@ -79,3 +83,35 @@ def without(text: str, places: tuple[int, ...]) -> str:
     if not places:
         return text
     return "".join(each for at, each in enumerate(_SENTENCE.findall(text)) if at not in places)
+
+
+class Titles:
+    """The last two days on which a feed had a title, of items that have no text."""
+
+    DAYS = 30
+    """Days after which a title is new again."""
+
+    def __init__(self) -> None:
+        self.last: dict[int, int] = {}
+        self.before: dict[int, int] = {}
+        """By a hash of the feed and the title; days since 1970, of those titles alone that came twice."""
+
+    def had(self, feed: str, title: str, day: int) -> int:
+        """The times that the feed had the title in the days before: 0, 1, or 2 for twice and more."""
+        key = _of_title(feed, title)
+        return sum(day - days.get(key, -self.DAYS) < self.DAYS for days in (self.last, self.before))
+
+    def add(self, feed: str, title: str, day: int) -> None:
+        key = _of_title(feed, title)
+        if key in self.last:
+            self.before[key] = self.last[key]
+        self.last[key] = day
+
+    def forget(self, day: int) -> None:
+        """Drop what came more than so many days before this one."""
+        self.last = {key: each for key, each in self.last.items() if day - each < self.DAYS}
+        self.before = {key: each for key, each in self.before.items() if day - each < self.DAYS}
+
+
+def _of_title(feed: str, title: str) -> int:
+    return hashed(f"{feed}\0{_DIGITS.sub('', title)}")

@@ -3,21 +3,25 @@
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from rss_pipeline.features.stories.model import Entry
-from rss_pipeline.features.stories.words import hashed
+from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, MONTHS, WEEKDAYS
+from rss_pipeline.features.stories.words import TOKEN, bare, hashed, stem
 
 CopyKind = Literal["link", "text", "retitled"]
 
 LEAST_TEXT = 60
 """Letters and digits below which two equal texts with different titles say nothing."""
 LEAST_TITLE = 12
-"""Letters of a title that may be a copy without a text."""
+"""Letters of a title under which a text may go on in another item."""
+LEAST_WORDS = 5
+"""Words that say something, in a title that may be a copy without a text: with fewer it may be a column's."""
+_OF_A_WORD = 3
+"""Characters that say as much as a word in scripts without spaces."""
 LEAST_ALONE = 400
 """Letters and digits of a text that makes a copy whatever the titles are."""
 LEAST_PREFIX = 120
@@ -39,9 +43,12 @@ _TRACKING = re.compile(
 )
 _AMP_PATH = re.compile(r"^/amp(?=/)|/amp/?$|\.amp(?=\.html?$|$)|(?<=[/.-])amp(?=\.html?$)", re.IGNORECASE)
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$", re.IGNORECASE)
+_COMPARED_WORDS = 30
+"""Words of a text of which another one has half, if both are of one link's article."""
 _NO_LETTERS = re.compile(r"[\W_]+")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _HEX = re.compile(r"&(?:#|[a-z])", re.IGNORECASE)
+_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u3005-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 @lru_cache(64)
@@ -102,6 +109,11 @@ def _without(title: str, text: str) -> str:
     return text
 
 
+def is_bare(entry: Entry) -> bool:
+    """True for an item that has a title alone."""
+    return len(entry.text) <= len(entry.title) + _CUT and bool(entry.title) and not body(entry)
+
+
 def keys(entry: Entry) -> list[int]:
     """Hashes of which two copies have one in common."""
     found = []
@@ -119,37 +131,31 @@ def keys(entry: Entry) -> list[int]:
         middle = text[2 * LEAST_TEXT : 3 * LEAST_TEXT]
         if entry.published is not None and len(middle) == LEAST_TEXT:
             found.append(hashed(f"time {entry.feed} {entry.published}"))
-    elif _says(title) and not text:
+    elif not text and is_headline(entry.title):
         found.append(hashed("title " + title))
     return found
 
 
-def is_address(link: str, entries: Iterable[Entry]) -> bool:
-    """False for the `link_key` of a section, a live page or a list: one that a feed has, among these items,
-    for two that are no copies of each other."""
-    first: dict[str, Entry] = {}
-    for entry in entries:
-        if link_key(entry.link) == link:
-            known = first.setdefault(entry.feed, entry)
-            if known is not entry and kind_of_copy(known, entry) is None:
-                return False
-    return True
-
-
-def kind_of_copy(one: Entry, other: Entry, *, by_link: bool = True) -> CopyKind | None:
-    """Return how one item is a copy of the other; None if it is none. Not `by_link`: whatever their links."""
-    link = link_key(one.link) if by_link else None
+def kind_of_copy(one: Entry, other: Entry) -> CopyKind | None:
+    """Return how one item is a copy of the other; None if it is none."""
+    link = link_key(one.link)
     is_one_link = link is not None and link == link_key(other.link)
     is_one_feed = one.feed == other.feed
     titles = letters(one.title), letters(other.title)
     wholes = letters(one.text), letters(other.text)
     texts = _without(titles[0], wholes[0]), _without(titles[1], wholes[1])
     is_one_title = titles[0] == titles[1]
-    if is_one_link and (not is_one_feed or is_one_title or _nearly(*texts, _NEARLY_AT_ONE_TIME)):
+    if is_one_link and (
+        (is_one_title and not is_one_feed)
+        or _nearly(*texts, _NEARLY_AT_ONE_TIME)
+        or ((is_one_title or not is_one_feed) and _is_like(one, other))
+    ):
         return "link"
+    if is_one_title and not any(texts):
+        return "text" if not is_one_feed and is_headline(one.title) else None
     if is_one_title and _says(titles[0]):
         shorter, longer = sorted(texts, key=len)
-        if shorter == longer and (shorter or not is_one_feed):
+        if shorter == longer:
             return "text"
         if len(shorter) >= LEAST_TEXT and longer.startswith(shorter[:-_CUT]):
             return "text"
@@ -203,6 +209,48 @@ def common_length(one: str, other: str) -> int:
         found = left & places.get(character, 0)
         left = (left + found | left - found) & all_places
     return len(one) - left.bit_count()
+
+
+def _is_like(one: Entry, other: Entry) -> bool:
+    """True if each of two items with one link has half of the other's title, and where a title says little,
+    one has half of the other's text: a section has one link for all that it shows, and anybody may give the
+    link of another one's article."""
+    titles, texts, wholes = (
+        [content_words(text) for text in both]
+        for both in (
+            (one.title, other.title),
+            (one.text, other.text),
+            (f"{one.title} {one.text}", f"{other.title} {other.text}"),
+        )
+    )
+    if not (_has_half(wholes[0], titles[1]) and _has_half(wholes[1], titles[0])):
+        return False
+    is_said = min(sum(title.values()) for title in titles) >= LEAST_WORDS
+    return is_said or _has_half(wholes[0], texts[1]) or _has_half(wholes[1], texts[0])
+
+
+def _has_half(whole: dict[str, int], words: dict[str, int]) -> bool:
+    some = list(words)[:_COMPARED_WORDS]
+    return 2 * len(whole.keys() & some) >= len(some)
+
+
+def content_words(text: str) -> dict[str, int]:
+    """Stems of the words that say something, or pairs of characters, each with the number of words that it is
+    worth; in their order."""
+    found: dict[str, int] = {}
+    for token in TOKEN.findall(text):
+        word = bare(token) if token[-1].isalpha() else ""
+        if _WITHOUT_SPACES.match(word):
+            for at in range(max(1, len(word) - 1)):
+                found.setdefault(word[at : at + 2], at % _OF_A_WORD == _OF_A_WORD - 1)
+        elif len(word) > 1 and word not in FUNCTION_WORDS:
+            found.setdefault(stem(word), word not in MONTHS and word not in WEEKDAYS)
+    return found
+
+
+def is_headline(title: str) -> bool:
+    """True for a title of so many words that two items without a text have it of one event only."""
+    return sum(content_words(title).values()) >= LEAST_WORDS
 
 
 def _says(title: str) -> bool:

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from rss_pipeline.features.stories.pair import Likeness
 
-VERSION = 8
+VERSION = 9
 """The method's version: it grows with each change of what is decided."""
 
 PAIRED = {

@@ -188,6 +188,15 @@ def compare_facts(likeness: Likeness, one: Article, other: Article) -> None:
     likeness.days = common_days(some, others)
 
 
+_SAID, _HEADLINE = 0.75, 3
+"""The share of a title's words that the text of a report has, and how many the title has at least."""
+
+
+def says_its_title(text: Article, subject: frozenset[str]) -> bool:
+    """False for a text under a title that stands: many columns have the same, whatever they are about."""
+    return len(subject & text.known) >= max(_HEADLINE, _SAID * len(subject))
+
+
 _SERIES = 0.5
 """The share of common runs from which on two items of one feed are of a series, a column or a live page."""
 

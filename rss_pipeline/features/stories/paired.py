@@ -116,7 +116,7 @@ _PRICE_CUT = re.compile(
     "|(?:가격|요금|출고가) ?인하|할인|특가|세일"
 )
 _RUMOUR = re.compile("传闻|傳聞|爆料|(?<!被)曝|据传|噂|リーク|うわさ|루머|소문")
-_WEEKDAY = re.compile("(?:周|星期|礼拜)([一二三四五六日天])|([月火水木金土日])曜|([월화수목금토일])요일")
+WEEKDAY = re.compile("(?:周|星期|礼拜)([一二三四五六日天])|([月火水木金土日])曜|([월화수목금토일])요일")
 _DAYS = {
     each: n
     for names in ("一二三四五六日", "月火水木金土日", "월화수목금토일")
@@ -263,7 +263,7 @@ def _read(facts: Facts, text: str, *, is_title: bool) -> None:
     for found in _found(_AGE, digits, "岁歳세"):
         facts.ages.add(int(found[1]))
         taken.append(found.span())
-    for found in _found(_WEEKDAY, text, ("周", "星期", "礼拜", "曜", "요일")):
+    for found in _found(WEEKDAY, text, ("周", "星期", "礼拜", "曜", "요일")):
         day = _DAYS[found[1] or found[2] or found[3]]
         facts.weekdays.append(day)
         if is_title:

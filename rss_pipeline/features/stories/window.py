@@ -22,7 +22,7 @@ from operator import mul
 
 from rss_pipeline.features.stories import copies, records
 from rss_pipeline.features.stories.article import Article, read
-from rss_pipeline.features.stories.boilerplate import Boilerplate, without
+from rss_pipeline.features.stories.boilerplate import Boilerplate, Titles, without
 from rss_pipeline.features.stories.common import Weights
 from rss_pipeline.features.stories.frequencies import Frequencies, Vector
 from rss_pipeline.features.stories.judge import VERSION, margin
@@ -34,6 +34,7 @@ from rss_pipeline.features.stories.pair import (
     compare_facts,
     compare_words,
     is_series,
+    says_its_title,
 )
 from rss_pipeline.features.stories.segments import Items
 from rss_pipeline.features.stories.words import hashed, may_be_one_language
@@ -42,6 +43,7 @@ __all__ = ["CLOSED_AFTER", "VERSION", "Window", "why"]
 
 CLOSED_AFTER = 72 * 3600.0
 """Seconds without news after which nothing joins a story."""
+_A_DAY = 86_400.0
 _LATE = 48 * 3600.0
 """Seconds after which a further report of an event is less likely than another event."""
 _TIMELESS = 0.7
@@ -124,6 +126,7 @@ class Window:
         """The highest arrival number of an item that was taken in."""
         self.frequencies = Frequencies()
         self.boilerplate = Boilerplate()
+        self.titles = Titles()
         self.counts: tuple[str, list[int]] = "", []
         """The file that has the counts of both, if there is one, and their lengths there (bytes)."""
         self.items = Items()
@@ -211,6 +214,7 @@ class Window:
     def forget(self, before: float) -> None:
         """Drop the items that came before that moment, in seconds since 1970."""
         self._dropped(self.items.forget(before))
+        self.titles.forget(int((before + WINDOW) / _A_DAY))
 
     def load(self, stories: dict[int, Story]) -> None:
         """Take these stories of the items."""
@@ -256,6 +260,8 @@ class Window:
             {*_sought(article, vector), *keys, hashed(f"id {entry.id}")},
         )
         self.arrived = max(self.arrived, entry.arrived)
+        if copies.is_bare(entry):
+            self.titles.add(entry.feed, copies.letters(entry.title), _day(entry))
         self.frequencies.add(article.language, article.terms)
         article.terms = {}
         self._remember(number, article)
@@ -363,7 +369,6 @@ class Window:
 
     def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision] | None:
         tried: set[int] = set()
-        is_address: bool | None = None
         for key in keys:
             for number in self.items.latest(key, MOST_COMPARED):
                 if number in tried:
@@ -373,10 +378,8 @@ class Window:
                     continue
                 other = _said(*self._kept(number))
                 kind = copies.kind_of_copy(entry, other)
-                if kind == "link" and other.feed != entry.feed:
-                    if is_address is None:
-                        is_address = self._is_address(entry, keys[0])
-                    kind = kind if is_address else copies.kind_of_copy(entry, other, by_link=False)
+                if kind == "text" and copies.is_bare(entry) and self._stands(entry, other):
+                    kind = None
                 story = self._story(number)
                 if kind is not None and not self._is_full(story):
                     evidence = Evidence(kind=kind, nearest=other.id, cosine=1.0)
@@ -385,10 +388,10 @@ class Window:
                     )
         return None
 
-    def _is_address(self, entry: Entry, key: int) -> bool:
-        others = (_said(*self._kept(number)) for number in self.items.latest(key, MOST_COMPARED))
-        link = copies.link_key(entry.link)
-        return link is None or copies.is_address(link, [entry, *others])
+    def _stands(self, entry: Entry, other: Entry) -> bool:
+        """True if one of the feeds had the title before, as a column has it each week."""
+        title, day = copies.letters(entry.title), _day(entry)
+        return self.titles.had(entry.feed, title, day) > 0 or self.titles.had(other.feed, title, day) > 1
 
     def _is_full(self, story: int) -> bool:
         return story in self.stories and self.stories[story].id in self.full
@@ -491,6 +494,10 @@ class Window:
         terms, weights = self._vector(number)
         return sum([get(term, 0.0) * weight for term, weight in zip(terms, weights, strict=True)]) / _WHOLE
 
+    def _cosine_of(self, one: Article, other: Article) -> float:
+        mine, theirs = (self.frequencies.vector(each.language, each.terms) for each in (one, other))
+        return sum([weight * theirs.get(term, 0.0) for term, weight in mine.items()])
+
     def _judge(
         self,
         article: Article,
@@ -509,9 +516,10 @@ class Window:
         again = AGAIN if known is not None and known.feeds is not None and own in known.feeds else 0.0
         members = 1 if known is None else len(known.members)
         texts = self.frequencies.totals.get(article.language, 0)
+        characters = article.characters
 
         def above(some: list[Likeness]) -> float:
-            is_paired, characters = article.is_paired, article.characters
+            is_paired = article.is_paired
             over = margin(some, cosine, characters, is_paired=is_paired, members=members, texts=texts)
             return over - again
 
@@ -530,12 +538,20 @@ class Window:
             # A feed has one voice: it cannot join by itself what others keep apart. Items of the item's own
             # feed have none.
             voices.add(feed)
+            one = article
+            if article.title_length and article.subject == other.subject:
+                texts_alone = [read(replace(each, title="")) for each in (entry, _said(*self._kept(number)))]
+                if not all(says_its_title(each, article.subject) for each in texts_alone):
+                    one, other = texts_alone
+                    near = self._cosine_of(one, other)
+                    cosine, characters = min(cosine, near), min(characters, one.characters)
             theirs = self.frequencies.weights(other.language, other.weighed)
             soon = _soon(entry.time, self.items.time(number))
-            likeness = compare_words(article, other, near, mine, theirs, weights, soon)
+            own_weights = mine if one is article else self.frequencies.weights(one.language, one.weighed)
+            likeness = compare_words(one, other, near, own_weights, theirs, weights, soon)
             if len(nearest) == 1 and above([likeness]) < 0:
                 return None
-            compare_facts(likeness, article, other)
+            compare_facts(likeness, one, other)
             likenesses.append(likeness)
             best = number if best < 0 else best
             over = above(likenesses)
@@ -550,6 +566,10 @@ def _sought(article: Article, vector: Vector, most: int = HEAVY_TERMS) -> list[i
     found = [term for term in vector if term in names][:NAME_TERMS]
     found += [term for term in islice(vector, most) if term not in found]
     return found[:most]
+
+
+def _day(entry: Entry) -> int:
+    return int((entry.seen if entry.time is None else entry.time) / _A_DAY)
 
 
 def _soon(one: float | None, other: float) -> float:

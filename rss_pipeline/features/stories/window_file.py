@@ -17,7 +17,7 @@ import secrets
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import accumulate, chain
@@ -30,7 +30,7 @@ from rss_pipeline.features.stories.segments import Newest, Segment, empty
 from rss_pipeline.features.stories.window import Story, Window
 from rss_pipeline.settings import Settings
 
-FORMAT = 5
+FORMAT = 6
 _MAGIC = b"rss-pipeline stories\n"
 _COMPRESSED_UP_TO = 4_000
 """Items of a window whose counts are compressed: of a larger one they are a small part, and take time."""
@@ -139,7 +139,7 @@ def _loaded(path: Path, database: str) -> Window | None:
     mine = {"format": FORMAT, "method": VERSION, "database": database, "order": sys.byteorder}
     if {name: header[name] for name in mine} != mine:
         return None
-    types = f"{Newest.TYPES}II{_OF_STORIES}{'B' * len(header['samples'])}"
+    types = f"{Newest.TYPES}II{_OF_STORIES}{_OF_TITLES}{'B' * len(header['samples'])}"
     tables = _tables(types, header["tables"], rest[line_end + 1 :])
     newest, tables = tables[: len(Newest.TYPES)], tables[len(Newest.TYPES) :]
     window = Window()
@@ -152,7 +152,10 @@ def _loaded(path: Path, database: str) -> Window | None:
     segments = [_read(path, *each) for each in header["segments"]]
     window.items.load(header["first"], segments, Newest(header["newest"], newest))
     window.load(_stories(*tables[2:8]))
-    window.samples = [*zip(header["samples"], map(bytes, tables[8:]), strict=True)]
+    last, before = len(_OF_STORIES) + 2, len(_OF_STORIES) + 4
+    window.titles.last = dict(zip(*tables[last:before], strict=True))
+    window.titles.before = dict(zip(*tables[before : before + 2], strict=True))
+    window.samples = [*zip(header["samples"], map(bytes, tables[before + 2 :]), strict=True)]
     return window
 
 
@@ -173,7 +176,7 @@ def _tables(types: str, lengths: Sequence[int], data: memoryview) -> list[Any]:
     return found
 
 
-_OF_STORIES = "IddIIB"
+_OF_STORIES, _OF_TITLES = "IddIIB", "IHIH"
 
 
 def _columns(stories: dict[int, Story]) -> "list[array[Any]]":
@@ -201,12 +204,18 @@ def _stories(
     return dict(zip(numbers, map(Story, json.loads(bytes(ids)), began, latest, some), strict=True))
 
 
+def _days(window: Window) -> "Iterator[tuple[Iterable[int], Iterable[int]]]":
+    for days in (window.titles.last, window.titles.before):
+        yield days.keys(), days.values()
+
+
 def _top(window: Window, database: str) -> bytes:
     tables = [
         *window.items.newest.columns,
         window.frequencies.changes or array("I"),
         window.boilerplate.changes,
         *_columns(window.stories),
+        *(array(code, each) for days in _days(window) for code, each in zip("IH", days, strict=True)),
         *(sample for _, sample in window.samples),
     ]
     header = {

@@ -1,0 +1,107 @@
+"""Pairs of two items by kind: what looks alike and is no event, and what is one in other clothes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline.features.stories.model import WINDOW, Entry
+from rss_pipeline.features.stories.window import Window
+from rss_pipeline.features.stories.window_file import load, save
+
+DAY = 86_400.0
+NOW = 1_788_000_000.0
+Said = tuple[str, str]
+"""A title and a text."""
+
+
+def item(id: str, said: Said, *, feed: str = "", language: str | None = None, hours: float = 0.0) -> Entry:
+    time = NOW + hours * 3_600
+    title, text = said
+    return Entry(
+        id=id,
+        feed=feed or f"feed of {id}",
+        title=title,
+        text=text,
+        link=f"https://{id}.example/{hours}",
+        time=time,
+        published=time,
+        language=language,
+        seen=time,
+    )
+
+
+def of_two_feeds(said: Sequence[Said], language: str) -> list[Entry]:
+    return [item(f"{at}", each, language=language, hours=at) for at, each in enumerate(said)]
+
+
+def count(entries: Sequence[Entry]) -> int:
+    window = Window()
+    return len({window.decide(entry).story for entry in entries})
+
+
+STANDING: dict[str, list[Said]] = {
+    "en": [
+        (
+            "Weekly Giveaway Winner",
+            "Ada of Perth gets the teapot. Leave a comment below before Sunday night.",
+        ),
+        (
+            "Weekly Giveaway Winner",
+            "Tom of Leeds gets the bicycle. Leave a comment below before Sunday night.",
+        ),
+    ],
+    "de": [
+        ("Leserbriefe", "Der Steg am See fehlt vielen. Leserbriefe geben die Meinung der Verfasser wieder."),
+        ("Leserbriefe", "Zu laute Glocken ärgern. Leserbriefe geben die Meinung der Verfasser wieder."),
+    ],
+    "es": [
+        ("El tiempo hoy", "Cielo despejado en la costa, con levante flojo y máximas de 29 grados."),
+        ("El tiempo hoy", "Heladas en el altiplano y nevadas débiles en los pasos de montaña."),
+    ],
+    "tr": [
+        ("Günlük burç yorumları (1 Temmuz)", "Koç: Bugün sabırlı olun. Boğa: Harcamalara dikkat."),
+        ("Günlük burç yorumları (1 Temmuz)", "Koç: İş yerinde yıldızınız parlıyor. Boğa: Yürüyüşe çıkın."),
+    ],
+    "zh": [
+        ("读者来信", "柳林小区的读者反映，快递车整夜充电，声音很大。来信请注明姓名和电话。"),
+        ("读者来信", "有读者建议在渔港码头设立公共厕所，夜里多开路灯。来信请注明姓名和电话。"),
+    ],
+    "ja": [
+        ("今日の運勢", "おひつじ座は思わぬ出費に注意。おうし座は夕方に良い知らせが届きそうです。"),
+        ("今日の運勢", "おひつじ座は早起きが吉。おうし座は掃除をすると探し物が見つかります。"),
+    ],
+    "fr": [("La recette du jour", ""), ("La recette du jour", "")],
+}
+
+
+@pytest.mark.parametrize("language", STANDING)
+def test_a_standing_title_is_no_event(language: str) -> None:
+    assert count(of_two_feeds(STANDING[language], language)) == 2
+
+
+def test_a_title_that_the_texts_say_is_an_event() -> None:
+    said = (
+        "Lynx escapes from Chambray zoo",
+        "A lynx has escaped from the zoo of Chambray, where a tree fell on its pen. Stay away.",
+    )
+    other = (
+        said[0],
+        "The lynx that escaped from Chambray zoo on Sunday was seen near the mill; a tree had fallen.",
+    )
+    assert count(of_two_feeds([said, other], "en")) == 1
+
+
+def test_items_of_a_title_alone_join_by_one_that_neither_feed_had_in_a_month(tmp_path: Path) -> None:
+    title = ("Minister resigns after court stops harbour loans", "")
+    assert count(of_two_feeds([title, title], "en")) == 1
+    assert count(of_two_feeds([(title[0], ""), (title[0], "The loans were for three quays.")], "en")) == 2
+    for days, stories in ((8, 2), (31, 1)):
+        window = Window()
+        window.decide(item("old", title, feed="a", hours=-24 * days))
+        window.forget(NOW - WINDOW)
+        save(window, tmp_path / "window", database="x")
+        kept = load(tmp_path / "window", database="x")
+        assert kept is not None
+        found = {kept.decide(item(feed, title, feed=feed)).story for feed in ("a", "b")}
+        assert len(found) == stories, days
