@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.item import item_id
-from rss_pipeline.pipeline.read.item_files import INSTALL_PYARROW
+from rss_pipeline.extras import FLEET, PARQUET, POSTGRES
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -307,8 +307,9 @@ def test_every_table_has_a_comment_and_is_printed_with_it() -> None:
         assert one in text + "\n"
 
 
-def test_the_command_that_installs_pyarrow_is_the_same_everywhere() -> None:
-    assert f"`{INSTALL_PYARROW}`" in (TOP / "docs" / "downstream.md").read_text("utf-8")
+def test_the_command_that_installs_an_extra_is_the_same_everywhere() -> None:
+    for extra, name in ((PARQUET, "downstream"), (POSTGRES, "postgres"), (FLEET, "fleet")):
+        assert extra.command in (TOP / "docs" / f"{name}.md").read_text("utf-8")
 
 
 def folders(*tops: str) -> set[str]:

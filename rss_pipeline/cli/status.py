@@ -33,6 +33,7 @@ from rss_pipeline.collector.parse.pictures import is_picture
 from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.errors import file_error
 from rss_pipeline.features import FEATURES
+from rss_pipeline.features.packages import missing_packages
 from rss_pipeline.pipeline.read.feed_notes import feed_notes, none_reached
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
@@ -90,6 +91,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
             as_json=as_json,
             lists_all=limit == 0,
         )
+        missing = missing_packages(database, settings)
         read = [part.load()(look) for feature in FEATURES for part in feature.status]
     sections = [section for section in read if section is not None]
     rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
@@ -98,11 +100,14 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
     disk = output.disk_use(here)
     if offline is not None:
         complain(offline)
+    for extra, problem in missing:
+        complain(f"{problem}. {extra.fix}")
     if as_json:
         say_json(
             {
                 **asdict(whole),
                 "nothing_reached": offline,
+                "missing_packages": [f"{problem}. {extra.fix}" for extra, problem in missing],
                 "disk": disk,
                 "feeds": rows,
                 **({"shards": output.shards_as_json(shards)} if shards else {}),

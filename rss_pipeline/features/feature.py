@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rss_pipeline.collector.registry.load import KnownFeeds
     from rss_pipeline.collector.registry.yaml_nodes import Mistake, Node
     from rss_pipeline.environment import EnvironmentReader
+    from rss_pipeline.extras import Extra
     from rss_pipeline.features.health.model import Check, Finding
     from rss_pipeline.orchestration.parts import Building, DagsterParts
     from rss_pipeline.pipeline.adding.offer import Offer
@@ -244,6 +245,15 @@ class UserRows:
 
 
 @dataclass(frozen=True)
+class NeededPackages:
+    """Packages that a feature needs, and that may be missing: `up`, `status` and `doctor` say so."""
+
+    extra: "Extra"
+    is_on: "Part[Callable[[Database, Settings], bool]]"
+    """True where the feature is switched on."""
+
+
+@dataclass(frozen=True)
 class UpFlag:
     """A flag of `up` for installations of a kind."""
 
@@ -303,6 +313,8 @@ class Feature:
     `{item}`, its id; NULL for none. Where it changes, the item gets a row in item_versions."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
+    packages: NeededPackages | None = None
+    """Packages without which it does not work. A page asks `is_installed("full_text")`."""
     partition_keys: "Part[Callable[[Database, dg.DagsterInstance, RegistrySync], None]] | None" = None
     """Partition keys of its own, brought up to date after each sync of feeds.yaml."""
     poll_events: "Part[PollEvents] | None" = None

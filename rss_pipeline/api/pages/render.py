@@ -43,6 +43,7 @@ from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.collector.sanitize.text import title_line
+from rss_pipeline.features.packages import is_installed
 from rss_pipeline.reader.accounts.preferences import Preferences
 from rss_pipeline.reader.images import public_images
 from rss_pipeline.reader.stores import Stores
@@ -228,6 +229,7 @@ def _environment() -> Environment:
         "name": NAME,
         "feed_url": feed_url,
         "folder_url": folder_url,
+        "is_installed": is_installed,
         "item_url": item_url,
         "of_features": _of_features,
         "settings_of_features": [

@@ -14,7 +14,8 @@ output.py       the section of `status`
 cli.py          the command `worker`, and the main machine's part of `up`
 """
 
-from rss_pipeline.features.feature import Feature, OwnSettings, Part, UpFlag
+from rss_pipeline.extras import FLEET
+from rss_pipeline.features.feature import Feature, NeededPackages, OwnSettings, Part, UpFlag
 
 FEATURE = Feature(
     name="fleet",
@@ -30,6 +31,7 @@ FEATURE = Feature(
         "dagster's database": Part("fleet.cli:dagster_tables"),
     },
     end_lost_runs=(Part("fleet.dagster:end_lost"),),
+    packages=NeededPackages(FLEET, Part("fleet.settings:is_fleet")),
     settings=OwnSettings(Part("fleet.settings:read"), servers=("RSS_BROKER_URL", "DAGSTER_DATABASE_URL")),
     status=(Part("fleet.output:status_section"),),
     up_flags={

@@ -19,6 +19,7 @@ from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.supervisor import ending_signals
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import BrokerUnavailable, JoinRefused, SettingMistake, SettingsError, ensure_room
+from rss_pipeline.extras import FLEET
 from rss_pipeline.features.fleet.membership import (
     Membership,
     Over,
@@ -228,13 +229,13 @@ def check_broker(fleet: FleetSettings, *, ca_file: Path | None = None) -> None:
     Raises:
         BrokerUnavailable: with a sentence that says what to do. It never has the password.
     """
+    if (missing := FLEET.missing) is not None:
+        raise BrokerUnavailable(f"{missing}. {FLEET.fix}")
     try:
         from redis import Redis
         from redis import exceptions as problems
     except ImportError as error:
-        raise BrokerUnavailable(
-            f"a fleet needs more packages: run `pip install 'rss_pipeline[fleet]'` ({error})"
-        ) from error
+        raise BrokerUnavailable(FLEET.not_imported(error)) from error
     advice: tuple[tuple[type[Exception], str], ...] = (
         (problems.AuthenticationWrongNumberOfArgsError, "check user and password in RSS_BROKER_URL"),
         (problems.AuthenticationError, "check user and password in RSS_BROKER_URL"),

@@ -5,8 +5,9 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from rss_pipeline.environment import EnvironmentReader
-from rss_pipeline.settings import DAGSTER_DATABASE, DAGSTER_SCHEMA, RunsElsewhere
+from rss_pipeline.settings import DAGSTER_DATABASE, DAGSTER_SCHEMA, RunsElsewhere, Settings
 from rss_pipeline.storage.backends.backend import Server
+from rss_pipeline.storage.database import Database
 
 _POSTGRES = "DATABASE_URL"
 _BROKER = "RSS_BROKER_URL"
@@ -114,6 +115,11 @@ def read(reader: EnvironmentReader) -> FleetSettings | None:
         worker_name=name,
         worker_runs=runs,
     )
+
+
+def is_fleet(database: Database, settings: Settings) -> bool:  # noqa: ARG001 - other features ask it
+    """True where several machines work."""
+    return settings.of(FleetSettings) is not None
 
 
 def _for_dagster(url: str, *, schema: str | None = None) -> str:

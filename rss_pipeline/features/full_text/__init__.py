@@ -16,7 +16,8 @@ dagster.py     the job that fetches what is due, and its sensor
 ```
 """
 
-from rss_pipeline.features.feature import Feature, FeedKey, Part
+from rss_pipeline.extras import ARTICLES
+from rss_pipeline.features.feature import Feature, FeedKey, NeededPackages, Part
 
 FEATURE = Feature(
     name="full_text",
@@ -36,6 +37,7 @@ FEATURE = Feature(
     forget=Part("full_text.kept_pages:forget_pages"),
     item_note=Part("full_text.about:note_of_item"),
     item_text="SELECT a.html FROM articles AS a WHERE a.item_id = {item}",
+    packages=NeededPackages(ARTICLES, Part("full_text.sql:is_wanted")),
     read_again=Part("full_text.read_again:read_pages_again"),
     reader_page_parts="full_text/in_pages.html",
     reader_pages=(Part("full_text.pages:router"),),

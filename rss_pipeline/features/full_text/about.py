@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.extras import ARTICLES
 from rss_pipeline.features.feature import ItemNote
 from rss_pipeline.features.full_text import sql
 from rss_pipeline.features.full_text.auto import Decision, read_decision
@@ -17,6 +18,13 @@ from rss_pipeline.storage.subscriptions.item_lists import known_ids
 HOST_A_DAY = 200
 """Requests for articles to one host within 24 hours."""
 NOT_YET = "its page was not requested yet"
+CANNOT_READ = "this server cannot read articles now; its operator sees why in `rss-pipeline doctor`"
+"""For users, while packages are missing (extras.py): of these they learn no more."""
+
+
+def can_read() -> bool:
+    """True if articles can be read here; it may take a fifth of a second."""
+    return ARTICLES.problem is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,10 +186,13 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
         if row["status"] is None:
             return AboutItem(status="off", can_fetch=can_fetch)
         has_failed = is_pending and int(row["attempts"]) > 0 and row["reason"] != sql.SOON
+        reason = (row["reason"] or NOT_YET) if row["status"] != "shown" else None
+        if is_pending and ARTICLES.missing is not None:
+            reason = CANNOT_READ
         return AboutItem(
             status=row["status"],
             verdict=None if is_pending else row["verdict"],
-            reason=(row["reason"] or NOT_YET) if row["status"] != "shown" else None,
+            reason=reason,
             until=row["next_attempt_at"] if is_pending else None,
             own_characters=row["own_characters"],
             page_characters=row["page_characters"],

@@ -3,6 +3,7 @@
 
 from fastapi import Request
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
@@ -52,6 +53,7 @@ class FeedFullText(BaseModel):
 
     in_registry: str | None = Field(description="`on` or `auto` of the operator's list; null for off.")
     switched: bool = Field(description="A subscriber's switch is on.")
+    can_read: bool = Field(description="False: this server lacks what reads articles.")
     decision: Decided | None
     shown: int = Field(description="Items whose article is shown.")
     waiting: int = Field(description="Items whose page waits for its request.")
@@ -86,7 +88,7 @@ async def of_feed(request: Request, caller: SignedIn, id: str) -> Response:
     found = await caller.ask(about.about_feed(id, now=caller.clock(), user_id=caller.user_id))
     if found is None:
         raise no_feed()
-    return json_answer(request, found.as_json())
+    return json_answer(request, {**found.as_json(), "can_read": await run_in_threadpool(about.can_read)})
 
 
 @router.get(

@@ -10,6 +10,7 @@ import click
 from rss_pipeline.cli.arguments import Instant, as_json, one_feed
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
+from rss_pipeline.extras import ARTICLES
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 
@@ -30,19 +31,15 @@ def full_text(settings: Settings, feed: str | None, since: datetime | None, as_j
 
     With FEED its stored items get their article too, all or those since an instant, whether or not feeds.yaml
     asks for it. An item's page is requested once, ever, at the host's pace, and only if its robots.txt allows
-    it; what waits is shown with its time. Exit code 1 if trafilatura is not installed.
+    it; what waits is shown with its time. Exit code 1 if articles cannot be read here.
     """
     from rss_pipeline.features.full_text import sql
-    from rss_pipeline.features.full_text.service import (
-        ASKED_AT_ONCE,
-        fetch_articles,
-        require_trafilatura,
-    )
+    from rss_pipeline.features.full_text.service import ASKED_AT_ONCE, fetch_articles
     from rss_pipeline.pipeline.session.session import session_of_command
 
     if since is not None and feed is None:
         raise click.UsageError("--since is for one FEED")
-    require_trafilatura()
+    ARTICLES.require()
     feed_id = None
     if feed is not None:
         with open_database(settings) as database:

@@ -10,9 +10,9 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.errors import ExtraMissing
+from rss_pipeline.extras import ARTICLES
 from rss_pipeline.features.full_text import sql
-from rss_pipeline.features.full_text.service import Articles, fetch_articles, require_trafilatura
+from rss_pipeline.features.full_text.service import Articles, fetch_articles
 from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.parts import Building, DagsterParts, Starts
@@ -69,10 +69,8 @@ def decide_articles(database: Database, instance: dg.DagsterInstance, now: datet
     """Start a run or wait, by the articles that are due and the newest runs."""
     if not sql.is_due(database, now=now):
         return Wait(reason="No article is due.", is_idle=True)
-    try:
-        require_trafilatura()
-    except ExtraMissing as error:
-        return Wait(reason=f"{error}.")
+    if (missing := ARTICLES.missing) is not None:
+        return Wait(reason=f"{missing}. {ARTICLES.fix}")
     return decide_run(recent_runs(instance, FETCH_ARTICLES), leases.live_run_ids(database), now=now)
 
 

@@ -2,6 +2,7 @@
 the button of an item whose article is not there."""
 
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
@@ -10,7 +11,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.routers.answered import no_feed, no_item
-from rss_pipeline.features.full_text.about import about_feed, request_article
+from rss_pipeline.features.full_text.about import about_feed, can_read, request_article
 from rss_pipeline.reader.edit import edit_feed
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed, queue
@@ -34,6 +35,7 @@ async def show(request: Request, caller: SignedIn, id: str) -> Response:
         title="Full text",
         feed=feed,
         about=about,
+        can_read=await run_in_threadpool(can_read),
         queue=waiting,
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.extras import ARTICLES
 from rss_pipeline.features.feature import ReadAgain
 from rss_pipeline.features.full_text import sql
 from rss_pipeline.features.full_text.kept_pages import PAGES, open_page
@@ -18,7 +19,6 @@ from rss_pipeline.features.full_text.service import (
     fetched_of,
     read_article,
     record,
-    require_trafilatura,
 )
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
@@ -43,15 +43,18 @@ def read_pages_again(
     After a restore no item that is back counts as new: its page was requested, or was not to be.
 
     Raises:
-        ExtraMissing: trafilatura is not installed; nothing was read.
+        ExtraMissing: articles cannot be read here; nothing was read.
     """
     done = ReadAgain()
     if is_restore:
         run.database.batch([sql.begin_anew()])
+    is_checked = False
     for feed_id in feed_ids:
         reading = _OfFeed(run, pool, spool.folder, done, dry_run=dry_run)
         for infos in batched(run.objects.list(f"{PAGES}{feed_id}/"), _AT_ONCE):
-            require_trafilatura()
+            if not is_checked:
+                ARTICLES.require()
+                is_checked = True
             reading.read({info.key: _item_of(info.key) for info in infos})
     return done
 

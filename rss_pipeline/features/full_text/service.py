@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,8 +20,9 @@ from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun
 from rss_pipeline.errors import ExtraMissing, StorageRejected
+from rss_pipeline.extras import ARTICLES
 from rss_pipeline.features.full_text import auto, sql
-from rss_pipeline.features.full_text.about import HOST_A_DAY, NOT_YET
+from rss_pipeline.features.full_text.about import CANNOT_READ, HOST_A_DAY, NOT_YET
 from rss_pipeline.features.full_text.kept_pages import open_page, page_key
 from rss_pipeline.features.full_text.model import Extracted
 from rss_pipeline.features.pages import AUTO
@@ -46,10 +46,6 @@ _MOST_BYTES = 10_000_000
 _MOST_LATER = 200
 _ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
 _INTERRUPTED = "the run that requested its page was killed, and the answer is lost"
-_MISSING = (
-    "full text needs trafilatura, which is not installed: run `pip install -c constraints.txt -e"
-    " '.[full-text]'` where rss_pipeline is installed; nothing was requested"
-)
 
 logger = logging.getLogger(__name__)
 
@@ -128,12 +124,6 @@ def article_task(row: Row, page: Document) -> ArticleTask:
     )
 
 
-def require_trafilatura() -> None:
-    """Raise ExtraMissing, with what to do, where articles cannot be read."""
-    if find_spec("trafilatura") is None:
-        raise ExtraMissing(_MISSING)
-
-
 def want(session: Session, *, feed_id: str | None = None) -> int:
     """Let new items of the feeds with full text have their article; return their number."""
     now, wanted, database = session.run.clock(), 0, session.run.database
@@ -169,10 +159,16 @@ def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 
     """Request the articles that are due, of all feeds or of one, at most so many.
 
     Raises:
-        ExtraMissing: trafilatura is not installed; nothing was requested.
+        ExtraMissing: articles cannot be read here; nothing was requested, and what was due waits for an hour.
         InfrastructureError: a store fails; what was not recorded is due again.
     """
-    require_trafilatura()
+    try:
+        ARTICLES.require()
+    except ExtraMissing:
+        now = session.run.clock()
+        due = [row["item_id"] for row in sql.due_articles(session.run.database, now=now, most=most)]
+        session.run.database.batch([sql.put_off(due, now + _AGAIN, CANNOT_READ)])
+        raise
     done = Articles(wanted=want(session, feed_id=feed_id))
     session.run.objects.probe()
     left = most

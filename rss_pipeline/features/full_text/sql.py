@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import own_text
@@ -211,6 +212,16 @@ def due_articles(database: Database, *, now: datetime, most: int, feed_id: str |
         [instant(now), *([] if feed_id is None else [feed_id]), most],
         name="find due articles",
     ).rows
+
+
+def is_wanted(database: Database, settings: Settings) -> bool:  # noqa: ARG001 - other features ask them
+    """True if a feed gets articles, or an item waits for one."""
+    [row] = database.query(
+        f"""SELECT EXISTS (SELECT 1 FROM feeds WHERE full_text IS NOT NULL) OR EXISTS ({_SWITCHED})
+          OR EXISTS (SELECT 1 FROM articles WHERE status = 'pending') AS wanted""",
+        name="look for wanted articles",
+    ).rows
+    return bool(row["wanted"])
 
 
 def is_due(database: Database, *, now: datetime) -> bool:

@@ -21,6 +21,7 @@ from rss_pipeline.collector.models.clock import Clock, rough
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS, is_public
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
+from rss_pipeline.extras import EXTRAS
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.health.checks import health_checks
 from rss_pipeline.features.health.model import Finding, Look, State
@@ -32,6 +33,7 @@ from rss_pipeline.features.health.store_checks import (
     usable_database,
     usable_objects,
 )
+from rss_pipeline.features.packages import missing_packages
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import DATABASES, OBJECTS, connect, open_objects, prefixes
 from rss_pipeline.storage.database import Database
@@ -107,6 +109,8 @@ def examine(
             with _noting(findings, "stores"):
                 if (found := find_filled(settings, store, has_items=False)) is not None:
                     findings.append(replace(found, name="stores"))
+        with _noting(findings, "packages"):
+            findings.append(check_packages(settings, database))
     for name, part in ((name, part) for each in FEATURES for name, part in each.doctor.items()):
         with _noting(findings, name):
             if (found := part.load()(settings)) is not None:
@@ -219,6 +223,21 @@ def check_registry(
         if values:
             found = f"{found}; {len(values)} {name}"
     return Finding("feeds.yaml", "ok", found), specs
+
+
+def check_packages(settings: Settings, database: Database | None) -> Finding:
+    """The packages of what is switched on, as far as the database shows it, and of the extras."""
+    missing = [] if database is None else missing_packages(database, settings)
+    if missing:
+        fixes = dict.fromkeys(extra.fix for extra, _ in missing)
+        return Finding("packages", "failure", "; ".join(problem for _, problem in missing), " ".join(fixes))
+    always = [(each, problem) for each in EXTRAS if not each.is_optional and (problem := each.problem)]
+    for extra, problem in always:
+        found = f"{problem}; nothing that is switched on needs it"
+        return Finding("packages", "warning", found, extra.fix)
+    absent = [f"{each.part} ({', '.join(each.packages)})" for each in EXTRAS if each.missing is not None]
+    also = f"; not installed, and not needed: those of {', '.join(absent)}" if absent else ""
+    return Finding("packages", "ok", f"all that are needed here are installed{also}")
 
 
 def check_proxies(settings: Settings) -> list[Finding]:

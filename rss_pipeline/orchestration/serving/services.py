@@ -22,6 +22,7 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import InfrastructureError, sentence_for
 from rss_pipeline.features import FEATURES
+from rss_pipeline.features.packages import missing_packages
 from rss_pipeline.orchestration.dagster_private import configure_loggers, setup_interrupt_handlers
 from rss_pipeline.orchestration.instance.clock_shift import heal_ticks
 from rss_pipeline.orchestration.instance.dead_runs import (
@@ -222,6 +223,8 @@ def prepare(settings: Settings, handed_over: int) -> int:
         with open_database(settings) as database, open_instance(settings) as instance:
             if (sentence := changed_by_hand(settings)) is not None:
                 _complain(sentence)
+            for extra, problem in missing_packages(database, settings):
+                _complain(f"{problem}. {extra.fix}")
             if (synced := _synced(handed_over)) is not None:
                 register(database, instance, synced)
                 # Once: a feed that was forgotten may be back when these processes start again.

@@ -16,6 +16,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.models.plain_text import json_text
 from rss_pipeline.errors import ExportRefused, disk_full, disk_is_full
+from rss_pipeline.extras import PARQUET
 from rss_pipeline.pipeline.read.feed_reader import FeedReader, Since, position
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.items.cursor import Position
@@ -26,9 +27,6 @@ from rss_pipeline.storage.items.stored_items import StoredItem, feeds_with_items
 Format = Literal["jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
-
-INSTALL_PYARROW = ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
-"""Editable as `make` installs it: otherwise `git pull` would no longer update the code."""
 
 ROWS_AT_ONCE = 2_000
 CHARACTERS_AT_ONCE = 8_000_000
@@ -139,10 +137,7 @@ def _writer(format: Format) -> Callable[[IO[bytes], bool], _Writer]:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        raise ExportRefused(
-            f"Parquet is written with pyarrow, which is not installed: run `{INSTALL_PYARROW}` in the folder"
-            " of rss_pipeline, or export jsonl"
-        ) from error
+        raise ExportRefused(f"{PARQUET.not_imported(error)} Or export jsonl.") from error
     return _Parquet
 
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.extras import POSTGRES
 from rss_pipeline.storage.backends.backend import DatabaseBackend, Server, ServerAnswer, shown
 from rss_pipeline.storage.database import Database
 
@@ -54,10 +55,7 @@ class PostgresBackend(DatabaseBackend):
         try:
             from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
         except ImportError as error:
-            raise DatabaseUnavailable(
-                "DATABASE_URL needs the driver of Postgres: run `pip install 'rss_pipeline[postgres]'`"
-                f" ({error})"
-            ) from error
+            raise DatabaseUnavailable(f"DATABASE_URL is set. {POSTGRES.not_imported(error)}") from error
         return PostgresDatabase(self.url, where=self.place)
 
     def probe(self) -> ServerAnswer:
