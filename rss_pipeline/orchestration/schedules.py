@@ -74,8 +74,8 @@ def build_schedules(of: Building) -> list[dg.ScheduleDefinition]:
         tags={CONCERNS: "images", **DAEMON_TAGS},
         owners=OWNERS,
         description=(
-            "Downloads images again after a failed first or second attempt: a day after the first attempt,"
-            " two days after the second."
+            "Downloads images again after a failed first or second attempt: within an hour of the first"
+            " attempt, two days after the second."
         ),
     )
     def retry_images(context: dg.ScheduleEvaluationContext) -> Tick:

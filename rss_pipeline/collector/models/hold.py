@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models.clock import instant
 
 IMAGE_AGAIN_AFTER = timedelta(days=1)
-"""The URL of an image is requested at most once in so long, however many items show it."""
+"""The URL of an image is requested at most once in so long, however many items show it; but for the first
+retry after a failure (collector/schedule/image_retries.py)."""
 IMAGE_RETRY_WRONG_CLOCK = timedelta(hours=49)
 """No retry of an image is further away, so a later attempt was set by a wrong clock and is due."""
 

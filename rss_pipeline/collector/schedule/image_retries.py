@@ -13,8 +13,10 @@ from rss_pipeline.collector.models.hold import IMAGE_AGAIN_AFTER
 from rss_pipeline.collector.models.network import registered_domain
 from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS
 
-IMAGE_PAUSES = (IMAGE_AGAIN_AFTER, 2 * IMAGE_AGAIN_AFTER)
-"""After the first attempt that failed, after the second; the third is the last."""
+IMAGE_PAUSES = (timedelta(minutes=40), 2 * IMAGE_AGAIN_AFTER)
+"""After the first attempt that failed, after the second; the third is the last. Most failures pass within
+minutes, and the schedule `retry_images` looks each quarter of an hour: the second attempt is within the
+hour."""
 
 HOLDS_FOR = timedelta(days=30)
 """Its host holds up an image for so long at most. From then on an answer with a hold counts as an attempt: an
@@ -40,8 +42,11 @@ def counts(failure: Failure, *, found_at: datetime, now: datetime) -> bool:
 
 
 def next_image_attempt(attempts: int, failure: Failure, *, now: datetime) -> datetime:
-    """The time of the next attempt after attempt number `attempts` failed: not before Retry-After."""
+    """The time of the next attempt after attempt number `attempts` failed: not before Retry-After, and a day
+    later where the host wants fewer requests."""
     pause = IMAGE_PAUSES[min(attempts, len(IMAGE_PAUSES)) - 1]
+    if says_nothing(failure):
+        pause = max(pause, IMAGE_AGAIN_AFTER)
     return whole_second(now + max(pause, min(timedelta(seconds=failure.retry_after or 0), LONGEST)))
 
 

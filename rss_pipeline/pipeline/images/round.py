@@ -82,8 +82,8 @@ class Downloads:
 class _Failed:
     task: ImageTask
     failure: Failure
-    at: datetime | None = None
-    """Time of the request, where it was an earlier one, for another task."""
+    again_at: datetime | None = None
+    """Time of the next attempt, where the request was an earlier one, for another task."""
     asked: tuple[Asked, ...] = ()
 
 
@@ -183,7 +183,8 @@ class ImageRound:
         )
 
     def _share_earlier(self) -> None:
-        """Give tasks the result of the request of this day for their URL, if there was one."""
+        """Give tasks the result of the request of this day for their URL, if there was one and its failure is
+        not due for another attempt. A task that has failed before waits for that attempt."""
         now = self._run.clock()
         hashes = {_hash(task) for task in self._tasks.values()}
         known = earlier_requests(self._run.database, sorted(hashes), now=now) if hashes else {}
@@ -196,9 +197,14 @@ class ImageRound:
             if earlier.key is not None:
                 self._to_copy.setdefault(earlier.key, []).append(task)
             elif earlier.failure is not None:
+                if earlier.again_at <= now:
+                    continue
                 if task.is_requested and now - earlier.asked_at >= BETWEEN_ATTEMPTS:
                     continue
-                self._failed.append(_Failed(task, earlier.failure, at=earlier.asked_at))
+                if task.attempts:
+                    self._unbegun.append(ImageRelease(task_id=task.id, due_at=earlier.again_at))
+                else:
+                    self._failed.append(_Failed(task, earlier.failure, again_at=earlier.again_at))
                 self._run.progress.advance("download_images")
             del self._tasks[task.id]
         self._copy()
@@ -206,8 +212,9 @@ class ImageRound:
 
     def _was_requested(self, target: str) -> bool:
         """Runs in threads of the round."""
-        found = earlier_requests(self._run.database, [target], now=self._run.clock())
-        return any(not each.inside for each in found.values())
+        now = self._run.clock()
+        found = earlier_requests(self._run.database, [target], now=now)
+        return any(not each.inside and each.again_at > now for each in found.values())
 
     def _share_targets(self) -> None:
         """Give tasks the result of the request of this day for what their redirects lead to. Where there is
@@ -461,13 +468,14 @@ class ImageRound:
         attempted: list[Attempted] = []
         held_up: list[ImageRelease] = []
         for each in failed:
-            task, failure, at = each.task, each.failure, each.at or now
+            task, failure = each.task, each.failure
             if counts(failure, found_at=task.found_at, now=now):
                 attempted.append(
                     Attempted(
                         task_id=task.id,
                         message=failure.message,
-                        next_attempt_at=next_image_attempt(task.attempts + 1, failure, now=at),
+                        next_attempt_at=each.again_at
+                        or next_image_attempt(task.attempts + 1, failure, now=now),
                         asked=each.asked,
                     )
                 )
@@ -475,7 +483,7 @@ class ImageRound:
                 held_up.append(
                     ImageRelease(
                         task_id=task.id,
-                        due_at=next_image_attempt(1, failure, now=at),
+                        due_at=each.again_at or next_image_attempt(1, failure, now=now),
                         kind="host_on_hold",
                         reason=failure.message,
                         asked=each.asked,

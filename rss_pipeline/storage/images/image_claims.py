@@ -87,6 +87,8 @@ class EarlierRequest:
     inside: frozenset[str]
     """The private hosts that were requested because the feed of the task opens them."""
     feed: FeedAccess
+    again_at: datetime
+    """The time from which the URL may be requested again: the next attempt of the task, or a day later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +200,7 @@ def earlier_requests(
     for chunk in chunked(map(compact, sorted(hashes))):
         rows = database.query(
             """SELECT u.url_hash, u.asked_at, u.failed, u.inside, t.id, t.status, t.r2_key, t.last_error,
+              t.next_attempt_at,
               f.url AS feed_url, f.allow_private, f.private_hosts
             FROM json_each(?) AS d CROSS JOIN json_each(?) AS j
               CROSS JOIN image_urls AS u ON u.day = d.value AND u.url_hash = j.value AND u.asked_at > ?
@@ -217,10 +220,12 @@ def _has_result(row: Row) -> bool:
 
 
 def _request(row: Row) -> EarlierRequest:
-    failed = row["failed"]
+    failed, asked_at = row["failed"], datetime.fromisoformat(row["asked_at"])
+    next_at = from_instant(row["next_attempt_at"]) if failed and row["status"] == "pending" else None
     return EarlierRequest(
         task_id=row["id"],
-        asked_at=datetime.fromisoformat(row["asked_at"]),
+        asked_at=asked_at,
+        again_at=next_at or asked_at + IMAGE_AGAIN_AFTER,
         key=None if failed else row["r2_key"],
         failure=Failure(kind=failed, message=row["last_error"]) if failed else None,
         inside=frozenset(json.loads(row["inside"] or "[]")),

@@ -8,22 +8,31 @@ from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.schedule.image_retries import counts, images_network_is_down, next_image_attempt
 from rss_pipeline_tests.support.pipeline import NOON
 
-HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
-    ("attempts", "retry_after", "hours"),
-    [(1, None, 24), (2, None, 48), (1, 60, 24), (2, 86_400, 48), (1, 864_000, 24)],
+    ("attempts", "kind", "retry_after", "minutes"),
+    [
+        (1, "http_status", None, 40),
+        (2, "http_status", None, 48 * 60),
+        (1, "timeout", 60, 40),
+        (1, "http_status", 7_200, 120),
+        (2, "http_status", 86_400, 48 * 60),
+        (1, "http_status", 864_000, 24 * 60),
+        # The host, not the image.
+        (1, "rate_limited", 60, 24 * 60),
+        (1, "host_on_hold", None, 24 * 60),
+    ],
 )
-def test_pauses_grow_and_are_never_shorter_than_a_day(
-    attempts: int, retry_after: int | None, hours: int
+def test_the_first_pause_is_within_the_hour_and_the_next_one_grows(
+    attempts: int, kind: FailureKind, retry_after: int | None, minutes: int
 ) -> None:
-    failure = Failure(kind="http_status", message="", retry_after=retry_after)
-    assert next_image_attempt(attempts, failure, now=NOON) == NOON + hours * HOUR
+    failure = Failure(kind=kind, message="", retry_after=retry_after)
+    assert next_image_attempt(attempts, failure, now=NOON) == NOON + minutes * MINUTE
     # Instants are stored in whole seconds.
     late = next_image_attempt(attempts, failure, now=NOON + MINUTE / 70)
-    assert late == NOON + hours * HOUR + MINUTE / 60
+    assert late == NOON + minutes * MINUTE + MINUTE / 60
 
 
 @pytest.mark.parametrize(

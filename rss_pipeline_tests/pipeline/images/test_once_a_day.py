@@ -1,4 +1,5 @@
-"""A URL of an image is requested at most once a day, however many items of however many feeds show it."""
+"""A URL of an image is requested at most once a day, however many items of however many feeds show it, and
+once more within the hour after its first failure."""
 
 from datetime import timedelta
 from ipaddress import ip_network
@@ -101,7 +102,7 @@ def test_what_a_url_came_to_counts_for_all_items_that_show_it(home: Pipeline, se
     show(home, server, "a", {"1": img(gone, busy), "2": img(gone, busy)})
     home.download()
     assert sorted(requested(server)) == ["/busy", "/gone"]
-    home.clock.turn(hours=5)
+    home.clock.turn(minutes=20)
     show(home, server, "b", {"1": img(gone), "2": img(busy)}, host="127.0.0.3")
     done = home.download()
     assert len(requested(server)) == 2, "an answer of this day is known"
@@ -111,21 +112,33 @@ def test_what_a_url_came_to_counts_for_all_items_that_show_it(home: Pipeline, se
         "its host is full, not the image"
     )
     assert len({row["last_error"] for row in tasks(home, "/gone").values()}) == 1
-    assert {row["next_attempt_at"] for row in tasks(home).values()} <= {
-        instant(home.clock.now - timedelta(hours=5) + timedelta(days=1, seconds=n)) for n in range(-5, 5)
-    }
+    first = home.clock.now - timedelta(minutes=20)
+    for part, pause in (("/gone", timedelta(minutes=40)), ("/busy", timedelta(days=1))):
+        assert {row["next_attempt_at"] for row in tasks(home, part).values()} <= {
+            instant(first + pause + timedelta(seconds=n)) for n in range(-5, 5)
+        }
+    # One request is the second attempt of all, and then none is soon: not for later items either.
+    home.clock.turn(minutes=21)
+    home.download()
+    assert sorted(requested(server)) == ["/busy", "/gone", "/gone"]
+    assert {row["attempts"] for row in tasks(home, "/gone").values()} == {2}
+    home.clock.turn(hours=5)
+    show(home, server, "b", {"3": img(gone)}, host="127.0.0.3")
+    home.download()
+    home.clock.turn(minutes=41)
+    home.download()
+    assert len(requested(server)) == 3
     # A user who waits for it gets one attempt more in an hour.
     home.database.query(
         "UPDATE image_tasks SET next_attempt_at = NULL, last_error_kind = 'requested' WHERE id = ?",
         [tasks(home, "/gone")["b/1"]["id"]],
     )
     home.download()
-    assert len(requested(server)) == 3
-    home.clock.turn(hours=19, minutes=1)
+    assert len(requested(server)) == 4
+    home.clock.turn(hours=19)
     home.download()
-    assert sorted(requested(server)) == ["/busy", "/busy", "/gone", "/gone"]
+    assert sorted(requested(server)) == ["/busy", "/busy", "/gone", "/gone", "/gone"]
     assert {row["status"] for row in tasks(home, "/busy").values()} == {"success"}
-    assert {row["attempts"] for row in tasks(home, "/gone").values()} == {2}
 
 
 def test_a_feed_that_has_its_most_bytes_of_the_day_waits_and_its_neighbour_has_the_image(
@@ -263,12 +276,12 @@ def test_what_redirects_of_several_images_lead_to_is_requested_once_a_day(
     later = [urls[name] for name in ("f2", "f3", "g3", "b3")]
     show(home, server, "b", {"1": img(*later)}, host="127.0.0.3", allow_private=False)
     assert home.download().archived == 3
-    assert len(requested(server, OTHERS)) == 3
-    assert sorted(requested(server, IMAGES)[7:]) == ["/b3", "/f3", "/g3"]
+    assert sorted(requested(server, OTHERS)[3:]) == ["/gone"], "the second attempt of what failed"
+    assert sorted(requested(server, IMAGES)[7:]) == ["/b3", "/f3", "/g0", "/g1", "/g3"]
     home.clock.turn(hours=2)
     show(home, server, "b", {"2": img(urls["f0"], urls["f1"])}, host="127.0.0.3")
     assert home.download().archived == 2
-    assert sorted(requested(server, OTHERS)[3:]) == ["/found", "/gone"], "it may have changed"
+    assert sorted(requested(server, OTHERS)[4:]) == ["/found"], "it may have changed"
 
 
 def test_images_that_lead_to_each_other_fail_and_a_private_feed_s_neighbours_wait_for_nothing(

@@ -30,7 +30,8 @@ _WORDS: Mapping[str, str] = {
     "stories_in_apps": "In apps, too: items for which another one stands vanish from them",
     "mark_read_on_open": "An entry that is opened is read",
     "show_failing_feed": 'Show a feed "Feeds that fail" in apps, with an entry for each feed that fails',
-    "publisher_images": "Load images that are not archived from their publishers, who then see that you read",
+    "publisher_images": "Load images that are not archived from their publishers, who then see that you read"
+    " (archived ones are as their publishers served them, not compressed)",
     "auto": "as the system has them",
     "light": "light",
     "dark": "dark",
