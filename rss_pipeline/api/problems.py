@@ -5,6 +5,7 @@ password.
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ PAGE = "/api/docs"
 """The page that explains each kind; `type` is a link into it."""
 
 _MOST_MISTAKES = 20
+_NAME = re.compile(r"[a-z]{2,20}(?:_[a-z]{1,20}){0,5}")
 _RETRY_SECONDS = 5
 
 _logger = logging.getLogger(__name__)
@@ -224,12 +226,16 @@ async def _invalid(_: Request, error: Exception) -> Response:
 
 
 def _mistake(mistake: Mapping[str, Any]) -> dict[str, str]:
-    """The place and the kind of a mistake, without the value, and without a name that nothing here has."""
+    """The place and the kind of a mistake, without the value: it may be a secret. A name that nothing here
+    has is repeated if it looks like one."""
     parts: Sequence[object] = mistake["loc"]
+    message = str(mistake["msg"])[:300]
     if mistake["type"] == "extra_forbidden":
-        parts = [*parts[:-1], "(unknown)"]
+        message = "No value has this name here; /api/docs lists those that are known"
+        if not _NAME.fullmatch(str(parts[-1])):
+            parts = [*parts[:-1], "(unknown)"]
     where = ".".join(str(part)[:60] for part in parts[:8])
-    return {"where": _printable(where), "message": _printable(str(mistake["msg"])[:300])}
+    return {"where": _printable(where), "message": _printable(message)}
 
 
 def _printable(text: str) -> str:

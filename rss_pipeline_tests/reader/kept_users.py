@@ -105,7 +105,7 @@ def act(pipeline: Pipeline, user: str, chance: random.Random) -> None:
         unsubscribe(user, [feed], at=at),
         subscribe(user, [Wanted(feed_id=id) for id in FEEDS], at=at),
         [
-            users.put_preferences(
+            users.change_preferences(
                 user, chance.choice(('{"order":"newest","theme":"dark"}', '{"order":"published"}'))
             )
         ],

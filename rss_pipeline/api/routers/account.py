@@ -32,7 +32,6 @@ from rss_pipeline.reader.accounts.preferences import (
     SomePreferences,
     change_preferences,
     own_preferences,
-    write_preferences,
 )
 from rss_pipeline.reader.accounts.users import open_sessions
 
@@ -51,10 +50,9 @@ async def preferences(request: Request, caller: SignedIn) -> Response:
 
 
 @_preferences.put("", response_model=Preferences, responses=_WRITES)
-async def put_preferences(caller: SignedIn, given: Preferences) -> Preferences:
-    """Replace all preferences; one that is left out has its default again."""
-    await caller.change(lambda one: write_preferences(one, given))
-    return given
+async def put_preferences(caller: SignedIn, given: SomePreferences) -> Preferences:
+    """As PATCH: a program that knows some preferences must not reset the others."""
+    return await caller.change(lambda one: change_preferences(one, given))
 
 
 @_preferences.patch("", response_model=Preferences, responses=_WRITES)

@@ -120,8 +120,3 @@ def change_preferences(caller: Caller, changes: SomePreferences) -> Preferences:
         users.change_preferences(caller.user_id, given), users.preferences(caller.user_id)
     )
     return stored_preferences(found.rows[0]["preferences"])
-
-
-def write_preferences(caller: Caller, preferences: Preferences) -> None:
-    """Replace the caller's preferences. Raises NoSession where the session has ended."""
-    caller.write(users.put_preferences(caller.user_id, preferences.model_dump_json()))

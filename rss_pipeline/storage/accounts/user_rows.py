@@ -180,16 +180,6 @@ def note_change_of_items() -> Statement:
     )
 
 
-def put_preferences(user_id: str, preferences: str) -> Statement:
-    """Replace a user's preferences, and nothing that is beside them."""
-    beside = f"json_object('{READ_FAILURES}', json(json_extract(preferences, '$.{READ_FAILURES}')))"
-    return Statement(
-        f"UPDATE users SET preferences = json_patch(?, {beside}) WHERE id = ?",
-        [preferences, user_id],
-        name="write preferences",
-    )
-
-
 def change_preferences(user_id: str, changes: str) -> Statement:
     """Set these preferences of a user; the others stay as they are."""
     return Statement(

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.accounts.preferences import Preferences, write_preferences
+from rss_pipeline.reader.accounts.preferences import Preferences, SomePreferences, change_preferences
 from rss_pipeline.storage.feeds import registered
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
@@ -57,7 +57,7 @@ class Library:
     def prefer(self, user: User, **preferences: Any) -> None:
         """Let this user prefer something, and the defaults of everything else."""
         caller = Caller(user.key, self.reader.database, self.reader.clock)
-        write_preferences(caller, Preferences(**preferences))
+        change_preferences(caller, SomePreferences(**{**Preferences().model_dump(), **preferences}))
 
     def mark(self, user: User, *ids: str, **marks: bool) -> None:
         """Mark these items as another window or an app of the user does."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.reader.accounts.preferences import Preferences, write_preferences
+from rss_pipeline.reader.accounts.preferences import SomePreferences, change_preferences
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import Phone
 from rss_pipeline_tests.api.google_reader.test_subscriptions import listed
@@ -15,7 +15,7 @@ ALL = "user/-/state/com.google/reading-list"
 @pytest.fixture
 def ann(two: Two) -> Phone:
     """Ann wants the feed; `a` and `b` fail, of which she subscribes the first."""
-    write_preferences(two.ann.caller, Preferences(show_failing_feed=True))
+    change_preferences(two.ann.caller, SomePreferences(show_failing_feed=True))
     change(
         two.database,
         """UPDATE feeds SET last_visited_at = '2026-03-02T12:00:00Z', consecutive_failures = 3,

@@ -15,6 +15,7 @@ from rss_pipeline.features.replay.restore import plan_subscriptions
 from rss_pipeline.reader.accounts.users import remove_user
 from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.backups.user_states import KeptSubscription, user_key
+from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Shown
 from rss_pipeline.storage.subscriptions.item_states import mark_items, mark_shown, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import change_address
@@ -424,7 +425,7 @@ def test_a_backup_from_before_there_were_two_orders_keeps_the_one_by_arrival(
     pipeline: Pipeline, server: FeedServer, kept: str, expected: str
 ) -> None:
     serve(pipeline, server)
-    change(pipeline, "ada", users.put_preferences("ada", kept))
+    change(pipeline, "ada", Statement("UPDATE users SET preferences = ? WHERE id = 'ada'", [kept]))
     back_up(pipeline)
     drop_database(pipeline)
     assert restored(pipeline).is_whole

@@ -14,7 +14,6 @@ from rss_pipeline.reader.accounts.preferences import (
     change_preferences,
     own_preferences,
     stored_preferences,
-    write_preferences,
 )
 from rss_pipeline.storage.accounts import user_rows as users
 from rss_pipeline.storage.database import Database
@@ -26,28 +25,27 @@ def test_preferences_are_as_they_were_written_and_each_user_s_own(database: Data
     ada, ben = (signed_in(database, name, clock=time) for name in ("ada", "ben"))
     assert ada.ask(own_preferences(ada.user_id)) == Preferences(stories=True)
     assert not Preferences().show_failing_feed
-    wanted = Preferences(theme="dark", entries_per_page=10, show_failing_feed=True)
-    write_preferences(ada, wanted)
-    assert ada.ask(own_preferences(ada.user_id)) == wanted
+    wanted = SomePreferences(theme="dark", entries_per_page=10, show_failing_feed=True)
+    has = change_preferences(ada, wanted)
+    assert has == Preferences(**wanted.model_dump(exclude_unset=True), stories=True)
+    assert ada.ask(own_preferences(ada.user_id)) == has
     assert ben.ask(own_preferences(ben.user_id)) == Preferences(stories=True)
     [row] = ada.read(users.preferences(ada.user_id))[0].rows
     assert int(row["state_version"]) == 1
     log_out(database, ada.key.session_id)
-    for refused in (lambda: ada.ask(own_preferences(ada.user_id)), lambda: write_preferences(ada, wanted)):
-        with pytest.raises(NoSession):
-            refused()
+    with pytest.raises(NoSession):
+        ada.ask(own_preferences(ada.user_id))
+    with pytest.raises(NoSession):
+        change_preferences(ada, wanted)
 
 
 def test_what_is_not_given_stays_also_what_is_beside_the_preferences(database: Database, time: Time) -> None:
     ada = signed_in(database, "ada", clock=time)
-    write_preferences(ada, Preferences(theme="dark", order="oldest"))
+    change_preferences(ada, SomePreferences(theme="dark", order="oldest"))
     ada.write(users.put_read_failures(ada.user_id, [7, 8]))
     assert change_preferences(ada, SomePreferences(theme="light")) == Preferences(
-        theme="light", order="oldest"
+        theme="light", order="oldest", stories=True
     )
-    assert beside(ada) == [7, 8]
-    write_preferences(ada, Preferences())
-    assert ada.ask(own_preferences(ada.user_id)) == Preferences()
     assert beside(ada) == [7, 8]
 
 

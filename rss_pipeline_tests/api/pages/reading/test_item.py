@@ -39,7 +39,7 @@ def test_an_item_that_is_opened_is_read_unless_the_user_prefers_otherwise(reader
     user.client.put("/api/user/preferences", json={"mark_read_on_open": False})
     assert "Mark read" in client.get(f"/items/{id}").text
     assert unread(reader.database, user.id) == {"a": 1}
-    user.client.put("/api/user/preferences", json={})
+    user.client.put("/api/user/preferences", json={"mark_read_on_open": True})
     assert client.get(f"/items/{id}", headers={"Sec-Purpose": "prefetch"}).status_code == 200
     assert client.get(f"/items/{id}/body").status_code == 200
     assert unread(reader.database, user.id) == {"a": 1}
