@@ -15,7 +15,7 @@ from io import StringIO
 from ipaddress import IPv4Address, ip_network
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 from zoneinfo import available_timezones
 
 from dotenv import load_dotenv
@@ -61,7 +61,10 @@ def load_env_file(folder: Path) -> None:
 
 _Number = TypeVar("_Number", int, float)
 
-_ESCAPES = "and in the password %40 for @, %2F for /, %3A for :, %23 for # and %25 for %"
+_ESCAPES = (
+    "and in the password, percent-encoded, %40 for @, %2F for /, %3A for :, %3F for ?, %23 for #, %20 for a"
+    " space and %25 for %"
+)
 _PRODUCT = f"rss_pipeline/{version('rss_pipeline')}"
 """The beginning of the User-Agent."""
 _SECRET_BYTES = 32
@@ -152,10 +155,12 @@ class EnvironmentReader:
                 url.scheme in ("postgresql", "postgres", *more)
                 and url.path.strip("/") != ""
                 and url.port != 0
-                # libpq would take what follows the first of two for the host, and print it.
+                # libpq would take what follows the first of two for the host, and print it; and what is
+                # before a / in a password for host and port, if it is a number.
                 and url.netloc.count("@") < 2
+                and "@" not in url.path
                 and not url.fragment
-                and re.search("%(?![0-9A-Fa-f]{2})", url.netloc) is None
+                and all(map(_is_encoded, (url.netloc, url.path, url.query)))
             ),
             f"not the URL of a database; write postgresql://user:password@host:5432/database, {_ESCAPES}",
         )
@@ -168,6 +173,7 @@ class EnvironmentReader:
                 and bool(url.hostname)
                 and url.port != 0
                 and re.fullmatch("(/[0-9]*)?", url.path) is not None
+                and _is_encoded(url.netloc)
             ),
             f"not the URL of a Redis; write redis://[:password@]host:6379/0, {_ESCAPES}",
         )
@@ -361,6 +367,17 @@ class EnvironmentReader:
 
     def add(self, message: str, *names: str) -> None:
         self.mistakes.append(SettingMistake(names, message))
+
+
+def _is_encoded(part: str) -> bool:
+    """True for a part of a URL that a client can decode: no % stands for itself, and the bytes are a text."""
+    if re.search(r"%(?![0-9A-Fa-f]{2})|%00|\s", part) is not None:
+        return False
+    try:
+        unquote_to_bytes(part).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _range_meant(text: str) -> str:

@@ -323,13 +323,20 @@ def test_two_databases_are_a_mistake_that_names_both() -> None:
         "postgresql://u:a#hunter2@h/f",
         "postgresql://u:a%hunter2@h/f",
         "postgresql://u:a/hunter2@h/f",
+        "postgresql://u:12/hunter2@h/f",
+        "postgresql://u:a?hunter2@h/f",
+        "postgresql://u:a hunter2@h/f",
+        "postgresql://u:hunter2%cd@h/f",
+        "postgresql://u:hunter2%00@h/f",
+        "postgresql://u@h/f?password=hunter2%cd",
     ],
 )
 def test_a_url_of_no_postgres_is_refused_unseen(url: str) -> None:
     text = refusal(DATABASE_URL=url)
     assert text == (
         "DATABASE_URL: not the URL of a database; write postgresql://user:password@host:5432/database, and in"
-        " the password %40 for @, %2F for /, %3A for :, %23 for # and %25 for %"
+        " the password, percent-encoded, %40 for @, %2F for /, %3A for :, %3F for ?, %23 for #, %20 for a"
+        " space and %25 for %"
     )
 
 

@@ -121,6 +121,10 @@ VISIBILITY_SECONDS = 4 * 3600
 which Dagster ends a run."""
 
 
+_OF_OTHERS = ("CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL")
+"""Variables of the shell that Celery takes for the broker before any setting of ours."""
+
+
 class _Channel(redis.Channel):
     """A channel that leaves out what is no message; kombu ends the consumer at it."""
 
@@ -136,6 +140,8 @@ class _Channel(redis.Channel):
 def new_app(settings: Settings, fleet: FleetSettings) -> Celery:
     """The app for this broker. No connection is opened."""
     redis.Transport.Channel = _Channel
+    for name in _OF_OTHERS:
+        os.environ.pop(name, None)
     app = Celery("rss_pipeline", broker=fleet.broker_url, set_as_current=False)
     app.conf.update(
         task_default_queue=DEFAULT,

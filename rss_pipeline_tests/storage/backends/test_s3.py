@@ -6,15 +6,24 @@ What all stores have in common is in test_objects_contract.py, what goes over th
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.storage.backends.s3.objects import S3Store
-from rss_pipeline_tests.storage.backends.test_r2 import PUT_ANSWER, answering, put, refusal
+from rss_pipeline.storage.backends.s3.objects import READ_SECONDS, S3Store, _session
+from rss_pipeline_tests.storage.backends.test_r2 import (
+    KEY_ID,
+    PUT_ANSWER,
+    SECRET,
+    answering,
+    put,
+    refusal,
+)
 from rss_pipeline_tests.storage.raw import Asked, answer
 from rss_pipeline_tests.support.services.s3_server import S3Server, rclone, s3_server
 
+TLS = Path(__file__).parents[2] / "support/tls"
 KEY = "backups/a/2026-02-18T08:30:00Z.xml"
 
 
@@ -74,6 +83,79 @@ def test_a_store_that_knows_no_conditions_gets_none_after_its_first_refusal() ->
         asked = [(one.line.split()[0], "if-none-match" in one.headers) for one in server.requests]
     refused_first = [("HEAD", False), ("PUT", True), ("HEAD", False), ("PUT", False)]
     assert asked == [*refused_first, ("HEAD", False), ("PUT", False)]
+
+
+_SHELL = {
+    "AWS_PROFILE": "not-there",
+    "AWS_DEFAULT_PROFILE": "not-there",
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9",
+    "AWS_REGION": "eu-west-9",
+    "AWS_DEFAULT_REGION": "eu-west-9",
+    "AWS_ACCESS_KEY_ID": "another",
+    "AWS_SECRET_ACCESS_KEY": "another",
+    "AWS_SESSION_TOKEN": "another",
+    "AWS_CA_BUNDLE": "/not/there.pem",
+    "REQUESTS_CA_BUNDLE": "",
+    "AWS_USE_FIPS_ENDPOINT": "true",
+    "AWS_USE_DUALSTACK_ENDPOINT": "true",
+    "AWS_REQUEST_CHECKSUM_CALCULATION": "when_supported",
+    "AWS_MAX_ATTEMPTS": "x",
+    "AWS_RETRY_MODE": "none",
+    "AWS_DEFAULTS_MODE": "none",
+    "AWS_DATA_PATH": "{home}",
+}
+_CONFIGS = {
+    "damaged": b"[default\nregion",
+    "not a text": b"\xff\xfe\0[",
+    "of another account": b"[default]\ns3 =\n  addressing_style = virtual\nendpoint_url = http://127.0.0.1:9\n"
+    b"sigv4a_signing_region_set = *\nrequest_checksum_calculation = when_supported\n",
+}
+
+
+@pytest.mark.parametrize("config", _CONFIGS)
+def test_nothing_of_the_shell_s_is_read_where_keys_are_set(
+    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".aws").mkdir()
+    for name in ("config", "credentials"):
+        (tmp_path / ".aws" / name).write_bytes(_CONFIGS[config])
+    # Its own description of S3 has no operations.
+    models = tmp_path / ".aws/models/s3/2099-01-01"
+    models.mkdir(parents=True)
+    (models / "service-2.json").write_text("{}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in _SHELL.items():
+        monkeypatch.setenv(name, value.format(home=tmp_path))
+    _session.cache_clear()
+    try:
+        with answering(PUT_ANSWER, prefix="S3", region="us-east-1") as (objects, server):
+            assert objects.put(KEY, b"body", content_type="text/plain")
+    finally:
+        _session.cache_clear()
+    [asked] = server.requests
+    assert asked.line == f"PUT /feeds/{KEY.replace(':', '%3A')} HTTP/1.1"
+    assert f"Credential={KEY_ID}/" in asked.headers["authorization"]
+    assert "/us-east-1/s3/" in asked.headers["authorization"]
+    assert not [name for name in asked.headers if "checksum" in name or "token" in name]
+
+
+def test_an_authority_of_one_s_own_is_trusted_besides_the_usual_ones() -> None:
+    trusted = set[bytes]()
+    for file in (None, TLS / "authority.pem"):
+        client = S3Store(
+            endpoint_url="https://127.0.0.1:9",
+            bucket="feeds",
+            access_key_id=KEY_ID,
+            secret_access_key=SECRET,
+            ca_file=file,
+        ).client
+        http = client._endpoint.http_session
+        context = http._get_ssl_context()
+        trusted = {*context.get_ca_certs(binary_form=True)} - trusted
+        assert (http._verify, len(trusted)) == (True, 0 if file is None else 1)
+        assert http._manager.connection_pool_kw["timeout"].read_timeout == READ_SECONDS
+        client.close()
 
 
 def test_r2_is_never_written_without_the_condition() -> None:

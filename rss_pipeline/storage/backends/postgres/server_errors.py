@@ -20,6 +20,7 @@ _POOLER = (
     "a pooler in front of the server mixes up prepared statements: use PgBouncer 1.21 or newer with"
     " max_prepared_statements, its pool_mode=session, or the server's own address in DATABASE_URL"
 )
+_PASSWORD = "check user and password in DATABASE_URL"
 _ADVICE = {
     "3F000": "the database lacks our functions: run `rss-pipeline migrate`",
     "42883": "schema and code may differ; run `rss-pipeline migrate`",
@@ -43,7 +44,7 @@ _NO_CONNECTION = "08006"
 """The code of an error that came from libpq and not from the server, which has no code."""
 _CLASS_ADVICE = {
     "08": "the connection was lost; the next run tries again",
-    "28": "check user and password in DATABASE_URL",
+    "28": _PASSWORD,
     "3D": "check the database's name in DATABASE_URL: it is not there",
     "26": _POOLER,
     "42": "schema and code may differ; run `rss-pipeline migrate`",
@@ -58,7 +59,7 @@ _NOT_CONNECTED = (
         r"connection refused|no such file or directory",
         "no server listens there; start it, or check the host and port in DATABASE_URL",
     ),
-    (r"password|authentication|role .* does not exist|pg_hba", "check user and password in DATABASE_URL"),
+    (r"password|authentication|role .* does not exist|pg_hba", _PASSWORD),
     (r"database .* does not exist", "check the database's name in DATABASE_URL: it is not there"),
     (
         r"too many (?:clients|connections)|connection slots",
@@ -86,6 +87,8 @@ def not_connected(error: psycopg.Error, where: str, url: str) -> DatabaseUnavail
         (advice for words, advice in _NOT_CONNECTED if re.search(words, text, re.IGNORECASE)),
         "check DATABASE_URL and the network",
     )
+    if advice is _PASSWORD and "%" in urlsplit(url).netloc:
+        advice += ": a % of its own is written %25 there"
     return DatabaseUnavailable(f"the database cannot be used: {advice}. {where}: {text}")
 
 

@@ -62,6 +62,7 @@ class S3Backend(ObjectsBackend):
     topics_bucket: str | None = shown("The bucket of topics, where that is another one.", default=None)
     """A public one would show the backups as well."""
     topics_public_url: str | None = shown("The URL under which everybody finds topics.", default=None)
+    ca_file: Path | None = shown("A file of authorities to trust besides the usual ones.", default=None)
 
     @classmethod
     def read(cls, reader: EnvironmentReader, *, ca_file: Path | None) -> Self | None:
@@ -96,6 +97,7 @@ class S3Backend(ObjectsBackend):
             public_bucket=more["PUBLIC_BUCKET"],
             topics_bucket=more["TOPICS_BUCKET"],
             topics_public_url=more["TOPICS_PUBLIC_URL"],
+            ca_file=ca_file,
         )
 
     @classmethod
@@ -219,6 +221,7 @@ class S3Backend(ObjectsBackend):
             prefix=self.prefix,
             region=self.region,
             path_style=self.path_style,
+            ca_file=self.ca_file,
         )
 
 

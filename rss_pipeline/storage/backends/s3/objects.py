@@ -7,6 +7,7 @@ import base64
 import hashlib
 import heapq
 import re
+import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -22,6 +23,10 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from botocore.handlers import add_expect_header
+from botocore.httpsession import URLLib3Session
+from botocore.loaders import Loader
+from botocore.session import Session
+from botocore.utils import get_environ_proxies
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
@@ -51,19 +56,31 @@ def s3_client(
     region: str,
     path_style: bool,
     read_seconds: float,
+    ca_file: Path | None = None,
 ) -> Any:
-    """A client for one endpoint, safe to share between threads.
+    """A client for one endpoint, safe to share between threads. It trusts `ca_file` (PEM) besides the usual
+    authorities.
 
     Raises:
         BotoCoreError, ValueError: the endpoint is no URL.
     """
+    config = _config(region, path_style=path_style, read_seconds=read_seconds)
     with _SESSION_LOCK:
         client = _session().client(
             "s3",
             endpoint_url=endpoint_url,
             aws_access_key_id=access_key_id,
             aws_secret_access_key=secret_access_key,
-            config=_config(region, path_style=path_style, read_seconds=read_seconds),
+            config=config,
+            # Without it, REQUESTS_CA_BUNDLE would be the only trust.
+            verify=True,
+        )
+    if ca_file is not None:
+        client._endpoint.http_session = _Trusting(
+            ca_file,
+            proxies=get_environ_proxies(endpoint_url),
+            timeout=(config.connect_timeout, config.read_timeout),  # type: ignore[attr-defined]
+            max_pool_connections=CONNECTIONS,
         )
     # Each PUT would wait up to a second for a 100 Continue that R2 does not document.
     client.meta.events.unregister("before-call.s3", add_expect_header)
@@ -72,11 +89,34 @@ def s3_client(
     return client
 
 
+class _Trusting(URLLib3Session):
+    """The connections of a client that trusts a file of authorities besides the usual ones: botocore has one
+    file for all of them."""
+
+    def __init__(self, ca_file: Path, **options: Any) -> None:
+        self._ca_file = ca_file
+        super().__init__(**options)
+
+    def _get_ssl_context(self) -> ssl.SSLContext:
+        context: ssl.SSLContext = super()._get_ssl_context()
+        context.load_verify_locations(self._ca_file)
+        return context
+
+
 @cache
 def _session() -> Any:
     """One for the process, without credentials: each new one reads boto3's description of S3, for a tenth of
-    a second. Making a client of it is not safe in several threads."""
-    return boto3.session.Session()
+    a second. Making a client of it is not safe in several threads.
+
+    It reads none of the shell's AWS_ variables and nothing of ~/.aws, which are about other accounts: a
+    profile that is not there, or a damaged file, would stop each poll although keys are set.
+    """
+    values = {name: (None, None, *rest) for name, (_, _, *rest) in Session.SESSION_VARIABLES.items()}
+    no_files = dict.fromkeys(("config_file", "credentials_file"), (None, None, None, None))
+    session = Session(session_vars={**values, **no_files})
+    own = Loader(extra_search_paths=[Loader.BUILTIN_DATA_PATH], include_default_search_paths=False)
+    session.register_component("data_loader", own)
+    return boto3.session.Session(botocore_session=session)
 
 
 def _config(region: str, *, path_style: bool, read_seconds: float) -> Config:
@@ -173,6 +213,7 @@ class S3Store:
         region: str = "auto",
         path_style: bool = True,
         read_seconds: float = READ_SECONDS,
+        ca_file: Path | None = None,
     ) -> None:
         """`prefix` is that of the settings' variables: `R2` or `S3`."""
         self._prefix = prefix
@@ -192,6 +233,7 @@ class S3Store:
                 region=region,
                 path_style=path_style,
                 read_seconds=read_seconds,
+                ca_file=ca_file,
             )
         except (BotoCoreError, ValueError) as error:
             raise ObjectStoreUnavailable(f"{endpoint_url}: {error} (check {prefix}_ENDPOINT_URL)") from error
