@@ -100,8 +100,9 @@ def in_fleet(
     Raises:
         JoinRefused: with a sentence that says what to do.
     """
-    join(database, member, clock=utc_now, wait=wait, say=terminal.complain)
-    membership = Membership(database, member, say=terminal.complain)
+    found = join(database, member, clock=utc_now, wait=wait, say=terminal.complain)
+    before = found.named(member.role, member.name)
+    membership = Membership(database, member, say=terminal.complain, before=before)
     with beating(membership):
         yield membership
 

@@ -1,10 +1,10 @@
 """A process of a worker that takes runs from a queue, and executes so many of them at once.
 
-    python -m rss_pipeline.features.fleet.consumer QUEUE RUNS [TAG=VALUE ...]
+    python -m rss_pipeline.features.fleet.consumer WORKER QUEUE RUNS [TAG=VALUE ...]
 
 Each run gets the tags. After SIGINT it takes no more runs, and ends with those that it executes; SIGTERM
-interrupts these as well, and they release their claims. It ends with the process that started it: the worker
-(worker.py).
+interrupts these as well, and they release their claims. It ends with the worker (worker.py), which has this
+process id, also where that was killed before this process could look at its parent.
 """
 
 import gc
@@ -32,7 +32,7 @@ from rss_pipeline.features.fleet.execute_run import execute_run
 from rss_pipeline.features.fleet.launcher import TASK, new_app
 from rss_pipeline.features.fleet.membership import code_version
 from rss_pipeline.features.fleet.settings import FleetSettings
-from rss_pipeline.features.fleet.worker import IN_PEACE, LOOK_SIGNAL
+from rss_pipeline.features.fleet.worker import IN_PEACE, INTERRUPTING, LOOK_SIGNAL, STOP_SECONDS
 from rss_pipeline.orchestration.instance.home import prepare_home
 from rss_pipeline.orchestration.queueing import WORKER_TAG
 from rss_pipeline.settings import Settings
@@ -46,23 +46,24 @@ _MAIN = process.current_process()
 _logger = logging.getLogger(__name__)
 
 
-def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str]) -> None:
-    """Take runs from this queue until this process is ended."""
+def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str], *, worker: int) -> None:
+    """Take runs from this queue until this process is ended, or the worker with this id is."""
     fleet = settings.of(FleetSettings)
     if fleet is None:
         raise SettingsError(SettingMistake(("RSS_BROKER_URL",), "not set; a worker takes its runs from it"))
+    threading.Thread(target=_end_with, args=(worker,), name="look at the worker", daemon=True).start()
     prepare_home(settings)
-    parent = os.getppid()
-    threading.Thread(target=_end_with, args=(parent,), name="look at the worker", daemon=True).start()
     app = new_app(settings, fleet)
-    _add_task(app, settings, {WORKER_TAG: fleet.worker_name, **tags}, worker=parent)
+    _add_task(app, settings, {WORKER_TAG: fleet.worker_name, **tags}, worker=worker)
     # What this process has imported, not what an update has put in its place since.
     code_version()
     # The processes of runs are forked from this one: what it has imported, they have.
     import_module("rss_pipeline.definitions")
     gc.collect()
     gc.freeze()
-    worker = app.Worker(
+    if os.getppid() != worker:
+        return
+    consumer = app.Worker(
         hostname=f"{queue}@{fleet.worker_name}",
         queues=[queue],
         concurrency=runs,
@@ -72,8 +73,8 @@ def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str]) 
         # Without its banner of thirty lines.
         quiet=True,
     )
-    worker.start()
-    sys.exit(worker.exitcode)
+    consumer.start()
+    sys.exit(consumer.exitcode)
 
 
 def _add_task(app: Celery, settings: Settings, tags: Mapping[str, str], *, worker: int) -> None:
@@ -99,12 +100,17 @@ def _add_task(app: Celery, settings: Settings, tags: Mapping[str, str], *, worke
             raise Reject(requeue=True) from error
 
 
-def _end_with(parent: int) -> None:
-    """End this process when its parent was killed: nothing else would."""
-    while os.getppid() == parent:
+def _end_with(worker: int) -> None:
+    """End this process when its worker was killed: nothing else would."""
+    while os.getppid() == worker:
         time.sleep(_LOOK_SECONDS)
     _logger.error("the worker was killed: its consumer ends")
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), INTERRUPTING)
+    # As the worker would do: Celery hears no signal while it starts, or while it waits for its broker.
+    time.sleep(STOP_SECONDS)
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
@@ -122,10 +128,10 @@ def main(arguments: Sequence[str]) -> None:
     logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
     # Each line that a run logs for its reader in the UI would be here as well.
     logging.getLogger().handlers[0].setLevel(logging.WARNING)
-    queue, runs, *tags = arguments
+    worker, queue, runs, *tags = arguments
     load_env_file(Path.cwd())
     settings = Settings.from_environ(os.environ, cwd=Path.cwd())
-    consume(settings, queue, int(runs), dict(tag.split("=", 1) for tag in tags))
+    consume(settings, queue, int(runs), dict(tag.split("=", 1) for tag in tags), worker=int(worker))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from rss_pipeline.orchestration.queueing import QUEUE_TAG, REPLAY_TAG, Backfills
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.leases import live_run_ids
+from rss_pipeline.storage.feeds.leases import end_of_killed, live_run_ids
 
 _logger = logging.getLogger(__name__)
 
@@ -105,18 +105,20 @@ class FleetRunCoordinator(BackfillsLastRunCoordinator):
 
 # The runs of dead workers: ended on the main machine, by the table of workers and the database's clock.
 #
-# Which those are is decided in model.py. Dagster starts such a run again (`run_retries`);
-# its feeds are due when its lease is over.
+# Which those are is decided in model.py. Their leases are released; Dagster starts such a run again
+# (`run_retries`).
 
 
 def end_lost(instance: dg.DagsterInstance, settings: Settings) -> list[str]:
     """End the runs that dead workers left; return their ids."""
     with open_database(settings) as database:
-        return [run.run_id for run in end_lost_runs(instance, database)]
+        lost = end_lost_runs(instance, database, host_delay=settings.host_delay_seconds)
+        return [run.run_id for run in lost]
 
 
-def end_lost_runs(instance: dg.DagsterInstance, database: Database) -> list[WorkerRun]:
-    """End the runs that dead workers left; return them."""
+def end_lost_runs(instance: dg.DagsterInstance, database: Database, *, host_delay: float) -> list[WorkerRun]:
+    """End the runs that dead workers left, and release what they hold; return them. Their hosts are left
+    alone for so many seconds."""
     fleet = workers.fleet(database)
     left = of_dead_workers(fleet)
     if not left:
@@ -124,6 +126,8 @@ def end_lost_runs(instance: dg.DagsterInstance, database: Database) -> list[Work
     live = live_run_ids(database)
     renewals = workers.last_renewals(database, [run.run_id for run in left if run.run_id in live])
     lost = [run for run in left if is_lost(run, fleet, renewals)]
+    # First: the run that Dagster starts in its place takes the feeds.
+    end_of_killed(database, [run.run_id for run in lost], host_delay=host_delay)
     for run in lost:
         seen = fleet.named("worker", run.worker)
         is_same = seen is not None and seen.member.incarnation == run.incarnation

@@ -294,9 +294,13 @@ class Membership:
         clock: Clock = utc_now,
         say: Callable[[str], None] = lambda _: None,
         lives: Callable[[int], bool] = is_running,
+        before: SeenMachine | None = None,
     ) -> None:
+        """`before` had the same name; if its processes would be seen here, runs that it left are looked at,
+        too."""
         self._database = database
         self._member = member
+        self._before = before
         self._clock = clock
         self._say = say
         self._lives = lives
@@ -355,7 +359,11 @@ class Membership:
     def _disown(self, fleet: Fleet) -> None:
         """Give up runs of this worker if their processes alone were killed. Those that just end have a beat's
         time to take their rows out."""
-        mine = (run for run in fleet.runs if run.incarnation == self._member.incarnation)
+        before, member = self._before, self._member
+        here = {member.incarnation}
+        if before is not None and before.member.machine == member.machine:
+            here.add(before.member.incarnation)
+        mine = (run for run in fleet.runs if run.incarnation in here)
         unseen = frozenset(run.run_id for run in mine if not self._lives(run.pid))
         if killed := unseen & self._unseen:
             workers.disown(self._database, killed)

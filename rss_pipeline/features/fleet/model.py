@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from rss_pipeline.pipeline.session.lease_keeper import CUT_OFF_SECONDS
+
 Role = Literal["main", "worker"]
 
 HIGH, DEFAULT = "high", "default"
@@ -117,6 +119,9 @@ class Fleet:
         return next((m for m in self.machines if (m.member.role, m.member.name) == (role, name)), None)
 
 
+DISOWNED = ""
+"""The incarnation of a run that was killed, as its worker has seen."""
+
 # A name that the worker and the processes of its runs share.
 
 INCARNATION_TAG = "rss_pipeline/worker_incarnation"
@@ -125,7 +130,8 @@ INCARNATION_TAG = "rss_pipeline/worker_incarnation"
 
 # Runs of workers that are dead: which of them are to be ended. A decision; nothing is read here.
 
-_BETWEEN_BEATS = timedelta(seconds=BEAT_SECONDS + 2)
+_SILENT = timedelta(seconds=CUT_OFF_SECONDS + 2)
+"""A run that has renewed no lease for so long makes no more requests. Leases end at whole seconds."""
 
 
 def of_dead_workers(fleet: Fleet) -> list[WorkerRun]:
@@ -141,16 +147,18 @@ def of_dead_workers(fleet: Fleet) -> list[WorkerRun]:
 
 
 def is_lost(run: WorkerRun, fleet: Fleet, renewals: Mapping[str, datetime]) -> bool:
-    """True if the run of a dead worker is dead, too. `renewals` are the times at which live leases were
-    renewed.
+    """True if the run of a dead worker is dead, too, so that its leases can be released. `renewals` are the
+    times at which live leases were renewed.
 
-    One that has renewed a lease since its worker was last seen is alive: only the process that beats is gone.
-    Once its lease has lapsed it is dead, whenever that was renewed: a run that is alive renews it. Where the
-    machine is cut off from the database, nothing is renewed. Such a run stops its requests when its lease is
-    over, and no run claims its feeds before: what is free sooner is its place in Dagster's queue.
+    A worker has seen that the process of one without an incarnation is gone. Any other one that has renewed a
+    lease lately is alive: only the process that beats is gone, or it is about to end. Where the machine is
+    cut off from the database, nothing is renewed, and the run has stopped its requests by then. One without
+    a lease whose worker was started anew has a minute to end, as at a stop.
     """
-    seen = fleet.named("worker", run.worker)
-    if seen is None or seen.member.incarnation != run.incarnation:
+    if run.incarnation == DISOWNED:
         return True
-    renewed = renewals.get(run.run_id)
-    return renewed is None or renewed <= seen.seen_at + _BETWEEN_BEATS
+    if (renewed := renewals.get(run.run_id)) is not None:
+        return fleet.now - renewed >= _SILENT
+    seen = fleet.named("worker", run.worker)
+    is_other = seen is not None and seen.member.incarnation != run.incarnation
+    return seen is None or not is_other or fleet.now - seen.started_at >= UNSEEN

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.features.fleet.model import Fleet, FleetMember, SeenMachine, WorkerRun
+from rss_pipeline.features.fleet.model import DISOWNED, Fleet, FleetMember, SeenMachine, WorkerRun
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.sql import DB_NOW, NOW, compact, storable
 
@@ -170,7 +170,7 @@ def end_runs(database: Database, run_ids: Collection[str]) -> None:
 def disown(database: Database, run_ids: Collection[str]) -> None:
     """Note that the processes of these runs no longer exist: they are no run of a worker that is alive."""
     database.query(
-        "UPDATE worker_runs SET incarnation = '' WHERE run_id IN (SELECT value FROM json_each(?))",
+        f"UPDATE worker_runs SET incarnation = '{DISOWNED}' WHERE run_id IN (SELECT value FROM json_each(?))",
         [compact(sorted(run_ids))],
         name="disown runs",
     )

@@ -4,6 +4,7 @@ What a consumer does is consumer.py's. No Dagster and no Celery is imported here
 """
 
 import logging
+import os
 import signal
 import sys
 import time
@@ -33,10 +34,10 @@ class Standing(Protocol):
 
 
 def consumer(queue: str, runs: int, tags: Mapping[str, str]) -> list[str]:
-    """The command of a consumer that gives each run these tags."""
+    """The command of a consumer of this process that gives each run these tags."""
     module = "rss_pipeline.features.fleet.consumer"
     given = [f"{name}={value}" for name, value in tags.items()]
-    return [sys.executable, "-W", "ignore", "-m", module, queue, str(runs), *given]
+    return [sys.executable, "-W", "ignore", "-m", module, str(os.getpid()), queue, str(runs), *given]
 
 
 def keep_consuming(

@@ -144,6 +144,7 @@ def _inside(settings: Settings, file: Path, ui: socket.socket) -> list[Kept]:
 
 def _beside(places: Places, file: Path, ui: socket.socket) -> Kept:
     """Daemon and webserver beside code servers, all of which end together."""
+    parent = os.getpid()
 
     def serve_all() -> int:
         with opened() as instance, places.served(instance, file):
@@ -153,7 +154,8 @@ def _beside(places: Places, file: Path, ui: socket.socket) -> Kept:
                     "daemon": (f"{daemon.__name__}", str(file)),
                 },
                 on_look=watched(os.getpid()),
-                parent=os.getppid(),
+                # Not as the child would see it: this process may have been killed while code servers began.
+                parent=parent,
                 pass_fds=[ui.fileno()],
             )
 

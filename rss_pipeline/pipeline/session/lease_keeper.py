@@ -24,6 +24,10 @@ from rss_pipeline.storage.sql import new_token
 
 logger = logging.getLogger(__name__)
 
+CUT_OFF_SECONDS = 60.0
+"""Time without a renewal of its leases after which a run of one of several machines makes no more requests:
+it may be cut off from the database, and its feeds may be another machine's."""
+
 
 def _since_boot() -> float:
     """Seconds that go on while the machine sleeps; those of Linux's usual monotonic clock do not."""
@@ -44,9 +48,12 @@ class LeaseKeeper:
         *,
         run_id: str,
         lease_seconds: int,
+        cut_off_seconds: float | None = None,
         monotonic: Callable[[], float] | None = None,
         recent_hosts: Callable[[], RecentHosts] | None = None,
     ) -> None:
+        """With `cut_off_seconds`, leases are renewed more often, and `is_leased` is False after so long
+        without."""
         self.recent_hosts = recent_hosts or (lambda: RecentHosts(run_id=run_id, seconds=0))
         """The hosts that this run made requests to until just now."""
         self._hosts: dict[LeaseKind, dict[str, set[str]]] = {"feeds": {}, "images": {}}
@@ -55,6 +62,8 @@ class LeaseKeeper:
         self._database = database
         self._run_id = run_id
         self._lease_seconds = lease_seconds
+        self._live_seconds = min(lease_seconds, cut_off_seconds or lease_seconds)
+        self._renewal_seconds = min(lease_seconds / 3, self._live_seconds / 4)
         self._tokens: set[str] = set()
         self._renewed: dict[str, float] = {}
         """The time at which each lease was claimed or last renewed: the one before the statement, not
@@ -224,13 +233,14 @@ class LeaseKeeper:
         return sorted(self._merely_due & self._tokens)
 
     def is_leased(self) -> bool:
-        """False once a lease of this run has lapsed: another run may have claimed its feeds or images.
+        """False once a lease of this run has lapsed, or may have been released by another machine: another
+        run may have claimed its feeds or images.
 
         A run that was stopped for longer than its leases (SIGSTOP, a laptop that slept) must make no more
         requests: another run may be visiting the same hosts, and what came would be written by neither.
         """
         with self._lock:
-            live_since = self._monotonic() - self._lease_seconds
+            live_since = self._monotonic() - self._live_seconds
             return all(renewed > live_since for renewed in self._renewed.values())
 
     def end(self, tokens: set[str]) -> None:
@@ -302,7 +312,7 @@ class LeaseKeeper:
             self._renewal.start()
 
     def _renew(self) -> None:
-        while not self._over.wait(self._lease_seconds / 3):
+        while not self._over.wait(self._renewal_seconds):
             # Not those of claims that the database has not made yet, nor those that are just ending: it has
             # no such lease, and it would seem to have lapsed.
             with self._lock:

@@ -19,7 +19,7 @@ from rss_pipeline.errors import InfrastructureError, disk_full, disk_is_full
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy, with_contact
-from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.session.lease_keeper import CUT_OFF_SECONDS, LeaseKeeper
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.politeness import MakeWay, Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
@@ -65,6 +65,7 @@ class Session:
             database,
             run_id=run_id,
             lease_seconds=settings.lease_seconds,
+            cut_off_seconds=None if settings.runs_elsewhere is None else CUT_OFF_SECONDS,
             recent_hosts=self._recent_hosts,
         )
         self.politeness = Politeness("hosts", database=database, clock=clock, pace=shared.pace)

@@ -11,7 +11,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.features.fleet import sql as workers
 from rss_pipeline.features.fleet.membership import Membership, beating
-from rss_pipeline.features.fleet.model import of_dead_workers
+from rss_pipeline.features.fleet.model import DISOWNED, of_dead_workers
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.features.fleet.machines import machine, main, put_back
 from rss_pipeline_tests.support.waiting import soon
@@ -124,6 +124,25 @@ def test_a_run_with_a_process_that_was_killed_alone_is_no_run_of_the_worker_any_
     membership.beat()
     assert [run.run_id for run in of_dead_workers(workers.fleet(database))] == ["killed"]
     assert said == ["The processes of 1 runs were killed: killed"]
+
+
+@pytest.mark.parametrize("other", [{}, {"machine": "another"}], ids=["here", "elsewhere"])
+def test_a_worker_that_is_started_again_sees_which_runs_its_killed_one_left(
+    database: Database, other: dict[str, str]
+) -> None:
+    workers.join(database, main(), clock_offset=0, now=utc_now() - DAY)
+    workers.beat(database, main(), clock_offset=0)
+    workers.join(database, machine(incarnation="killed", **other), clock_offset=0)
+    [before] = workers.fleet(database).workers
+    workers.begin_run(
+        database, run_id="r", worker="one", incarnation="killed", job="j", queue="default", pid=2
+    )
+    workers.join(database, machine(), clock_offset=0, instead_of=before)
+    membership = Membership(database, machine(), lives=lambda _: False, before=before)
+    membership.beat()
+    membership.beat()
+    [run] = workers.fleet(database).runs
+    assert run.incarnation == ("killed" if other else DISOWNED), "processes of others are not seen here"
 
 
 def test_the_main_machine_forgets_those_that_were_not_seen_for_a_day(database: Database) -> None:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -122,4 +124,28 @@ def test_runs_that_do_not_end_are_killed_by_a_second_signal_or_when_their_time_i
 
 def test_the_command_of_a_consumer_has_its_queue_its_places_and_the_tags_of_its_runs() -> None:
     command = consumer("high", 1, {"a": "b"})
-    assert command[-4:] == ["rss_pipeline.features.fleet.consumer", "high", "1", "a=b"]
+    assert command[-5:] == ["rss_pipeline.features.fleet.consumer", str(os.getpid()), "high", "1", "a=b"]
+
+
+def test_a_consumer_whose_worker_was_killed_before_it_could_look_takes_no_run(tmp_path: Path) -> None:
+    """The worker is a process that has ended, as where it was killed during the imports."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    command = consumer("default", 1, {})
+    command[command.index(str(os.getpid()))] = str(gone.pid)
+    # A broker to which connections stay open: a consumer that takes runs would wait for it.
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        environment = {
+            **os.environ,
+            "RSS_PIPELINE_HOME": str(tmp_path),
+            "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none",
+            "RSS_BROKER_URL": f"redis://127.0.0.1:{broker.getsockname()[1]}/0",
+        }
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, timeout=PATIENCE, capture_output=True, text=True
+        )
+        broker.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            broker.accept()
+    assert done.returncode in (0, -signal.SIGTERM), done.stderr
+    assert "the worker was killed" in done.stderr

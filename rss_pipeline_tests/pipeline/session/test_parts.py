@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.session.lease_keeper import CUT_OFF_SECONDS, LeaseKeeper
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.settings import Settings
@@ -59,6 +59,19 @@ def test_a_run_that_was_stopped_for_longer_than_its_lease_knows_it_at_once(datab
     assert not keeper.is_leased()
     keeper.end({claim.token})
     assert keeper.is_leased(), "the next claim is a new one"
+    keeper.close()
+
+
+def test_a_run_of_several_machines_that_is_cut_off_stops_before_its_lease_lapses(database: Database) -> None:
+    at = 100.0
+    keeper = LeaseKeeper(
+        database, run_id="run", lease_seconds=180, cut_off_seconds=CUT_OFF_SECONDS, monotonic=lambda: at
+    )
+    keeper.claim(Due(now=NOW), limit=10)
+    at += CUT_OFF_SECONDS - 1
+    assert keeper.is_leased()
+    at += 1
+    assert not keeper.is_leased()
     keeper.close()
 
 

@@ -96,6 +96,10 @@ def _place(settings: Settings, instance: dg.DagsterInstance) -> AbstractContextM
     return run_place(settings, new_run(instance), TAGS)
 
 
+def _ended(instance: dg.DagsterInstance, database: Database) -> list[str]:
+    return [run.run_id for run in end_lost_runs(instance, database, host_delay=0)]
+
+
 @pytest.mark.slow
 def test_the_runs_of_a_dead_worker_are_ended_and_no_others(
     instance: dg.DagsterInstance, database: Database
@@ -112,24 +116,30 @@ def test_the_runs_of_a_dead_worker_are_ended_and_no_others(
             queue="default",
             pid=1,
         )
-    assert end_lost_runs(instance, database) == []
+    assert _ended(instance, database) == []
     put_back(database, machine(), timedelta(seconds=61))
-    assert end_lost_runs(instance, database) == [], "nobody knows whether the database was there"
+    assert _ended(instance, database) == [], "nobody knows whether the database was there"
     workers.join(database, main(), clock_offset=0, now=utc_now() - timedelta(hours=1))
     workers.beat(database, main(), clock_offset=0)
-    assert {run.run_id for run in end_lost_runs(instance, database)} == {killed.run_id, begun.run_id}
+    assert {*_ended(instance, database)} == {killed.run_id, begun.run_id}
     statuses = [instance.get_run_by_id(run.run_id) for run in (killed, begun, elsewhere)]
     assert [run.status.value for run in statuses if run is not None] == ["FAILURE", "FAILURE", "STARTED"]
     assert [run.run_id for run in workers.fleet(database).runs] == [elsewhere.run_id]
-    assert end_lost_runs(instance, database) == []
+    assert _ended(instance, database) == []
 
     put_back(database, machine("two", "b"), timedelta(minutes=5))
     now = utc_now()
     register(database, spec("a"), now=now)
-    claim(database, now=now, run_id=elsewhere.run_id, lease_now=now - timedelta(minutes=1))
-    assert end_lost_runs(instance, database) == [], "it has renewed its lease since its worker was seen"
-    database.query("UPDATE leases SET expires_at = ?", [instant(now - timedelta(seconds=1))])
-    assert [run.run_id for run in end_lost_runs(instance, database)] == [elsewhere.run_id]
+    claim(database, now=now, run_id=elsewhere.run_id)
+    assert _ended(instance, database) == [], "it has renewed its lease since its worker was seen"
+    assert [feed.id for feed in claim(database, now=now).feeds] == []
+    # It is cut off from the database for a minute, and by now it makes no more requests.
+    database.query(
+        "UPDATE leases SET expires_at = ?, seconds = 180", [instant(utc_now() + timedelta(seconds=118))]
+    )
+    assert _ended(instance, database) == [elsewhere.run_id]
+    [feed] = database.query("SELECT lease_token FROM feeds").rows
+    assert feed["lease_token"] is None, "nobody waits for its lease"
 
 
 def test_the_check_of_the_workers_is_evaluated_when_one_comes_or_goes_also_without_any(
