@@ -127,7 +127,7 @@ def test_the_command_of_a_consumer_has_its_queue_its_places_and_the_tags_of_its_
     assert command[-5:] == ["rss_pipeline.features.fleet.consumer", str(os.getpid()), "high", "1", "a=b"]
 
 
-def test_a_consumer_whose_worker_was_killed_before_it_could_look_takes_no_run(tmp_path: Path) -> None:
+def test_a_consumer_with_a_worker_that_was_killed_meanwhile_takes_no_run(tmp_path: Path) -> None:
     """The worker is a process that has ended, as where it was killed during the imports."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
