@@ -85,7 +85,7 @@ def markdown(rows: Sequence[Row]) -> str:
     lines += [
         "",
         f"{len(rows)} kinds, {requests:,} requests and {sum(row.images for row in rows):,} for images,"
-        f" {faults} faults; {apart} requests without validators after 30 days of nothing but 304.",
+        f" {faults} faults; {apart} requests without validators after a week or more of nothing but 304.",
         "",
     ]
     return "\n".join(lines)

@@ -126,12 +126,19 @@ _SUMMARIES: dict[str, str] = {
 _REBUILT = "The page was rebuilt; its entries were found again."
 
 
+def _summary(row: FeedRow) -> str | None:
+    if row.is_rebuilt:
+        return _REBUILT
+    of_warning = row.validators_notice if row.health == "warning" else None
+    return of_warning or _SUMMARIES.get(row.health)
+
+
 def feed_json(row: FeedRow) -> dict[str, Any]:
     """The members of `Feed`. A list has thousands: to take the row apart at once is what makes this fast."""
     # fmt: off
     (feed_id, title, own_title, _, link, description, folder, position, interval, full_text, added,
      read_at, unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason,
-     success_at, is_rebuilt, may_accept) = row
+     success_at, _, may_accept, _) = row
     # fmt: on
     kind, reason = (kind, shown_error(kind, error)) if row.last_visit_failed else (None, None)
     visit = f"Next visit at {visit_at}"
@@ -154,7 +161,7 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
         "updated_at": changed,
         "health": {
             "status": health,
-            "summary": _REBUILT if is_rebuilt else _SUMMARIES.get(health) or _failing(fails_since, reason),
+            "summary": _summary(row) or _failing(fails_since, reason),
             "error_kind": kind,
             "reason": reason,
             "failing_since": fails_since,

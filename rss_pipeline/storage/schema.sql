@@ -76,6 +76,11 @@ CREATE TABLE feeds (
   last_etag TEXT,
   last_modified TEXT,
   validators_url TEXT,
+  -- The Date of the answer that gave `last_modified`; documents in a row that came under the same validators: none is sent.
+  validators_dated TEXT,
+  false_validators INTEGER NOT NULL DEFAULT 0,
+  -- The last request without validators that was to check them, and failed: the next one is a day later at the soonest.
+  checked_at TEXT,
   content_hash TEXT,
   max_age INTEGER,
   -- Of the last document if it was cut off, and how many in a row were. Validators stay those of the last whole one.

@@ -5,11 +5,12 @@ Nothing of the product is used here: a mistake in its reading would otherwise ex
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from itertools import pairwise
 
 from rss_pipeline_tests.support.server import Answer
 
@@ -24,6 +25,8 @@ class Said:
     status: int
     headers: Mapping[str, str]
     document: "Wishes | None" = None
+    digest: int = 0
+    """A hash of the body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,8 @@ class Wishes:
     hours: frozenset[int] = frozenset()
     days: frozenset[int] = field(default=frozenset())
     """Monday 0."""
+    dates: tuple[datetime, ...] = ()
+    """Dates of its items, each once, oldest first."""
 
 
 def read(answer: Answer, *, deadline: float) -> Said:
@@ -55,7 +60,8 @@ def read(answer: Answer, *, deadline: float) -> Said:
     if seconds > deadline:
         return Said(status=0, headers={})
     whole = answer.cut_after is None
-    return Said(status=status, headers=headers, document=_wishes(body) if status == 200 and whole else None)
+    document = _wishes(body) if status == 200 and whole else None
+    return Said(status=status, headers=headers, document=document, digest=hash(body))
 
 
 def _wishes(body: bytes) -> Wishes | None:
@@ -71,7 +77,24 @@ def _wishes(body: bytes) -> Wishes | None:
         ttl=timedelta(minutes=int(ttl)) if ttl else timedelta(0),
         hours=frozenset(int(each.text or "") for each in root.iterfind("channel/skipHours/hour")),
         days=frozenset(_WEEKDAYS.index(each.text or "") for each in root.iterfind("channel/skipDays/day")),
+        dates=tuple(sorted({at for each in root.iter("pubDate") if (at := _date(each.text)) is not None})),
     )
+
+
+def usable(etag: str | None, modified: str | None, *, dated: datetime) -> tuple[str | None, str | None]:
+    """The validators that can be true: an ETag with a character, a Last-Modified from 1990 on that is at most
+    a day after the Date of its answer (`dated`). What is no date is a mark like any other."""
+    year = re.search(r"[A-Z][a-z]{2} ([0-9]{4}) ", modified or "")
+    is_early = year is not None and int(year[1]) < 1990
+    is_late = (at := _date(modified)) is not None and at - dated > DAY
+    return None if etag in ('""', 'W/""') else etag, None if is_early or is_late else modified
+
+
+def checked_after(dates: Sequence[datetime]) -> timedelta:
+    """The time without a document after which one request has no validators: four usual gaps, between a week
+    and 30 days."""
+    gaps = sorted(b - a for a, b in pairwise(dates))
+    return min(max(4 * gaps[len(gaps) // 2], timedelta(days=7)) if gaps else DAY * 30, DAY * 30)
 
 
 def freshness(headers: Mapping[str, str], *, at: datetime) -> timedelta:
@@ -102,6 +125,11 @@ def rate_limit_reset(headers: Mapping[str, str]) -> timedelta | None:
     """The seconds after a 429 until its limit is reset, at most a day; None if it does not say."""
     text = headers.get("x-ratelimit-reset", "")
     return min(timedelta(seconds=int(text)), DAY) if text.isdecimal() else None
+
+
+def date_of(headers: Mapping[str, str], *, at: datetime) -> datetime:
+    """The Date of an answer, or its time."""
+    return _date(headers.get("date")) or at
 
 
 def _date(text: str | None) -> datetime | None:

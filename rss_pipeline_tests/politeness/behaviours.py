@@ -1,8 +1,11 @@
 """Behaviours of publishers that take more than a line. The kinds are kinds.py's."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from rss_pipeline_tests.politeness.publishers import (
+    FIRST_ITEMS,
     Ask,
     Page,
     both,
@@ -110,6 +113,35 @@ def stuck(ask: Ask) -> Answer:
     if ask.header("if-none-match") or ask.header("if-modified-since"):
         return Answer(status=304)
     return both(ask)
+
+
+def frozen(
+    *,
+    etag: Callable[[Ask], str | None] = lambda _: None,
+    modified: Callable[[Ask], str | None] = lambda _: None,
+) -> Page:
+    """304 to each conditional request, whatever has been published, under validators that say nothing of
+    that."""
+
+    def serve(ask: Ask) -> Answer:
+        now = {"ETag": etag(ask), "Last-Modified": modified(ask)}
+        headers = {name: value for name, value in now.items() if value is not None}
+        if "if-none-match" in ask.request.headers or "if-modified-since" in ask.request.headers:
+            return Answer(status=304, headers=headers)
+        return Answer(body=_old(ask), headers=headers)
+
+    return serve
+
+
+def stuck_for_a_week(ask: Ask) -> Answer:
+    """As `stuck`, by a publisher with a rhythm that shows."""
+    answer = stuck(ask)
+    return replace(answer, body=_old(ask)) if answer.status == 200 else answer
+
+
+def _old(ask: Ask) -> bytes:
+    """A feed with a rhythm from its first day on."""
+    return document(ask.edition + FIRST_ITEMS, is_dated=True)
 
 
 def gone_for_good(ask: Ask) -> Answer:

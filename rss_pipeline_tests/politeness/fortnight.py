@@ -29,7 +29,7 @@ from rss_pipeline.pipeline.session.session import Session, Shared
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince, Wanted
-from rss_pipeline_tests.politeness.publishers import START, Kind
+from rss_pipeline_tests.politeness.publishers import FIRST_ITEMS, START, Kind, edition_at
 from rss_pipeline_tests.politeness.scoring import Url
 from rss_pipeline_tests.politeness.stand import Row, Stand
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
@@ -136,6 +136,7 @@ class Fortnight:
                 self._turn()
         self.stand.judge()
         self._judge_images()
+        self._judge_items()
         return self.stand.table()
 
     def _judge_images(self) -> None:
@@ -148,6 +149,16 @@ class Fortnight:
             if self.stand.feeds[row["feed_id"]].gives_images:
                 what = f"{row['original_url']}: {row['last_error']}"
                 self.stand.scorer.fault("an image not kept", row["feed_id"], what)
+
+    def _judge_items(self) -> None:
+        """Each item that a feed listed at its last visit is stored, where its kind promises that."""
+        for id, kind in self.stand.feeds.items():
+            if kind.is_whole:
+                last = self.stand.scorer.subscriptions[id].last_at
+                wanted = {f"item-{n}" for n in range(edition_at(last) + FIRST_ITEMS + 1)}
+                rows = self.pipeline.rows("SELECT guid FROM items WHERE feed_id = ?", id)
+                if missing := wanted - {row["guid"] for row in rows}:
+                    self.stand.scorer.fault("an item not kept", id, ", ".join(sorted(missing)))
 
     def _register(self, days: int) -> None:
         """Only feeds of a kind that goes on for so long."""

@@ -2,19 +2,21 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from rss_pipeline_tests.politeness.behaviours import (
     asks,
     cookies,
     dropping,
     fat_304,
+    frozen,
     gone_for_good,
     http10,
     negotiated,
     packed,
     says,
     stuck,
+    stuck_for_a_week,
     two_edges,
     until_date,
     walled,
@@ -110,8 +112,12 @@ def _pictures_at_home(name: str, *, every: timedelta) -> Kind:
     )
 
 
-def _one(name: str, serve: Page, *, days: int = 14, **options: object) -> Kind:
+def _one(name: str, serve: Page, *, days: int = 14, **options: Any) -> Kind:
     return Kind(name=name, pages={"a/feed": serve}, days=days, options=options)
+
+
+def _whole(name: str, serve: Page, **options: Any) -> Kind:
+    return replace(_one(name, serve, **options), is_whole=True)
 
 
 VALIDATORS = (
@@ -143,6 +149,24 @@ VALIDATORS = (
         page(modified=lambda a: edition_date(a).replace("GMT", "+0100")),
     ),
     _one("validators come and go", dropping),
+    _whole("Last-Modified of 1970", frozen(modified=lambda _: "Thu, 01 Jan 1970 00:00:00 GMT")),
+    _whole(
+        "Last-Modified of 1980, of 2041",
+        frozen(
+            modified=lambda a: (
+                "Tue, 01 Jan 1980 00:00:01 GMT" if a.day < 7 else "Sat, 16 Nov 2041 19:11:00 GMT"
+            )
+        ),
+    ),
+    _whole("Last-Modified of year 1", frozen(modified=lambda _: "Mon, 01 Jan 0001 00:00:00 GMT")),
+    _whole("ETag without a character", frozen(etag=lambda a: ('""', 'W/""', "")[int(a.day) % 3])),
+    _one(
+        "one ETag for ever",
+        frozen(etag=lambda _: '"1"', modified=lambda _: "Mon, 23 Feb 2026 10:00:00 GMT"),
+        days=45,
+        interval="12h",
+    ),
+    _one("304 for a week", stuck_for_a_week, days=45, interval="12h"),
 )
 
 LIMITS = (

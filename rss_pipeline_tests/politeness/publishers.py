@@ -19,10 +19,17 @@ START = datetime(2026, 3, 2, 12, 0, 0, 700_000, tzinfo=UTC)
 """A Monday. Not a whole second: what is kept in whole ones must not come early."""
 EDITION_HOURS = 30
 _SHOWN = 5
+FIRST_ITEMS = 5
+"""Items of a feed that has published before its first day."""
 PHOTOS = 12
 _PHOTOS_OF_AN_ITEM = 4
 PAGES = "http://example.com/"
 """The site of all items' pages."""
+
+
+def edition_at(at: datetime) -> int:
+    """Grows by one with each item."""
+    return int((at - START) / timedelta(hours=EDITION_HOURS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +51,7 @@ class Ask:
 
     @property
     def edition(self) -> int:
-        """Grows by one with each item."""
-        return int((self.at - START) / timedelta(hours=EDITION_HOURS))
+        return edition_at(self.at)
 
     def header(self, name: str) -> str | None:
         return self.request.headers.get(name)
@@ -70,6 +76,8 @@ class Kind:
     leading: int = 1
     """So many feeds, the first ones, are led to the pages that are no feeds."""
     service: bool = False
+    is_whole: bool = False
+    """Each item that was listed at a visit is stored after it, whatever its validators say."""
     is_limited: bool = False
     """It allows so many requests in a time, to all of its feeds together."""
     days: int = 14
@@ -77,10 +85,17 @@ class Kind:
     """The number of its feeds in the registry."""
 
 
-def document(edition: int, extra: str = "") -> bytes:
-    """The feed as of an edition: its newest items. `extra` is in the channel."""
+def document(edition: int, extra: str = "", *, is_dated: bool = False) -> bytes:
+    """The feed as of an edition: its newest items. `extra` is in the channel. `is_dated`: each has the date
+    of its edition; otherwise all have one, which shows no rhythm."""
     guids = [f"item-{n}" for n in range(max(edition - _SHOWN, 0), edition + 1)]
-    return rss(*guids).replace(b"<channel>", b"<channel>" + extra.encode())
+    body = rss(*guids).replace(b"<channel>", b"<channel>" + extra.encode())
+    return re.sub(rb"(?<=/item-)([0-9]+)(</link><pubDate>)[^<]*", _dated, body) if is_dated else body
+
+
+def _dated(found: re.Match[bytes]) -> bytes:
+    date = http_date(START + timedelta(hours=EDITION_HOURS * int(found[1])))
+    return found[1] + found[2] + date.encode()
 
 
 def pictured(ask: Ask) -> Answer:

@@ -14,7 +14,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import urlsplit
 
-from rss_pipeline_tests.politeness.answers import DAY, Said, Wishes, freshness, rate_limit_reset, retry_after
+from rss_pipeline_tests.politeness.answers import (
+    DAY,
+    Said,
+    Wishes,
+    checked_after,
+    date_of,
+    freshness,
+    rate_limit_reset,
+    retry_after,
+    usable,
+)
 from rss_pipeline_tests.support.server import Request
 
 FaultKind = Literal[
@@ -42,6 +52,8 @@ FaultKind = Literal[
     "a Referer forgotten",
     "over the limit",
     "waits longer than its neighbours",
+    "a false validator",
+    "an item not kept",
 ]
 
 SPREAD = 0.97
@@ -51,7 +63,6 @@ FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE = timedelta(hours=6)
 BARE_429 = timedelta(minutes=15)
 LONGEST_HOST_HOLD = timedelta(hours=1)
-STUCK_AFTER = timedelta(days=30)
 LEARNED = timedelta(days=2)
 """From when on a limit is known to whoever learns from 429."""
 IMAGE_DELAY = timedelta(seconds=0.2)
@@ -94,10 +105,16 @@ class Subscription:
     bodies: int = 0
     not_modified: int = 0
     apart: int = 0
-    """Requests without validators after 30 days of nothing but 304."""
+    """Requests without validators after a long time of nothing but 304."""
     stored_from: Url | None = None
     etag: str | None = None
     modified: str | None = None
+    dated: datetime = NEVER
+    """The Date of the answer that gave `modified`, or its time."""
+    digest: int = 0
+    """A hash of the stored document."""
+    is_false: bool = False
+    """Another document came under the same validators: none is wanted until one changes."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers of the stored answer, as every 304 freshened them (RFC 9111 4.3.4)."""
     wishes: Wishes = field(default_factory=Wishes)
@@ -123,6 +140,10 @@ class Subscription:
     @property
     def may_be_stuck(self) -> bool:
         return self.not_modified > 0 and self.failures == 0
+
+    @property
+    def usable(self) -> tuple[str | None, str | None]:
+        return usable(self.etag, self.modified, dated=self.dated)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -330,15 +351,18 @@ class Scorer:
 
     def _check_validators(self, feed: Subscription, url: Url, request: Request, at: datetime) -> None:
         sent = (request.headers.get("if-none-match"), request.headers.get("if-modified-since"))
-        stored = (feed.etag, feed.modified)
+        stored = feed.usable
         if url != feed.stored_from:
             for value, known in zip(sent, stored, strict=True):
                 if value is not None:
                     kind: FaultKind = "validator sent elsewhere" if value == known else "validator invented"
                     self.fault(kind, feed.id, value)
             return
-        if sent == (None, None) != stored and self._is_due_apart(feed, at):
-            feed.apart += 1
+        if sent == (None, None) != stored and (feed.is_false or self._is_due_apart(feed, at)):
+            feed.apart += not feed.is_false
+            return
+        if feed.is_false:
+            self.fault("a false validator", feed.id, f"{sent}")
             return
         for value, known in zip(sent, stored, strict=True):
             if value is None and known is not None:
@@ -350,7 +374,8 @@ class Scorer:
 
     @staticmethod
     def _is_due_apart(feed: Subscription, at: datetime) -> bool:
-        return feed.may_be_stuck and feed.body_at is not None and at - feed.body_at >= STUCK_AFTER
+        longest = checked_after(feed.wishes.dates)
+        return feed.may_be_stuck and feed.body_at is not None and at - feed.body_at >= longest
 
     def _note(self, feed: Subscription, url: Url, said: Said, at: datetime, *, conditional: bool) -> None:
         feed.last_at, feed.leads_to = at, None
@@ -368,10 +393,13 @@ class Scorer:
         elif said.document is not None:
             feed.bodies += 1
             feed.body_at = at
+            before, digest = feed.usable if url == feed.stored_from else (None, None), feed.digest
             feed.etag = feed.modified = None
             feed.headers = {}
-            feed.wishes = said.document
+            feed.wishes, feed.digest = said.document, said.digest
             self._note_current(feed, url, said, at)
+            has_same = before == feed.usable != (None, None) and not conditional
+            feed.is_false = has_same and (feed.is_false or digest != feed.digest)
         else:
             feed.bodies += said.status == 200
             self._note_failure(feed, url, said, at, is_led=led_by not in (None, url[0]))
@@ -382,7 +410,9 @@ class Scorer:
         feed.stored_from = url
         feed.headers |= said.headers
         feed.etag = said.headers.get("etag", feed.etag)
-        feed.modified = said.headers.get("last-modified", feed.modified)
+        if "last-modified" in said.headers:
+            feed.modified = said.headers["last-modified"]
+            feed.dated = date_of(said.headers, at=at)
         asked = retry_after(said.headers, at=at) or timedelta(0)
         fresh = max(freshness(feed.headers, at=at), feed.wishes.ttl, asked)
         feed.interval_until = at + (SHORTEST if feed.interval is None else feed.interval * SPREAD)

@@ -98,4 +98,9 @@ def test_no_publisher_finds_a_fault_in_a_fortnight(
     assert rows["both"].conditional == rows["both"].requests - 1
     assert rows["both"].not_modified > rows["both"].bodies
     apart = {name: row.apart for name, row in rows.items() if row.apart}
-    assert apart == {"304 for ever": 1, "304 for ever, then errors": 1}
+    assert apart == {
+        "304 for ever": 1,
+        "304 for ever, then errors": 1,
+        "304 for a week": 6,
+        "one ETag for ever": 1,
+    }

@@ -16,6 +16,7 @@ from pathlib import Path
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.pacing import Turns
 from rss_pipeline.collector.fetch.shared_answers import Asker, Headers, SharedAnswer, SharedAnswers
+from rss_pipeline.collector.fetch.validators import is_unchecked, sent_validators
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.address_policy import private_hosts
 from rss_pipeline.collector.http.body import SpooledBody, save_body
@@ -26,6 +27,7 @@ from rss_pipeline.collector.http.headers import (
     DAY_SECONDS,
     Head,
     fresh_seconds,
+    http_date,
     requested_wait,
     seconds_ahead,
 )
@@ -40,11 +42,6 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, NotModified, Response
 from rss_pipeline.collector.parse.parser_version import parser_version
 from rss_pipeline.errors import spooling
-
-STUCK_AFTER = timedelta(days=30)
-"""After nothing but 304 for so long, one request goes without validators: some caches never update. It is
-the only such request once a document was stored, even if a later one could not be read: publishers count
-unconditional requests."""
 
 MAX_VALIDATOR_CHARACTERS = 4_000
 """Many servers refuse a request with a header of 8 KB, or with several that make so much."""
@@ -120,15 +117,15 @@ class FeedVisit:
     async def _follow(self) -> NotModified | Document:
         here = self._requested = request_url(self.feed.requested_url)
         registered = here.origin if here.url == self.feed.url else request_url(self.feed.url).origin
-        validators_url = here.url if self.feed.http.validators_url is None else self.feed.http.validators_url
-        is_stuck = self._is_stuck()
+        must_check = is_unchecked(self.feed, now=self.clock())
         chain = RedirectChain(here, most=self.policy.max_redirects)
         while True:
             if self.check is not None:
                 await self.check(here, self._beside)
             extra = access_headers(self.access) if here.origin == registered else []
             self._with_access = bool(extra)
-            validators = self._validators() if here.url == validators_url and not is_stuck else []
+            is_trusted = not (must_check or self.feed.http.false_validators)
+            validators = self._validators_of(here.url) if is_trusted else []
             headers = with_cookies([*extra, *validators], chain.cookies(here))
             # What secrets or cookies bring is this feed's own.
             is_plain = self.access.is_open and headers == validators
@@ -261,6 +258,8 @@ class FeedVisit:
             error = status_error(status, head, retry_after=retry_after, messages=messages)
             error.retry_after = _usable_seconds(head, retry_after, now=now) or None
             raise error
+        etag, last_modified = self._validator(head, "etag"), self._validator(head, "last-modified")
+        dated = http_date(head.first("date")) or now
         max_age = fresh_seconds(head, now=now)
         if max_age is None and status == 304:
             # A 304 updates the stored response and removes nothing from it (RFC 9111 4.3.4).
@@ -272,8 +271,10 @@ class FeedVisit:
             fetched_at=now,
             fetch_ms=self._requests.milliseconds(),
             content_type=self._unless_secret(head.first("content-type")),
-            etag=self._validator(head, "etag"),
-            last_modified=self._validator(head, "last-modified"),
+            etag=etag,
+            last_modified=last_modified,
+            dated=dated,
+            sends_validators=bool(sent_validators(etag, last_modified, dated=dated)),
             max_age=max_age,
             retry_after=retry_after,
             conditional=conditional,
@@ -304,6 +305,8 @@ class FeedVisit:
                     path.unlink()
 
     def _document(self, body: SpooledBody, response: Response, path: Path) -> Document:
+        lies = self._false_validators(response)
+        response = replace(response, false_validators=lies + 1 if lies is not None else 0)
         return Document(
             response=replace(response, fetch_ms=self._requests.milliseconds()),
             path=path,
@@ -315,6 +318,7 @@ class FeedVisit:
         """The outcome of bytes that came before; None for new ones. Raises `FetchError` for those that could
         not be read last time."""
         if body.content_hash == self.feed.http.content_hash:
+            response = replace(response, false_validators=self._false_validators(response) or 0)
             return NotModified(response=response, body_bytes=body.size)
         if body.content_hash == self.feed.http.cut_hash:
             return NotModified(response=response, body_bytes=body.size, cut_off=True)
@@ -358,17 +362,23 @@ class FeedVisit:
             body_bytes=body.size,
         )
 
-    def _validators(self) -> list[tuple[bytes, bytes]]:
-        """Byte for byte as they were received: Latin-1, as in `Head` (RFC 9110 13.1.2, 13.1.3)."""
-        pairs = (("If-None-Match", self.feed.http.etag), ("If-Modified-Since", self.feed.http.last_modified))
-        return [(name.encode(), value.encode("latin-1", "replace")) for name, value in pairs if value]
+    def _validators_of(self, url: str) -> Headers:
+        """The validators of the last document from this URL, as they are sent."""
+        http = self.feed.http
+        if url != (http.validators_url or self._requested.url):
+            return []
+        return sent_validators(
+            http.etag, http.last_modified, dated=http.validators_dated or http.last_body_at
+        )
 
-    def _is_stuck(self) -> bool:
-        last = self.feed.http.last_body_at
-        if last is None or self.feed.failures.in_a_row:
-            # A feed that has failed for a month has no stuck cache; a full request would not help.
-            return False
-        return self.clock() - last >= STUCK_AFTER
+    def _false_validators(self, response: Response) -> int | None:
+        """The documents so far that came under the validators of this answer to an unconditional request;
+        None if the stored ones are not the same."""
+        same = self._validators_of(response.url)
+        mine = sent_validators(response.etag, response.last_modified, dated=response.dated)
+        if not same or response.conditional or same != mine:
+            return None
+        return self.feed.http.false_validators
 
 
 def _usable_seconds(head: Head, retry_after: int | None, *, now: datetime) -> int:

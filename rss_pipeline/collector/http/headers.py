@@ -44,14 +44,29 @@ class Head:
 
 
 def http_date(text: str | None) -> datetime | None:
-    """An HTTP-date in any of its three forms (RFC 9110 5.6.7) as a UTC instant, or None."""
+    """An HTTP-date in any of its three forms (RFC 9110 5.6.7) as a UTC instant, or None.
+
+    A year of four digits is that year, also year 1, the zero of Go and .NET. One that is too early or too
+    late for a datetime counts as the first or the last instant that there is.
+    """
     if text is None:
         return None
+    if (year := _YEAR.match(text)) is not None and not 100 <= (number := int(year[1] or year[2])) < 9999:
+        return _FIRST if number < 100 else _LAST
     try:
         value = parsedate_to_datetime(text.strip())
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_YEAR = re.compile(
+    r"\A\s*+(?:(?:[a-z]++,\s*+)?[0-9]{1,2}[ -][a-z]++[ -](-?[0-9]{3,9})\b"
+    r"|[a-z]++\s++[a-z]++\s++[0-9]{1,2}\s++[0-9:]++\s++(-?[0-9]{3,9})\b)",
+    re.IGNORECASE,
+)
+"""The year of an HTTP-date, if it has more than two digits: those of asctime are at its end."""
 
 
 def parse_retry_after(text: str | None, *, now: datetime) -> int | None:

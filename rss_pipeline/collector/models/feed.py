@@ -96,6 +96,12 @@ class HttpState:
     last_modified: str | None = None
     validators_url: str | None = None
     """The URL that gave the two validators: they go to that hop only."""
+    validators_dated: datetime | None = None
+    """The Date of the answer that gave `last_modified`, else our clock then."""
+    false_validators: int = 0
+    """Documents in a row that came under validators that had not changed: these are not sent."""
+    checked_at: datetime | None = None
+    """The last request without validators that was to check them, and failed."""
     content_hash: str | None = None
     """Hash of the last stored document."""
     failed_hash: str | None = None

@@ -42,6 +42,12 @@ class Response:
     content_type: str | None = None
     etag: str | None = None
     last_modified: str | None = None
+    dated: datetime | None = None
+    """The answer's Date, else our clock."""
+    sends_validators: bool = True
+    """False if neither validator is to be sent back: there is none, or none that can be true."""
+    false_validators: int = 0
+    """Documents in a row, with this one, that came under validators that had not changed."""
     max_age: int | None = None
     """Seconds for which the answer stays fresh: Cache-Control max-age less Age, else Expires less Date. For a
     304 without either, the value of the stored answer."""
@@ -75,10 +81,10 @@ class NotModified:
 
     @property
     def came_in_vain(self) -> bool:
-        """The bytes came whole, and no validator would have spared them: there is none, or the server does
-        not keep to those that were sent."""
+        """The bytes came whole, and no validator would have spared them: there is none to be sent, or the
+        server does not keep to those that were sent."""
         response = self.response
-        has_validators = bool(response.etag or response.last_modified)
+        has_validators = response.sends_validators and bool(response.etag or response.last_modified)
         return self.body_bytes > 0 and (response.conditional or not has_validators)
 
 

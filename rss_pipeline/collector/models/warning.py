@@ -22,6 +22,7 @@ WarningKind = Literal[
     "charset_changed",
     "redesigned",
     "unmatched_selectors",
+    "false_validators",
 ]
 """unstable_guids: known items come again under new guids. reused_guids: new items
 come under known ones. shared_guids: items of one document have the same
@@ -29,7 +30,8 @@ guid or link. too_many_items: the document lists more items than are read. cut_o
 the feed had its most new items of a day. too_many_images: an item has more images than are archived.
 mislabelled: the charset is not the declared one. charset_changed: it is not that of the document before.
 redesigned: a page was rebuilt, and its list found again. unmatched_selectors:
-of a page, some give nothing for some entries."""
+of a page, some give nothing for some entries. false_validators: the server said
+that nothing had changed although it had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,16 @@ class FeedWarning:
 
     kind: WarningKind
     sentence: str
+
+
+def false_validators(count: int) -> FeedWarning:
+    """The warning of the last of so many documents in a row that came under the same validators."""
+    new = "a new document" if count == 1 else f"{count:,} new documents"
+    return FeedWarning(
+        kind="false_validators",
+        sentence=f"false validators: {new} came with the same ETag and Last-Modified as the one before, so"
+        " that a 304 may hide items; neither is sent until one of them changes",
+    )
 
 
 def sentences(warnings: Iterable[FeedWarning]) -> str | None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from rss_pipeline.collector.fetch.holds import Holds
+from rss_pipeline.collector.fetch.validators import is_unchecked
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress
@@ -101,7 +102,13 @@ def _failed(visit: Visit, holds: Holds, now: datetime, most_backup_bytes: int) -
     assert isinstance(visit.outcome, Failure)
     hold = holds.active(visit.outcome.host or visit.feed.address.host)
     ending = after_visit(visit.feed, visit.outcome, now=now, hold=hold, most_backup_bytes=most_backup_bytes)
-    return FailedVisit(feed=visit.feed, token=visit.token, outcome=visit.outcome, ending=ending)
+    return FailedVisit(
+        feed=visit.feed,
+        token=visit.token,
+        outcome=visit.outcome,
+        ending=ending,
+        was_check=is_unchecked(visit.feed, now=now),
+    )
 
 
 def _refused(message: str) -> Failure:

@@ -12,6 +12,7 @@ from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.failure import FAILURE_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.collector.models.warning import false_validators
 from rss_pipeline.collector.parse.parser_version import parser_version
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, SearchOfAll, parse_document, was_read
@@ -51,9 +52,17 @@ def parse(visits: Visits, *, run: RunContext, pool: ParserPool, close: Close) ->
     done: dict[str, Visit] = {}
     for visit, outcome in parse_documents(jobs, pool=pool, progress=run.progress):
         if isinstance(outcome, Parsed):
+            outcome = _with_false_validators(outcome)
             _log_reading(visit.feed, outcome)
         done[visit.feed.id] = replace(visit, outcome=outcome)
     return close([done.get(visit.feed.id, visit) for visit in visits])
+
+
+def _with_false_validators(parsed: Parsed) -> Parsed:
+    count = parsed.document.response.false_validators
+    if not count or parsed.cut_off:
+        return parsed
+    return replace(parsed, warnings=(*parsed.warnings, false_validators(count)))
 
 
 def _is_first(feed: Feed, document: Document) -> bool:

@@ -43,7 +43,7 @@ def without_comments(sql: str) -> str:
     return re.sub(r"^\s*--.*\n", "", sql, flags=re.MULTILINE)
 
 
-VALIDATOR_COLUMNS = ("last_etag", "last_modified", "validators_url")
+VALIDATOR_COLUMNS = ("last_etag", "last_modified", "validators_url", "validators_dated", "false_validators")
 
 
 def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
@@ -52,11 +52,19 @@ def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
     A document overwrites both, also with nothing. A 304 updates those it carries.
     """
     etag, modified, url = response.etag, response.last_modified, response.url
+    dated = response.dated or response.fetched_at
     if not overwrite:
+        dated = dated if modified else feed.http.validators_dated or dated
         etag, modified = etag or feed.http.etag, modified or feed.http.last_modified
     if not (etag or modified):
         url = ""
-    return {"last_etag": etag, "last_modified": modified, "validators_url": url or None}
+    return {
+        "last_etag": etag,
+        "last_modified": modified,
+        "validators_url": url or None,
+        "validators_dated": instant(dated) if modified else None,
+        "false_validators": response.false_validators,
+    }
 
 
 def answered_url(feed: Feed, response: Response) -> str | None:
@@ -71,6 +79,8 @@ def kept_validators(feed: Feed) -> Row:
         "last_etag": http.etag,
         "last_modified": http.last_modified,
         "validators_url": http.validators_url,
+        "validators_dated": None if http.validators_dated is None else instant(http.validators_dated),
+        "false_validators": http.false_validators,
     }
 
 

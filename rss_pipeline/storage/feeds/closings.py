@@ -67,6 +67,8 @@ class FailedVisit:
     token: str
     outcome: Failure
     ending: Ending
+    was_check: bool = False
+    """It was to show whether the validators are true."""
 
 
 def close_unchanged(
@@ -132,8 +134,9 @@ def _unchanged_row(visit: UnchangedVisit) -> Row:
     }
 
 
-_STAYS = f"{NUMBER_FIELD.format('cut_off')} = 1 OR NOT {has_warning('cut_off')}"
-"""All warnings were a cut document's, and end with it."""
+_STAYS = f"""({NUMBER_FIELD.format("cut_off")} = 1 OR NOT {has_warning("cut_off")})
+  AND ({NUMBER_FIELD.format("false_validators")} > 0 OR NOT {has_warning("false_validators")})"""
+"""The warnings of a cut document, and those of one that came under false validators, end with that."""
 
 _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
@@ -141,7 +144,7 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   -- A gap shows only in a document that came when it was planned.
   {SET_SCHEDULE}, planned_at = {FIELD.format("next_fetch_at")},
   {SET_ADDRESS},
-  -- A 304 brings no body: long after the last one, a request goes without validators, for caches get stuck.
+  -- A 304 brings no body: long after the last one, a request goes without validators, for it may be false.
   last_body_at = coalesce({FIELD.format("body_at")}, last_body_at),
   -- Most visits are no news, and an event for each would cost more than the visit.
   change_count = change_count + {number(_IS_NEWS.format(heartbeat="clock.heartbeat"))},
@@ -179,6 +182,7 @@ def _failed_row(visit: FailedVisit) -> Row:
         "failed_hash": failure.document_hash,
         "failed_version": failure.parser_version,
         "new_backup_bytes": failure.new_backup_bytes,
+        "was_check": int(visit.was_check),
         **schedule_row(visit.ending.next),
         **set_address_row(visit.feed, visit.ending.address),
     }
@@ -199,6 +203,7 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
     ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
   failing_since = CASE consecutive_failures WHEN 0 THEN clock.now ELSE failing_since END,
+  checked_at = CASE WHEN {NUMBER_FIELD.format("was_check")} = 1 THEN clock.now ELSE checked_at END,
   -- The alert goes by the moment at which a feed became prominent, once.
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
   {count_visit("'failed'")},

@@ -71,6 +71,13 @@ class FeedRow(NamedTuple):
     """1 for a page that was rebuilt in the last days: its entries were found again."""
     may_accept: int = 0
     """1 if the user may take what would be collected of its document now."""
+    has_false_validators: int = 0
+    """1 if its server says that nothing has changed although something has."""
+
+    @property
+    def validators_notice(self) -> str | None:
+        """A sentence if its server says that nothing has changed although something has."""
+        return _FALSE_VALIDATORS if self.has_false_validators else None
 
     @property
     def url(self) -> str:
@@ -106,6 +113,11 @@ class FeedRow(NamedTuple):
         return from_instant(self.success_at)
 
 
+_FALSE_VALIDATORS = (
+    "Its server said that nothing was new although there was something. So it is no longer asked whether"
+    " anything is new: each visit requests the whole feed."
+)
+
 _VISIT_AT = "max(f.next_fetch_at, coalesce(h.hold_until, ''), coalesce(o.hold_until, ''))"
 """`free_since` by `_HOLDS`, which looks once for each hold however often this is used."""
 _HOLDS = "LEFT JOIN hosts AS h ON h.host = f.host LEFT JOIN feed_holds AS o ON o.feed_id = f.id"
@@ -128,7 +140,8 @@ _STATE = f"""{NEWEST} AS version, f.changed_at AS changed, {HEALTH} AS health,
 
 
 _OF_PAGES = f"""CAST(({POLLED} AND {has_warning("redesigned")}) AS INTEGER) AS is_rebuilt,
-  CAST(({MAY_ACCEPT}) AS INTEGER) AS may_accept"""
+  CAST(({MAY_ACCEPT}) AS INTEGER) AS may_accept,
+  CAST(({POLLED} AND {has_warning("false_validators")}) AS INTEGER) AS has_false_validators"""
 
 
 def list_feeds(

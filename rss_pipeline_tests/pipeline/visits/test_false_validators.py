@@ -1,0 +1,91 @@
+"""A server that answers 304 for ever is found out, and gets unconditional requests from then on."""
+
+import pytest
+
+from rss_pipeline.storage.reports.overview import feed_health
+from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.readers import subscribe
+from rss_pipeline_tests.support.server import Answer, FeedServer, Request
+
+HOST = "127.0.0.2"
+
+
+class Publisher:
+    """304 to each conditional request; each 200 has the validators of `headers`."""
+
+    def __init__(self, server: FeedServer) -> None:
+        self.server = server
+        self.headers = {"ETag": '"1"', "Last-Modified": "Mon, 23 Feb 2026 10:00:00 GMT"}
+        self.guids = ["a"]
+        self.status = 200
+        self.url = server.route(HOST, "/feed", self.answer)
+
+    def answer(self, request: Request) -> Answer:
+        if {"if-none-match", "if-modified-since"} & set(request.headers):
+            return Answer(status=304, headers=self.headers)
+        return Answer(status=self.status, body=rss(*self.guids), headers=self.headers)
+
+    def visited(self, pipeline: Pipeline, **later: float) -> bool:
+        """True if the visit was conditional."""
+        pipeline.clock.turn(**later)
+        pipeline.poll(all_feeds=True)
+        return "if-none-match" in self.server.requests[-1].headers
+
+
+@pytest.fixture
+def publisher(pipeline: Pipeline, server: FeedServer) -> Publisher:
+    publisher = Publisher(server)
+    pipeline.register(publisher.url, "f")
+    pipeline.poll(all_feeds=True)
+    return publisher
+
+
+def test_another_document_under_the_same_validators_proves_them_false_until_one_changes(
+    pipeline: Pipeline, publisher: Publisher
+) -> None:
+    publisher.guids = ["a", "b"]
+    assert publisher.visited(pipeline, days=29)
+    assert pipeline.guids("f") == ["a"]
+
+    assert not publisher.visited(pipeline, days=1)
+    assert sorted(pipeline.guids("f")) == ["a", "b"]
+    assert pipeline.feed("f")["false_validators"] == 1
+    publisher.guids = ["a", "b", "c"]
+    assert not publisher.visited(pipeline, days=1)
+    assert not publisher.visited(pipeline, days=1), "the same bytes again change nothing"
+    [row] = feed_health(pipeline.database, feed_id="f")
+    assert row["health"] == "warning"
+    assert "2 new documents came with the same ETag and Last-Modified" in row["warning"]
+    subscribe(pipeline.database, "u", "f")
+    [listed] = feed_rows(pipeline.database.batch([list_feeds("u")])[0])
+    assert listed.validators_notice is not None
+
+    publisher.headers = {**publisher.headers, "ETag": '"2"'}
+    assert not publisher.visited(pipeline, days=1)
+    [row] = feed_health(pipeline.database, feed_id="f")
+    assert (row["health"], row["warning"]) == ("ok", None)
+    assert publisher.visited(pipeline, days=1)
+
+
+def test_a_check_that_finds_the_same_document_is_no_change_and_ends_for_as_long(
+    pipeline: Pipeline, publisher: Publisher
+) -> None:
+    reports = pipeline.reports("f")
+    version = pipeline.feed("f")["items_version"]
+    assert not publisher.visited(pipeline, days=30)
+    assert publisher.visited(pipeline, days=29)
+    assert pipeline.feed("f")["items_version"] == version
+    assert pipeline.feed("f")["false_validators"] == 0
+    assert len(pipeline.reports("f")) <= len(reports) + 2, "heartbeats alone"
+
+
+def test_a_check_that_fails_is_made_again_after_a_day_and_not_at_each_second_visit(
+    pipeline: Pipeline, publisher: Publisher
+) -> None:
+    publisher.status = 500
+    assert not publisher.visited(pipeline, days=30)
+    assert pipeline.feed("f")["consecutive_failures"] == 1
+    assert publisher.visited(pipeline, hours=12), "it fails"
+    assert publisher.visited(pipeline, hours=11.9)
+    assert not publisher.visited(pipeline, hours=1)
