@@ -31,7 +31,7 @@ TEMPLATE_CHARACTERS = 170
 HEAD, LEAST_COMPOUND = 6, 7
 """Letters of a word's beginning, and of the word at least."""
 _TITLE_TIMES = 3
-_CALENDAR = frozenset(map(stem, [*vocabulary.MONTHS, *vocabulary.WEEKDAYS]))
+CALENDAR = frozenset(map(stem, [*vocabulary.MONTHS, *vocabulary.WEEKDAYS, *vocabulary.PARTS_OF_WEEKDAYS]))
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ def _read_spaced(title: str, text: str, language: str, *, is_kept: bool) -> Arti
         title_names=title_names,
         names=frozenset(all_names),
         title_stems=tuple(dict.fromkeys(title_stems)),
-        subject=frozenset(each for each in title_stems if each[0].isalpha()) - _CALENDAR,
+        subject=frozenset(each for each in title_stems if each[0].isalpha()) - CALENDAR,
         weighed=tuple(sorted(known.union(all_names, title_stems))),
         long_names=tuple(sorted(name for name in all_names if len(name) >= 5)),
         reading=partial(read_facts, (head, head_words), (body, body_words), all_names),

@@ -5,13 +5,14 @@ Texts of one event in other words share a few rare things; look-alikes share a t
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import pairwise
 from math import fsum
 from operator import add
 from typing import NamedTuple
 
-from rss_pipeline.features.stories.article import HEAD, LEAST_COMPOUND, Article
+from rss_pipeline.features.stories.article import CALENDAR, HEAD, LEAST_COMPOUND, Article
 from rss_pipeline.features.stories.frequencies import latin_words
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS
 from rss_pipeline.features.stories.words import stem
@@ -47,6 +48,8 @@ class Shared(NamedTuple):
     """The worth of other rare words."""
     titled: float
     """The worth of names that stand in a title, of one or both."""
+    happened: float
+    """The number of rare things that say what happened, and not only to whom and where."""
 
 
 def shared(
@@ -71,6 +74,7 @@ def shared(
     weighed = weights({key for _, key in found})
     seen: set[str] = set()
     named = told = titled = best = 0.0
+    apart: list[float] = []
     last = -2
     for at, key in found:
         is_name = key in one.names or key in other.names
@@ -85,11 +89,66 @@ def shared(
         is_beside = at - last <= 1 + (at in in_run)
         more = max(0.0, worth - best) if is_beside else worth
         best = max(best, worth) if is_beside else worth
+        if is_beside and apart:
+            apart[-1] += more
+        else:
+            apart.append(more)
         named += more
         if key in one.title_names or key in other.title_names:
             titled += more
         last = at
-    return Shared(named, told + AS_HEAD * _of_heads(one, other, keys, weights), titled)
+    told += AS_HEAD * _of_heads(one, other, keys, weights)
+    happened = _happened(one, other, keys, found, weighed, apart)
+    return Shared(named, told, titled, happened)
+
+
+_WHO_AND_WHERE = 2
+"""Names that two events have in common: that of a firm, or of a person, and that of a place."""
+_BEFORE, _AFTER = 2, 1
+"""Words before and behind a name that say what it is: the electronics group Velmora."""
+_FAR = 0.5
+"""The part of a word that stands in no title."""
+_COMMON_IN_TITLES = 0.3
+"""The least part of one that stands in both: train crash."""
+
+
+def _happened(
+    one: Article,
+    other: Article,
+    keys: Sequence[str],
+    found: Sequence[tuple[int, str]],
+    weighed: Weights,
+    apart: Sequence[float],
+) -> float:
+    """The number of rare things of both that say what happened: words of a title, other words that do not
+    stand beside a name as those of its kind, and names beyond who and where."""
+    unit = max(map(_worth, weighed.values()), default=0.0)
+    if not unit:
+        return 0.0
+    names = {key for _, key in found if key in one.names or key in other.names}
+    total = sum(sorted(apart, reverse=True)[_WHO_AND_WHERE:]) / unit
+    others = list(map(stem, other.words))
+    title, other_title = keys[: one.title_length], others[: other.title_length]
+    titles = {*title, *other_title}
+    both = (set(title) & set(other_title)) - _beside(title, names, 0) - _beside(other_title, names, 0)
+    beside = _beside(keys[one.title_length :], names, _AFTER)
+    beside |= _beside(others[other.title_length :], names, _AFTER)
+    for key in {key for _, key in found} - names - CALENDAR:
+        worth = _worth(weighed[key]) / unit
+        if key in titles:
+            total += max(worth, _COMMON_IN_TITLES if key in both else 0.0)
+        elif key not in beside:
+            total += _FAR * worth
+    return total
+
+
+def _beside(keys: Sequence[str], names: AbstractSet[str], after: int) -> set[str]:
+    """The words before and behind one of these names."""
+    found: set[str] = set()
+    for at, key in enumerate(keys):
+        if key in names:
+            found.update(keys[max(0, at - _BEFORE) : at], keys[at + 1 : at + 1 + after])
+    return found
 
 
 @lru_cache(16_384)
@@ -161,7 +220,9 @@ def _of_paired(one: Article, other: Article, weights: Callable[[Iterable[str]], 
         for article, each in ((one, worths), (other, others))
     ]
     total = [named, *(worth for _, worth in worths)]
-    return Shared(sum(total) - max(total), 0.0, max(titled))
+    unit = max(map(_worth, weighed.values()), default=0.0) or 1.0
+    happened = sum(sorted(total, reverse=True)[_WHO_AND_WHERE:]) / unit
+    return Shared(sum(total) - max(total), 0.0, max(titled), happened)
 
 
 def _worth_of(rarities: Sequence[float]) -> float:
@@ -171,7 +232,8 @@ def _worth_of(rarities: Sequence[float]) -> float:
     return min(_MOST, most + _BESIDE * (fsum(worths) - most))
 
 
-_HIRAGANA = re.compile("[\u3041-\u3096]{2}")
+_NO_THING = re.compile("[\u3041-\u3096]{2}|[周期拜][一二三四五六日天]|星期|礼拜|[月火水木金土日]曜|曜日")
+"""Hiragana, and weekdays."""
 _KATAKANA = re.compile("[\u30a1-\u30fc]{2}")
 
 
@@ -188,7 +250,7 @@ def _stretches(one: Article, other: Article, end: int) -> list[Stretch]:
     last = -3
     pairs_of_all = map(add, words, words[1:end])
     for at, pair in [(at, pair) for at, pair in enumerate(pairs_of_all) if pair in lead]:
-        if at == title_end or pair.isascii() or (at and words[at - 1].isdigit()) or _HIRAGANA.match(pair):
+        if at == title_end or pair.isascii() or (at and words[at - 1].isdigit()) or _NO_THING.match(pair):
             continue
         if at == last + 1 or (at == last + 2 and "".join(words[last : at + 2]) in whole):
             found[-1].append(at)
@@ -219,7 +281,7 @@ def _korean_stretches(one: Article, other: Article, end: int) -> list[Stretch]:
     before = ""
     for at, word in enumerate(map(_korean, one.words[:end])):
         key = word[:_LEAST_NAME] if word[:_LEAST_NAME] in beginnings else word[:_TOKEN]
-        if len(key) < _TOKEN or key[0].isdigit() or key not in beginnings:
+        if len(key) < _TOKEN or key[0].isdigit() or key not in beginnings or word.endswith("요일"):
             before = ""
             continue
         if key not in seen:

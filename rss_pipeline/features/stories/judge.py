@@ -28,6 +28,7 @@ PAIRED = {
     "timely": 2.76,
     "entities": 1.08,
     "titled": 2.16,
+    "only_named": -4.0,
     "one": -3.72,
 }
 SHORT = {
@@ -45,7 +46,7 @@ SHORT = {
     "common": 7.16,
     "told": 1.03,
     "titled": 0.73,
-    "single": -0.88,
+    "only_named": -5.0,
     "days": 0.94,
     "soon": 3.05,
     "unmet": -0.53,
@@ -74,6 +75,7 @@ LONG = {
     "placed": 0.5,
     "unlike": -0.95,
     "tolls": 1.5,
+    "only_named": -5.0,
     "one": -3.4,
 }
 _SHORT_CHARACTERS, _LONG_CHARACTERS = 300, 450
@@ -165,9 +167,14 @@ _LITTLE, _MUCH_ALIKE = 0.13, 0.5
 """Cosines below which little is alike, and above which more says nothing further."""
 
 
-def _says_one_thing(likeness: Likeness) -> bool:
-    """True for two texts that share a name and little besides: a country, a person in the news each day."""
-    return likeness.named <= 1.6 and likeness.told < 0.6 and likeness.numbers < 0.5
+_ENOUGH = 0.5
+"""Things in common that say what happened, of which fewer say less."""
+
+
+def _only_names(likeness: Likeness) -> float:
+    """1 for two texts that have names in common and nothing that happened: a firm in the news, a minister, a
+    club do many things in one place and on one day."""
+    return max(0.0, 1.0 - (likeness.happened + likeness.numbers + likeness.tolls) / _ENOUGH)
 
 
 _Feature = Callable[[Sequence[Likeness], float], float]
@@ -226,7 +233,8 @@ _FEATURES: dict[str, _Feature] = {
     "entities": _mean(lambda each: log1p(each.named)),
     "told": lambda some, _: _told(some, _) * min(1.0, _title_names(some, _) / _NAMED),
     "titled": _mean(lambda each: log1p(each.titled)),
-    "single": _mean(_says_one_thing),
+    # One of them is enough.
+    "only_named": lambda some, _: min([_only_names(each) for each in some]),
     "days": _mean(attrgetter("days")),
     # To be near in time says something of two texts that share a name, or in scripts of pairs a number.
     "soon": _mean(lambda each: each.soon * min(1.0, each.named)),

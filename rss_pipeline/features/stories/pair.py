@@ -77,6 +77,8 @@ class Likeness:
     """The worth of rare words of both that are no names, and stand in no common run."""
     titled: float
     """The worth of names of both that stand in a title."""
+    happened: float
+    """The number of rare things of both that say what happened, beyond to whom and where."""
     unmet: float
     """The worth of names in each title that the other text lacks, of the title that has less of these: both
     have them in look-alikes, of one event the longer text has them."""
@@ -167,6 +169,7 @@ def compare_words(
         named=common_rare.named,
         told=common_rare.told,
         titled=common_rare.titled,
+        happened=common_rare.happened,
         unmet=min(*unmet, _MOST_UNMET),
         placed=not (one.located.isdisjoint(other.known) and other.located.isdisjoint(one.known)),
         soon=soon,

@@ -59,12 +59,18 @@ FUNCTION_WORDS = _bare(
     "ni no nos o otra otro para pero por porque que se sea segun ser si sin sobre son su sus tambien "
     "tras tu un una "
     "unas uno unos y ya ao aos as com da das do dos e em ela foi mais na nas nao no nos os ou pela pelo "
-    "pois por "
+    "pois por nesta neste desta deste apos "
     "que sao sem seu sua uma che chi con cui da dal dalla dei del della delle di e ed gli ha hanno il in "
     "la le lo "
     "ma nel nella non o per piu sono su sul sulla tra un una de een en het in is met na niet of om ook "
     "op te tot "
     "uit van voor zijn wordt heeft "
+    # Turkish, Russian
+    "ve bir bu için daha çok gibi kadar sonra önce olan olarak veya değil diye üzere tüm bazı ancak çünkü "
+    "karşı arasında üzerinde altında içinde dışında kendi olduğu "
+    "из для что как его она они был была было были это этот эти при над под без или также более после перед "
+    "между который которые которая которого когда уже еще лишь только если все всех свой своей того чтобы "
+    "около через до от об за не но то же ли бы на по со во ко "
 )
 
 BEFORE_PLACES = {
@@ -125,18 +131,18 @@ MONTHS = {
     word: number
     for number, words in enumerate(
         (
-            "january jan januar janner janvier enero janeiro gennaio januari",
-            "february feb februar fevrier febrero fevereiro febbraio februari",
-            "march marz mars marzo marco maart",
-            "april apr avril abril aprile",
-            "may mai mayo maio maggio mei",
-            "june jun juni juin junio junho giugno",
-            "july jul juli juillet julio julho luglio",
-            "august aug aout agosto augustus",
-            "september sept sep septembre septiembre setembro settembre",
-            "october oct oktober okt octobre octubre outubro ottobre",
-            "november nov novembre noviembre novembro",
-            "december dec dezember dez decembre diciembre dezembro dicembre",
+            "january ocak января январь январе jan januar janner janvier enero janeiro gennaio januari",
+            "february subat февраля февраль феврале feb februar fevrier febrero fevereiro febbraio februari",
+            "march марта март марте marz mars marzo marco maart",
+            "april nisan апреля апрель апреле apr avril abril aprile",
+            "may mayıs мая мае mai mayo maio maggio mei",
+            "june haziran июня июнь июне jun juni juin junio junho giugno",
+            "july temmuz июля июль июле jul juli juillet julio julho luglio",
+            "august agustos августа август августе aug aout agosto augustus",
+            "september eylul сентября сентябрь сентябре sept sep septembre septiembre setembro settembre",
+            "october ekim октября октябрь октябре oct oktober okt octobre octubre outubro ottobre",
+            "november kasım ноября ноябрь ноябре nov novembre noviembre novembro",
+            "december aralık декабря декабрь декабре dec dezember dez decembre diciembre dezembro dicembre",
         ),
         1,
     )
@@ -173,13 +179,13 @@ WEEKDAYS = {
     word: number
     for number, words in enumerate(
         (
-            "monday montag lundi lunes segunda-feira lunedi maandag",
-            "tuesday dienstag mardi martes martedi dinsdag",
-            "wednesday mittwoch mercredi miercoles mercoledi woensdag",
-            "thursday donnerstag jeudi jueves giovedi donderdag",
-            "friday freitag vendredi viernes venerdi vrijdag",
-            "saturday samstag sonnabend samedi sabado sabato zaterdag",
-            "sunday sonntag dimanche domingo domenica zondag",
+            "monday pazartesi понедельник понедельника montag lundi lunes segunda-feira lunedi maandag",
+            "tuesday salı вторник вторника terca-feira dienstag mardi martes martedi dinsdag",
+            "wednesday carsamba среда среду quarta-feira mittwoch mercredi miercoles mercoledi woensdag",
+            "thursday persembe четверг четверга quinta-feira donnerstag jeudi jueves giovedi donderdag",
+            "friday cuma пятница пятницу пятницы sexta-feira freitag vendredi viernes venerdi vrijdag",
+            "saturday cumartesi суббота субботу субботы samstag sonnabend samedi sabado sabato zaterdag",
+            "sunday pazar воскресенье воскресенья sonntag dimanche domingo domenica zondag",
         )
     )
     for word in words.split()
@@ -193,6 +199,8 @@ WEEKDAYS.update(
         for part in ("fruh", "morgen", "vormittag", "mittag", "nachmittag", "abend", "nacht")
     }
 )
+PARTS_OF_WEEKDAYS = _bare("segunda terça quarta quinta sexta feira günü")
+"""Words of the weekdays of Portuguese and Turkish, which are two."""
 COUNTED = {
     word: kind
     for kind, words in {

@@ -38,6 +38,7 @@ LIKENESS = Likeness(
     named=1.0,
     told=1.0,
     titled=0.5,
+    happened=1.0,
     unmet=0.5,
     placed=False,
     soon=0.0,
@@ -106,9 +107,12 @@ def test_a_template_counts_less_where_the_names_of_the_titles_are_met() -> None:
     assert over("paired", {"title_names": 0.0}) < over("paired") - 1
 
 
-def test_one_name_and_little_besides_says_less() -> None:
-    little = {"told": 0.3, "named": 1.5}
-    assert over("short", little) < over("short", {**little, "named": 1.7}) - 0.5
+@pytest.mark.parametrize("kind", LENGTHS)
+def test_names_alone_say_little(kind: str) -> None:
+    assert over(kind, {"happened": 0.0}) < over(kind) - 3
+    # The same number of dead says it as well, and one member of a story is enough.
+    assert over(kind, {"happened": 0.0, "numbers": 1.0}) >= over(kind)
+    assert over(kind, {"happened": 0.0}, {}) == over(kind, {}, {})
 
 
 def test_two_that_are_hardly_alike_are_far() -> None:

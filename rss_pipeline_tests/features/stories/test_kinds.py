@@ -105,3 +105,86 @@ def test_items_of_a_title_alone_join_by_one_that_neither_feed_had_in_a_month(tmp
         assert kept is not None
         found = {kept.decide(item(feed, title, feed=feed)).story for feed in ("a", "b")}
         assert len(found) == stories, days
+
+
+FAMOUS: dict[str, list[Said]] = {
+    "en": [
+        (
+            "Quantrel shares slide after chip delay",
+            "Shares in Quantrel fell 7 percent in San Mirado on Wednesday after the phone maker said that "
+            "its next processor would be late.",
+        ),
+        (
+            "Fire breaks out at Quantrel warehouse",
+            "About 90 firefighters fought a blaze at a Quantrel warehouse in San Mirado on Wednesday. Nobody "
+            "was hurt.",
+        ),
+    ],
+    "de": [
+        (
+            "Bundespräsident fordert Pflichtjahr",
+            "Der Bundespräsident hat sich am Mittwoch bei einer Tagung in Dresden für ein soziales "
+            "Pflichtjahr ausgesprochen. Wer sich kümmere, lerne das Land.",
+        ),
+        (
+            "Bundespräsident ehrt Dresdner Helfer",
+            "Für ihren Einsatz beim Hochwasser hat der Bundespräsident am Mittwoch in Dresden 24 Frauen und "
+            "Männern einen Orden verliehen, darunter einer Bäckerin.",
+        ),
+    ],
+    "fr": [
+        (
+            "Grève chez Velmora à Toulouse",
+            "Quelque 300 salariés du site toulousain de Velmora ont cessé le travail mercredi pour demander "
+            "une prime. La direction du groupe d'électronique reçoit les syndicats jeudi.",
+        ),
+        (
+            "Velmora va équiper des satellites",
+            "Le groupe d'électronique Velmora a signé mercredi à Toulouse un contrat pour les calculateurs "
+            "de bord de douze satellites météo, livrés en 2028.",
+        ),
+    ],
+    "es": [
+        (
+            "Mirena Soler cantará gratis en Bogotá",
+            "La cantante Mirena Soler confirmó este viernes que dará un concierto gratuito en Bogotá, con "
+            "orquesta. Se esperan 200.000 personas y se cortará la avenida.",
+        ),
+        (
+            "Mirena Soler gana un juicio en Bogotá",
+            "Un juzgado de Bogotá falló este viernes a favor de la cantante Mirena Soler, que reclamaba a su "
+            "antigua discográfica las cintas originales.",
+        ),
+    ],
+    "tr": [
+        (
+            "Velmora Bursa'da batarya fabrikası kuruyor",
+            "Elektronik devi Velmora, Bursa'da 240 milyon avroluk bir batarya fabrikası kuracağını cuma günü "
+            "açıkladı. Üretim 2028'de başlayacak.",
+        ),
+        (
+            "Velmora Bursa Yıldızı'nın sponsoru oldu",
+            "Elektronik firması Velmora, voleybol takımı Bursa Yıldızı ile üç yıllık sponsorluk imzaladı. "
+            "Cuma günü Bursa'daki törende yeni formalar tanıtıldı.",
+        ),
+    ],
+    "zh": [
+        ("星澜科技发布折叠手机", "星澜科技周三在深圳发布新款折叠手机，下周五开售。铰链可承受五十万次开合。"),
+        ("星澜科技因垄断被罚", "监管部门周三在深圳宣布，星澜科技滥用市场支配地位，罚款三亿元，并责令整改。"),
+    ],
+    "ko": [
+        (
+            "다온전자, 인도에 공장 증설",
+            "다온전자는 목요일 첸나이에 세탁기 공장을 늘린다고 밝혔다. 투자 규모는 2억 달러다.",
+        ),
+        (
+            "다온전자 배구단, 새 감독 선임",
+            "다온전자 배구단이 목요일 박현수 감독을 새 사령탑으로 뽑았다. 계약은 3년이다.",
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("language", FAMOUS)
+def test_a_name_in_the_news_and_a_place_are_no_event(language: str) -> None:
+    assert count(of_two_feeds(FAMOUS[language], language)) == 2
