@@ -133,6 +133,8 @@ class ParsedFeed:
     """Guids that came again in this document; the first item with each was kept."""
     shared_guids: int = 0
     """The number of these that are other items than the first: they differ in title, link or content."""
+    impossible_zones: int = 0
+    """Items with a date whose offset no place on Earth has: its clock was taken for UTC."""
     dropped_items: int = 0
     """Items beyond the cap of items a document."""
     cut_off: bool = False

@@ -14,6 +14,7 @@ WarningKind = Literal[
     "unstable_guids",
     "reused_guids",
     "shared_guids",
+    "impossible_zone",
     "too_many_items",
     "cut_off",
     "day_full",
@@ -26,7 +27,8 @@ WarningKind = Literal[
 ]
 """unstable_guids: known items come again under new guids. reused_guids: new items
 come under known ones. shared_guids: items of one document have the same
-guid or link. too_many_items: the document lists more items than are read. cut_off: it ends early. day_full:
+guid or link. impossible_zone: dates have an offset that no place on Earth has.
+too_many_items: the document lists more items than are read. cut_off: it ends early. day_full:
 the feed had its most new items of a day. too_many_images: an item has more images than are archived.
 mislabelled: the charset is not the declared one. charset_changed: it is not that of the document before.
 redesigned: a page was rebuilt, and its list found again. unmatched_selectors:
@@ -87,6 +89,12 @@ def document_warnings(parsed: ParsedFeed, *, feed: Feed) -> Iterator[FeedWarning
             kind="shared_guids",
             sentence=f"{parsed.shared_guids:,} of {listed:,} items were left out,"
             f" because another item of the document has the same {same}{advice}",
+        )
+    if parsed.impossible_zones:
+        yield FeedWarning(
+            kind="impossible_zone",
+            sentence=f"{parsed.impossible_zones:,} of {items:,} items have a date with an offset that no zone"
+            " has, such as -4400; its clock was taken for UTC, so it may be wrong by some hours",
         )
     if header.mislabelled:
         yield FeedWarning(

@@ -17,7 +17,7 @@ from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import Enclosure, FeedHeader, Item, ItemTree, ParsedFeed
 from rss_pipeline.collector.parse.characters.c1_characters import with_c1_read
 from rss_pipeline.collector.parse.characters.decode import decode, former_readings
-from rss_pipeline.collector.parse.dates.read import parse_date
+from rss_pipeline.collector.parse.dates.read import has_impossible_zone, parse_date
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
 from rss_pipeline.collector.parse.item_identity import (
     FormerItem,
@@ -111,6 +111,9 @@ def parse_feed(
         items=items,
         duplicate_guids=duplicates,
         shared_guids=shared,
+        impossible_zones=sum(
+            item.pub_date is not None and has_impossible_zone(item.pub_date_raw or "") for item in items
+        ),
         dropped_items=raw.dropped_items,
         cut_off=raw.cut_off,
         tree=tree and replace(tree, items=tuple(tree.items[place] for place in kept)),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.parse.dates.read import MONTHS, named_months, parse_date
+from rss_pipeline.collector.parse.dates.read import MONTHS, has_impossible_zone, named_months, parse_date
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -71,6 +71,31 @@ READ = {
     "03.01.2025": "2025-01-03T00:00:00",
     "3.1.2025 8:05": "2025-01-03T08:05:00",
     "Fr, 31.12.2021 23:59:59 +0100": "2021-12-31T22:59:59",
+    # Cut names, also where two languages have one name for two months: the weekday says which it is.
+    "Ke, 28 Lok 2026 11:34:37 +0000": "2026-10-28T11:34:37",
+    "Ke, 4 Mar 2026 11:34:37 +0200": "2026-11-04T09:34:37",
+    "keskiviikkona 28. lokakuuta 2026 klo 11.34": "2026-10-28T11:34:00",
+    "uto, 27 lis 2026 11:34": "2026-10-27T11:34:00",
+    "wt, 24 lis 2026 11:34": "2026-11-24T11:34:00",
+    "po, 3 srp 2026 08:00:00 +0200": "2026-08-03T06:00:00",
+    "Sze, 28 Szep 2025 11:34:37 +0200": "2025-09-28T09:34:37",
+    "2026. október 28., szerda 11:34": "2026-10-28T11:34:00",
+    "2026. márc. 5.": "2026-03-05T00:00:00",
+    "2026. október 28-án": "2026-10-28T00:00:00",
+    "2026 m. spalio 28 d. 11:34": "2026-10-28T11:34:00",
+    "tors, 29 okt 2026 11:34": "2026-10-29T11:34:00",
+    "joi, 29 iun 2026 11:34": "2026-06-29T11:34:00",
+    "Чет, 29 Окт 2026 11:34:00 +0100": "2026-10-29T10:34:00",
+    "dimecres, 1 d'abril de 2026": "2026-04-01T00:00:00",
+    "N, 29 veebr 2024": "2024-02-29T00:00:00",
+    # A zero too many.
+    "Mon, 02 Nov 2026 012:31:50 +0100": "2026-11-02T11:31:50",
+    "2026-11-02T12:031:050Z": "2026-11-02T12:31:50",
+    # An offset that no place has: the clock is right by half a day, and no date would be wrong by years.
+    "Thu, 01 Jan 2004 19:48:21 -4400": "2004-01-01T19:48:21",
+    "Thu, 01 Jan 2004 19:48:21 GMT+99": "2004-01-01T19:48:21",
+    "2004-01-01T19:48:21+15:00": "2004-01-01T19:48:21",
+    "2004-01-01T19:48:21+00:60": "2004-01-01T19:48:21",
     # Names of zones that leave the season open.
     "Wed, 15 Jan 2025 12:00:00 ET": "2025-01-15T17:00:00",
     "Tue, 15 Jul 2025 12:00:00 ET": "2025-07-15T16:00:00",
@@ -187,7 +212,10 @@ REFUSED = [
     "Thu, 01 Jan 2004 25:48:21 GMT",
     "Thu, 01 Jan 2004 19:48:21 XYZ",
     "Thu, 01 Jan 2004 19:48:21 GMT and more",
-    "Thu, 01 Jan 2004 19:48:21 +9900",
+    "Ma, 2 Mar 2026 11:34",
+    "jeu, 4 jui 2026",
+    "Thu, 01 Jan 2004 112:31:50 GMT",
+    "Thu, 01 Jan 2004 19:48:21 -44000",
     "2004-13",
     "2029",
     "29/06/2016",
@@ -254,6 +282,12 @@ def test_a_date_that_is_understood_is_an_instant_in_utc(raw: str, expected: str)
 @pytest.mark.parametrize("raw", REFUSED, ids=[raw[:50] or "empty" for raw in REFUSED])
 def test_a_date_that_is_not_wholly_understood_is_none(raw: str) -> None:
     assert parse_date(raw, now=NOW) is None
+
+
+def test_an_offset_beyond_fourteen_hours_is_recognized() -> None:
+    found = {raw for raw in READ if has_impossible_zone(raw)}
+    assert found == {raw for raw in READ if raw.endswith(("-4400", "+99", "+15:00", "+00:60"))}
+    assert not has_impossible_zone("Thu, 01 Jan 2004 19:48:21 +1400")
 
 
 def test_nothing_is_filled_in_from_today() -> None:

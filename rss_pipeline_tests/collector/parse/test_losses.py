@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from rss_pipeline.collector.models.warning import document_warnings
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.collector.parse.raw_feed import newest_items
 from rss_pipeline.errors import NotAFeed
+from rss_pipeline_tests.support.feeds import make_feed
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 MANY = 6_000
@@ -54,6 +56,23 @@ def test_of_too_many_items_the_newest_are_read_in_every_format(form: str) -> Non
     assert guids[-1] == str(MANY - 1)
     assert len(guids) == 5_000
     assert parsed.dropped_items in {1_000, 1_001}
+
+
+def test_dates_with_an_offset_that_no_zone_has_are_a_warning() -> None:
+    dates = [
+        "Sun, 01 Mar 2026 10:00:00 -4400",
+        "2026-02-28T10:00:00+99:00",
+        "Sun, 01 Mar 2026 10:00:00 -0400",
+    ]
+    parsed = parse_feed(FORMATS["rss"](dates).encode(), now=NOW)
+    assert [item.pub_date and item.pub_date.isoformat()[:13] for item in parsed.items] == [
+        "2026-03-01T10",
+        "2026-02-28T10",
+        "2026-03-01T14",
+    ]
+    [warning] = document_warnings(parsed, feed=make_feed("f", "https://example.com/feed", "example.com"))
+    assert warning.kind == "impossible_zone"
+    assert warning.sentence.startswith("2 of 3 items")
 
 
 def kept(dates: Sequence[str | None]) -> list[int]:

@@ -5,7 +5,7 @@ No guessing: a string that is not completely understood gives None, and the call
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -103,10 +103,10 @@ _AT = (
     r"(?:\s*,?\s+(?:[-–—|·/]|(?P<at>at|um|om|à|a(?:\s+las?)?|às?|as|alle(?:\s+ore)?|ore|o(?:\s+godz\.?)?|godz\.?"
     r"|в|στις|saat|kl\.?|klo))\s+|\s*@\s*)"
 )
-# The first letters of America/New_York are no half of a day.
+# The first letters of America/New_York are no half of a day. Some write a zero too many: `012:31:50`.
 _CLOCK = (
-    r"(?P<hour>[0-9]{1,2})(?:(?P<mark>[:.]|\s?h\s?)(?P<minute>[0-9]{1,2})"
-    r"(?:(?P=mark)(?P<second>[0-9]{1,2})(?:[.,](?P<fraction>[0-9]{1,12}))?)?)?"
+    r"(?P<hour>0?[0-9]{1,2})(?:(?P<mark>[:.]|\s?h\s?)(?P<minute>0?[0-9]{1,2})"
+    r"(?:(?P=mark)(?P<second>0?[0-9]{1,2})(?:[.,](?P<fraction>[0-9]{1,12}))?)?)?"
     r"(?:\s*(?P<half>[ap](?:m|\.\s?m)\.?)(?![a-z]{0,14}/)"
     r"|\s*(?P<unit>(?:uhr|uur|min|hs?|hrs|hours|horas|heures)(?![^\W\d_])))?"
 )
@@ -124,8 +124,13 @@ _ZONE = (
 
 # RFC 822 and 2822: day, month, year. Dashes as in RFC 850. Also `3. Januar 2025` and `3 de enero de 2025`.
 _MAIL = (
-    rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|e|º|°|\.)?(?:\s(?:de|of))?[\s-]+{_MONTH},?(?:\s(?:del?|of))?[\s-]+"
+    rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|e|º|°|\.)?(?:\s(?:de|of))?[\s-]+(?:d['’])?{_MONTH},?(?:\s(?:del?|of))?[\s-]+"
     rf"(?P<year>[0-9]{{4}}|[0-9]{{2}})(?:\s?г\.)?(?:(?:\s*,?\s+|\s*,|(?=[0-9]+:[0-9]{{2}})|{_AT}){_CLOCK}{_ZONE})?"
+)
+# Hungarian (`2026. október 28., szerda`, `2026. október 28-án`) and Lithuanian (`2026 m. spalio 28 d.`).
+_YEAR_FIRST = (
+    rf"(?P<year>[0-9]{{4}})\.?\s+(?:m\.\s*)?{_MONTH}\s+{_DAY}(?:\.|-[^\W\d_]{{1,3}})?(?:\s?d\.)?"
+    rf"(?:,?\s+(?P<weekday>[^\W\d_]{{1,14}})\.?)?(?:(?:\s*,?\s+|{_AT}){_CLOCK}{_ZONE})?"
 )
 # Dots are written where the day comes first; slashes on both sides of the Atlantic, so they are not read.
 _DOTTED = (
@@ -160,7 +165,7 @@ _CHINESE = (
 )
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
-    for form in (_MAIL, _ISO, _AMERICAN, _ASCTIME, _DOTTED, _CHINESE, _ISO_BASIC, _ISO_SHORT)
+    for form in (_MAIL, _ISO, _AMERICAN, _ASCTIME, _DOTTED, _CHINESE, _ISO_BASIC, _ISO_SHORT, _YEAR_FIRST)
 )
 _ENGLISH = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _USUAL = re.compile(
@@ -170,21 +175,25 @@ _USUAL = re.compile(
 """RFC 2822 as it is usually written, which is read in a third of the time."""
 _NUMBER = re.compile(r"(?P<seconds>[0-9]{9,10})(?:\.[0-9]{1,9})?|(?P<milliseconds>[0-9]{13})")
 _OFFSET_PARTS = re.compile(r"(?:gmt|utc|ut)?\s*([+-])([0-9]{1,2}?):?([0-9]{2})?", re.IGNORECASE)
+_FAR_OFFSET = re.compile(
+    r":[0-9.]++ ?(?:gmt|utc?)? ?[+-](?:1[4-9]|[2-9][0-9]|[0-9]{1,2}:?[6-9])", re.IGNORECASE
+)
 _FURTHEST_EAST = timedelta(hours=14)
 
 
 def parse_date(raw: str, *, now: datetime) -> datetime | None:
     """The instant of `raw`, aware and in UTC; None if any part of it is not understood.
 
-    RFC 822 and its common variants, with names of months and weekdays in twelve languages, ISO 8601 with T or
-    space, 2016/6/29, 29.6.2016, 2004年1月1日, each with or without a time; W3CDTF's year and year-month mean
-    their first day. Between date and time may be a word of these languages (`at`, `um 10 Uhr`, `à 10h30`). No
-    zone means UTC; of two zones, both have to mean the same. A number of 9 or 10 digits is seconds since
-    1970, one of 13 milliseconds, from 1990 to two years after `now`. Refused: a date in which day and month
-    could change places (06/05/2016), a day that is not in the calendar, a year before 1970 or later than the
-    year after `now`, an unknown zone, a time that a region has twice. Fractions of a second are cut.
+    RFC 822 and its common variants, with names of months and weekdays in the languages below, ISO 8601 with T
+    or space, 2016/6/29, 29.6.2016, 2004年1月1日, each with or without a time; W3CDTF's year and year-month
+    mean their first day. Between date and time may be a word (`at`, `um 10 Uhr`, `à 10h30`). No zone means
+    UTC, as does an offset that no place on Earth has (`has_impossible_zone`); of two zones, both have to mean
+    the same. A number of 9 or 10 digits is seconds since 1970, one of 13 milliseconds, from 1990 to two years
+    after `now`. Refused: a date in which day and month could change places (06/05/2016), a day that is not in
+    the calendar, a year before 1970 or later than the year after `now`, an unknown zone, a time that a region
+    has twice. Fractions of a second are cut.
     """
-    text = " ".join(raw.replace("\xa0", " ").replace("：", ":").replace("\u202f", " ").split())
+    text = _spaced(raw)
     if not text or len(text) > _LONGEST:
         return None
     if usual := _USUAL.fullmatch(text):
@@ -197,6 +206,21 @@ def parse_date(raw: str, *, now: datetime) -> datetime | None:
     if moment is None or not _EARLIEST <= moment.year <= now.astimezone(UTC).year + 1:
         return None
     return moment
+
+
+def _spaced(raw: str) -> str:
+    text = " ".join(raw.replace("\xa0", " ").replace("：", ":").replace("\u202f", " ").split())
+    return text[: _LONGEST + 1]
+
+
+def has_impossible_zone(raw: str) -> bool:
+    """Return True if a date that is read has an offset beyond 14 hours, such as `-4400`: its clock is taken
+    for UTC, because the day is right, and without a date an old item would look new."""
+    text = _spaced(raw)
+    if not _FAR_OFFSET.search(text):
+        return False
+    found = next((found for form in _FORMS if (found := form.fullmatch(text))), None)
+    return found is not None and any(map(_is_impossible, _named_zones(found.groupdict())))
 
 
 def _instant_of_number(number: re.Match[str], now: datetime) -> datetime | None:
@@ -224,8 +248,12 @@ def _usual_moment(found: re.Match[str]) -> datetime | None:
 
 def _moment(part: Mapping[str, str | None]) -> datetime | None:
     month_name, year_digits = part["month"] or "", part["year"] or ""
-    month = int(month_name or 1) if month_name.isdigit() or not month_name else MONTHS.get(folded(month_name))
-    if part.get("weekday") and folded(part["weekday"] or "") not in WEEKDAYS:
+    weekday = folded(part.get("weekday") or "")
+    if month_name.isdigit() or not month_name:
+        month: int | None = int(month_name or 1)
+    else:
+        month = _month(folded(month_name), weekday)
+    if weekday and weekday not in WEEKDAYS and weekday not in _WEEKDAYS_CUT:
         return None
     hour, minute, second = (int(part.get(name) or 0) for name in ("hour", "minute", "second"))
     hour_of_day = _hour(hour, part.get("half"))
@@ -279,7 +307,7 @@ def _hour(hour: int, half: str | None) -> int | None:
 
 def _zone_of(part: Mapping[str, str | None], local: datetime) -> tzinfo | None:
     """The zone of a local time; None for an unknown one, and where two zones do not agree."""
-    named = [name for key in ("zone", "same", "bracket", "alone") if (name := part.get(key))]
+    named = [name for name in _named_zones(part) if not _is_impossible(name)]
     if not named:
         return UTC
     # An offset says what it means; a name may be that of several zones.
@@ -292,6 +320,18 @@ def _zone_of(part: Mapping[str, str | None], local: datetime) -> tzinfo | None:
         return None
     is_region = len(named) == 1 and "/" in named[0]
     return None if is_region and len(_offsets(named[0], local)) > 1 else zone
+
+
+def _named_zones(part: Mapping[str, str | None]) -> list[str]:
+    return [name for key in ("zone", "same", "bracket", "alone") if (name := part.get(key))]
+
+
+def _is_impossible(zone: str) -> bool:
+    """Return True for an offset beyond 14 hours, or with more than 59 minutes."""
+    if not (found := _OFFSET_PARTS.fullmatch(zone)):
+        return False
+    offset = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+    return offset > _FURTHEST_EAST or int(found[3] or 0) > 59
 
 
 def _offsets(name: str, local: datetime) -> set[timedelta | None]:
@@ -309,11 +349,8 @@ def _zone(name: str) -> tzinfo | None:
         return timezone(timedelta(hours=hours))
     if not (found := _OFFSET_PARTS.fullmatch(name)):
         return _region(name)
-    sign, hour_digits, minute_digits = found.groups()
-    offset = timedelta(hours=int(hour_digits), minutes=int(minute_digits or 0))
-    if offset > _FURTHEST_EAST or int(minute_digits or 0) > 59:
-        return None
-    return timezone(-offset if sign == "-" else offset)
+    offset = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+    return timezone(-offset if found[1] == "-" else offset)
 
 
 def _region(name: str) -> tzinfo | None:
@@ -347,7 +384,9 @@ def folded(text: str) -> str:
 # A line a language: English, German, Dutch, French, Spanish, Portuguese, Italian, Polish, Russian, Greek,
 # Hungarian, Turkish; of months also Swedish and Danish, Romanian, Czech, Ukrainian, Arabic, Finnish, Croatian
 # (but for October, which is November in Polish), Lithuanian, Latvian, Estonian, Slovak, Bulgarian, Slovenian,
-# Serbian, Indonesian, Catalan, Icelandic, Hebrew. Slavic and Greek ones are in the genitive, too: "3 января".
+# Serbian, Indonesian, Catalan, Icelandic, Hebrew; then the nominative and the cut forms of some of these,
+# Macedonian and Serbian in Cyrillic, Belarusian, Galician, Basque, Albanian, Luxembourgish, Welsh, Irish,
+# Maltese. Slavic and Greek ones are in the genitive, too: "3 января".
 _MONTHS = """
 jan january | feb february | mar march | apr april | may | jun june | jul july | aug august
   | sep sept september | oct october | nov november | dec december
@@ -401,6 +440,30 @@ gener | febrer | | | maig | juny | juliol | agost | setembre | | | desembre
 | | | | | | | ágúst | | | |
 ינואר בינואר | פברואר בפברואר | מרץ במרץ | אפריל באפריל | מאי במאי | יוני ביוני | יולי ביולי | אוגוסט באוגוסט
   | ספטמבר בספטמבר | אוקטובר באוקטובר | נובמבר בנובמבר | דצמבר בדצמבר
+ian | | marec | | | iun junij | iul julij | avg | | | noi | des
+| únor | | | | čvn | čvc | srp | | | |
+tammikuu | helmikuu | maaliskuu | huhtikuu | toukokuu | kesäkuu | heinäkuu | elokuu | syyskuu | lokakuu
+  | marraskuu | joulukuu
+tammikuussa | helmikuussa | maaliskuussa | huhtikuussa | toukokuussa | kesäkuussa | heinäkuussa | elokuussa
+  | syyskuussa | lokakuussa | marraskuussa | joulukuussa
+siječanj | veljača | ožujak | travanj | svibanj | lipanj | srpanj | | rujan | | studeni | prosinac
+sausis | vasaris | kovas | balandis | gegužė | birželis | liepa | rugpjūtis | rugsėjis | spalis | lapkritis
+  | gruodis
+януар януари јануар јануари | фебруар фебруари | | | мај | јун јуни | јул јули | | сеп септембар септември
+  | октобар октомври | ное новембар ноември | дец децембар декември
+студзень студзеня | люты лютага | сакавік сакавіка | красавік красавіка | травень траўня | чэрвень чэрвеня
+  | ліпень ліпеня | жнівень жніўня | верасень верасня | кастрычнік кастрычніка | лістапад лістапада
+  | снежань снежня
+xan xaneiro | febreiro | | | | xuño | xullo | | | | | decembro
+urtarrila urtarrilaren urtarrilak | otsaila otsailaren otsailak | martxoa martxoaren martxoak
+  | apirila apirilaren apirilak | maiatza maiatzaren maiatzak | ekaina ekainaren ekainak
+  | uztaila uztailaren uztailak | abuztua abuztuaren abuztuak | iraila irailaren irailak
+  | urria urriaren urriak | azaroa azaroaren azaroak | abendua abenduaren abenduak
+janar | shkurt | | prill | | qershor | korrik | gusht | shtator | tetor | nëntor | dhjetor
+| | mäerz | abrëll | mee | | | | | | |
+ionawr | chwefror | mawrth | ebrill | | mehefin | gorffennaf | awst | medi | hydref | tachwedd | rhagfyr
+eanáir | feabhra | márta | aibreán | bealtaine | meitheamh | iúil | lúnasa | mfómh | dfómh | samhain | nollaig
+jannar | frar | marzu | | mejju | ġunju | lulju | awwissu | settembru | ottubru | novembru | diċembru
 """
 
 _WEEKDAYS = """
@@ -418,6 +481,26 @@ pn pon poniedziałek wt wto wtorek śr śro środa czw czwartek pt pią piątek 
 δευ δευτέρα τρί τρίτη τετ τετάρτη πέμ πέμπτη παρ παρασκευή σάβ σάββατο κυρ κυριακή
 h hét hétfő k ked kedd sze szer szerda cs csü csüt csütörtök p pén pént péntek szo szom szombat v vas vasárnap
 pts pzt pazartesi sal salı çar çarşamba per perşembe cum cuma cts cmt cumartesi paz pazar
+mandag tirsdag onsdag torsdag fredag lørdag søndag måndag tisdag lördag söndag tysdag laurdag
+maanantai maanantaina tiistai tiistaina keskiviikko keskiviikkona torstai torstaina perjantai perjantaina
+lauantai lauantaina sunnuntai sunnuntaina
+mánudagur þriðjudagur miðvikudagur fimmtudagur föstudagur laugardagur sunnudagur
+luni marți miercuri joi vineri sâmbătă duminică
+pondělí úterý středa čtvrtek pátek neděle pondelok utorok streda štvrtok piatok nedeľa
+ponedjeljak utorak srijeda četvrtak petak subota nedjelja ponedeljak sreda nedelja
+ponedeljek torek četrtek petek
+понеделник вторник сряда четвъртък петък събота неделя понедељак уторак четвртак петак субота недеља
+сабота недела петок четврток понеділок вівторок середа четвер пятниця субота неділя
+панядзелак аўторак серада чацвер пятніца нядзеля
+pirmadienis antradienis trečiadienis ketvirtadienis penktadienis šeštadienis sekmadienis
+pirmdiena otrdiena trešdiena ceturtdiena piektdiena sestdiena svētdiena
+esmaspäev teisipäev kolmapäev neljapäev reede laupäev pühapäev
+dilluns dimarts dimecres dijous divendres dissabte diumenge
+luns mércores xoves venres astelehena asteartea asteazkena osteguna ostirala larunbata igandea
+hënë martë mërkurë enjte premte shtunë diel
+méindeg dënschdeg mëttwoch donneschdeg freideg samschdeg sonndeg
+llun mawrth mercher iau gwener sadwrn sul luan máirt céadaoin déardaoin aoine satharn domhnach
+tnejn tlieta erbgħa ħamis ġimgħa sibt ħadd
 """
 
 
@@ -435,3 +518,43 @@ MONTHS: Mapping[str, int] = dict(named_months())
 """Numbers of months by name."""
 
 WEEKDAYS: frozenset[str] = frozenset(map(folded, _WEEKDAYS.split()))
+
+
+def _cut(names: Iterable[tuple[str, int]], *, shortest: int) -> dict[str, int]:
+    """The beginnings of names, such as Finnish `lok`; not those with two meanings, such as French `jui`."""
+    meanings: dict[str, set[int]] = {}
+    for name, number in names:
+        for length in range(shortest, len(name)):
+            meanings.setdefault(name[:length], set()).add(number)
+    return {start: next(iter(numbers)) for start, numbers in meanings.items() if len(numbers) == 1}
+
+
+_MONTHS_CUT = _cut(named_months(), shortest=3)
+_WEEKDAYS_CUT = {
+    *_cut(((name, 0) for name in WEEKDAYS), shortest=2),
+    *folded("e t n r l dl dt dc dj dv ds dg kt sk št pk нд чц").split(),
+}
+"""Also those of Estonian, Catalan, Baltic and Slavic languages that are no beginnings. In a page's text these
+may be other words."""
+
+# Names that another language has for another month: the weekday beside says which language it is.
+_CROATIAN_DAYS = frozenset(
+    folded("ponedjeljak utorak uto srijeda sri četvrtak čet petak pet subota sub nedjelja ned").split()
+)
+_CROATIAN_MONTHS: Mapping[str, int] = {"listopad": 10, "listopada": 10, "lis": 10, "lip": 6, "srp": 7}
+_FINNISH_DAYS = frozenset(
+    ("ke", "keskiviikko", "maanantai", "tiistai", "torstai", "perjantai", "lauantai", "sunnuntai")
+)
+_FINNISH_OR_OTHERS = frozenset(("ma", "ti", "to", "pe", "la", "su"))
+_FINNISH_NOVEMBER = "mar"
+
+
+def _month(name: str, weekday: str) -> int | None:
+    """The number of a month by its name, beside a weekday; None for a name that may be several."""
+    if weekday in _CROATIAN_DAYS and name in _CROATIAN_MONTHS:
+        return _CROATIAN_MONTHS[name]
+    if name == _FINNISH_NOVEMBER and weekday in _FINNISH_OR_OTHERS:
+        return None
+    if name == _FINNISH_NOVEMBER and weekday.removesuffix("na") in _FINNISH_DAYS:
+        return 11
+    return MONTHS.get(name) or _MONTHS_CUT.get(name)
