@@ -7,6 +7,7 @@ import click
 
 from rss_pipeline.cli.arguments import as_json
 from rss_pipeline.cli.output import terminal
+from rss_pipeline.collector.models.feed_names import feed_name
 from rss_pipeline.errors import ensure_room
 from rss_pipeline.settings import Settings
 
@@ -29,6 +30,7 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
     """
     from rss_pipeline.pipeline.images.download import download_images
     from rss_pipeline.pipeline.session.session import session_of_command
+    from rss_pipeline.storage.feeds.feed_row import feed_titles
     from rss_pipeline.storage.images.image_claims import images_waiting
 
     ensure_room(settings.home)
@@ -41,6 +43,7 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
             seconds=seconds,
         )
         left = images_waiting(session.run.database)
+        titles = feed_titles(session.run.database, [feed for feed, *_ in done.failures])
     if as_json:
         terminal.say_json(
             {
@@ -53,7 +56,7 @@ def images(settings: Settings, seconds: float, as_json: bool) -> None:
         )
         return
     for feed, url, _, sentence in done.failures:
-        terminal.complain(f"{feed}: {url}: {sentence}")
+        terminal.complain(f"{feed_name(feed, titles.get(feed))}: {url}: {sentence}")
     terminal.say(
         f"{done.archived} images archived ({done.bytes / 1e6:,.1f} MB), {done.failed_attempts} attempts"
         f" failed, {done.failed} of them for good; {left.images} images wait."

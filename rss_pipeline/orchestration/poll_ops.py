@@ -270,7 +270,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             failed += _recorded(context, reporting.report_named(session.run, waited))
             visits = [*rest, *waited]
             _record_parts(context, session, {visit.feed.id for visit in visits})
-            for observations in reporting.report_failures(session.run, visits):
+            for observations in reporting.report_failures(session.run, visits, by_hand=True):
                 record_events(context, observations)
             reporting.raise_for(failed, visits=len(visits))
             if any(feature.after_poll for feature in FEATURES):

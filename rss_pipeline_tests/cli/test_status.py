@@ -266,10 +266,8 @@ def test_status_lists_moves_and_missed_items_of_feeds_that_do_well(invoke: Any, 
     )
     result = invoke("status")
     assert "1 failing, 1 moved" in result.stdout
-    assert (
-        "news: moved for good, requested at http://new.example/: write that into feeds.yaml with"
-        in result.stdout
-    )
+    moved = "[news]: moved for good, requested at http://new.example/: write that into feeds.yaml with"
+    assert moved in " ".join(result.stdout.split())
     found = json.loads(invoke("status", "--json").stdout)
     news = next(feed for feed in found["feeds"] if feed["id"] == "news")
     assert (found["moved"], found["gaps"], news["fetch_url"], news["gaps"]) == (

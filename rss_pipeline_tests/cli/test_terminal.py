@@ -117,7 +117,7 @@ def test_what_a_command_forgets_the_terminal_still_does(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "2000")
     counts = dict.fromkeys(("stored", "unchanged", "failed", "items_new", "gaps"), 1)
-    failures = [("page", "html", HOSTILE)]
+    failures = [("page", HOSTILE, "html", HOSTILE)]
     PollResult(counts=counts, failures=failures, errors=[HOSTILE], runs=["1"]).show()
     table = terminal.new_table("feed")
     table.add_row(HOSTILE)

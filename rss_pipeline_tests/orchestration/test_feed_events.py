@@ -10,8 +10,10 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.feeds import heartbeats, report_changes, report_named
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit
 from rss_pipeline.storage.database import Database, Result, Value
+from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline_tests.pipeline.visits.test_gaps import undated
 from rss_pipeline_tests.storage.values import claim_one, item, store
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
@@ -68,7 +70,7 @@ def test_a_feed_that_fails_has_an_observation_on_its_key(
 ) -> None:
     """Which failures have one is tested without Dagster in pipeline/visits/test_failure_reports.py."""
     url = server.route("127.0.0.2", "/feed", Answer(status=404))
-    pipeline.register(url, "broken")
+    pipeline.register(url, "broken", title="The Broken Gazette")
     pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("a"))), "fine")
     for _ in range(2):
         pipeline.clock.turn(hours=1)
@@ -76,6 +78,7 @@ def test_a_feed_that_fails_has_an_observation_on_its_key(
     row = pipeline.feed("broken")
     assert row["consecutive_failures"] == 2
     [observed] = observations(pipeline, "broken")
+    assert observed["title"] == "The Broken Gazette"
     assert observed["kind"] == "http_status"
     assert observed["reason"] == row["last_error"]
     assert observed["description"] == f"Failed (http_status): {row['last_error']}"
@@ -93,6 +96,9 @@ def test_a_feed_that_fails_has_an_observation_on_its_key(
     assert (newest["kind"], newest["failures_in_a_row"]) == ("gone", 3)
     assert newest["next_visit"] == next_visit.timestamp()
     assert newest["next_visit_reason"] == pipeline.feed("broken")["schedule_reason"]
+    # A visit by hand has one each time.
+    assert not pipeline.materialize("broken").success
+    assert [each["failures_in_a_row"] for each in observations(pipeline, "broken")] == [4, 3, 1]
     assert observations(pipeline, "fine") == []
 
 
@@ -134,12 +140,33 @@ def test_runs_that_report_at_once_record_each_change_once(
         assert next(first, None) is None
         assert not any(second.result(timeout=PATIENCE))
         visit = Visit(feed=feed, token="", outcome=HeldElsewhere())
-        reports: list[Iterator[Any]] = [report_named(one.run, [visit]), heartbeats(one.run, ["a"])]
-        for report in reports:
+        named: Iterator[Any] = report_named(one.run, [visit])
+        for report, items_new in ((named, 2), (heartbeats(one.run, ["a"]), 0)):
             [only] = next(report)
-            assert only.metadata["items_new"].value == 0, "the run that held it has recorded them"
+            assert only.metadata["items_new"].value == items_new
             assert len(turns(pipeline)) == 1
             assert next(report, None) is None
+
+
+def test_a_run_says_what_it_or_the_run_it_waited_for_stored(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    """Also where another run has recorded the change: it said 0 of a feed that had just been stored."""
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b"))), "feed")
+    with pipeline.session() as other:
+        [stored] = pipeline.run(Named(ids=["feed"], now=pipeline.clock()))
+        waited = Visit(feed=stored.feed, token="", outcome=HeldElsewhere())
+        assert [said(other.run, each) for each in (stored, waited)] == [2, 2]
+        # A visit that finds nothing new stores nothing, whoever waited for it.
+        pipeline.clock.turn(minutes=10)
+        [unchanged] = pipeline.run(Named(ids=["feed"], now=pipeline.clock()))
+        assert [said(other.run, each) for each in (unchanged, waited)] == [0, 0]
+
+
+def said(run: RunContext, visit: Visit) -> Any:
+    """The new items of the event of a visit by hand."""
+    [[event]] = report_named(run, [visit])
+    return event.metadata["items_new"].value
 
 
 def test_a_run_reports_what_there_was_and_not_what_others_bring_meanwhile(

@@ -213,7 +213,7 @@ def test_a_poll_of_named_feeds_says_of_each_that_it_cannot_visit_why(
     unknown, disabled = (table.md_str or "").splitlines()[2:]
     assert unknown.startswith("| [http://no.such/feed]")
     assert "add it to feeds.yaml" in unknown
-    assert disabled.startswith(f"| [{off}](/assets/feed_items?view=partitions&partition={off})")
+    assert disabled.startswith(f"| [{off}](/assets/feed_items?view=events&partitions%5B0%5D={off})")
     assert "enabled: false" in disabled
     server.forget()
     assert launched(pipeline, feeds=[second]).success
@@ -232,7 +232,7 @@ def test_a_named_feed_of_a_host_on_hold_is_reported_with_its_end(
     (output,) = [event for event in result.events_for_node("report") if event.is_successful_output]
     table = output.step_output_data.metadata["failed_feeds"]
     assert isinstance(table, dg.MarkdownMetadataValue)
-    assert [line.split(" | ")[2] for line in (table.md_str or "").splitlines()[2:]] == ["host_on_hold"]
+    assert [line.split(" | ")[3] for line in (table.md_str or "").splitlines()[2:]] == ["host_on_hold"]
 
 
 def test_an_instant_without_a_zone_is_utc_and_one_that_is_none_is_a_sentence(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import ROWS_SHOWN, new_console, new_table, plain
+from rss_pipeline.collector.models.feed_names import feed_name, short_title
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.visits.rounds import NotVisited, Round
@@ -23,8 +24,8 @@ class PollResult:
     """The result of the rounds of a poll."""
 
     counts: Mapping[str, int]
-    failures: Sequence[tuple[str, str, str]]
-    """Feed id, kind and sentence."""
+    failures: Sequence[tuple[str, str | None, str, str]]
+    """Feed id, title, kind and sentence."""
     errors: Sequence[str]
     runs: Sequence[str]
     left: "Sequence[NotVisited]" = ()
@@ -55,7 +56,7 @@ class PollResult:
         visits = [visit for round_ in rounds for visit in round_.visits]
         return cls(
             counts=summary(visits) if counts is None else counts,
-            failures=[(each.feed_id, each.kind, each.message) for each in failures(visits)],
+            failures=[(each.feed_id, each.title, each.kind, each.message) for each in failures(visits)],
             errors=[round_.error for round_ in rounds if round_.error is not None],
             runs=[round_.run_id for round_ in rounds],
             left=left,
@@ -75,7 +76,7 @@ class PollResult:
         return {
             **self.counts,
             "failures": [
-                dict(zip(("feed_id", "kind", "message"), row, strict=True)) for row in self.failures
+                dict(zip(("feed_id", "title", "kind", "message"), row, strict=True)) for row in self.failures
             ],
             "not_visited": [asdict(each) for each in self.left],
             "errors": list(self.errors),
@@ -89,7 +90,10 @@ class PollResult:
 
     def not_visited(self) -> list[str]:
         """A sentence with the reason for each feed that was not visited; of many, the first ones."""
-        sentences = [f"{each.feed_id} was not visited: {each.message}" for each in self.left[:ROWS_SHOWN]]
+        sentences = [
+            f"{feed_name(each.feed_id, each.title)} was not visited: {each.message}"
+            for each in self.left[:ROWS_SHOWN]
+        ]
         if len(self.left) > ROWS_SHOWN:
             sentences.append(f"... and {len(self.left) - ROWS_SHOWN} more; --json has them all")
         return sentences
@@ -134,9 +138,9 @@ class PollResult:
             )
             console.print(f"{len(self.published)} topics published: {names}{more}.")
         if self.failures:
-            table = new_table("feed", "kind", "what happened")
-            for feed, kind, message in self.failures[:ROWS_SHOWN]:
-                table.add_row(feed, kind, plain(message))
+            table = new_table("feed", "title", "kind", "what happened")
+            for feed, title, kind, message in self.failures[:ROWS_SHOWN]:
+                table.add_row(feed, short_title(title), kind, plain(message))
             console.print(table)
             if len(self.failures) > ROWS_SHOWN:
                 console.print(f"... and {len(self.failures) - ROWS_SHOWN} more; --json has them all")

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console, plain
 from rss_pipeline.collector.models.clock import from_instant, instant, rough
+from rss_pipeline.collector.models.feed_names import feed_name
 from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
@@ -303,7 +304,10 @@ def show_problems(found: Sequence[Problem], *, more: int) -> None:
     for problem in found:
         style = "yellow" if problem.kind == "warning" else "red"
         print_wrapped(Text.assemble((f"{problem.kind}: ", style), plain(problem.sentence)))
-        names = [f"{id} ({_times(failures)})" if failures else id for id, failures in problem.feeds]
+        names = [
+            f"{feed_name(id, title)}{f' ({_times(failures)})' if failures else ''}"
+            for id, title, failures in problem.feeds
+        ]
         if problem.count > len(names):
             names.append(f"... and {problem.count - len(names):,} more feeds")
         print_wrapped(Text(", ".join(names)), indent=4)
@@ -316,10 +320,10 @@ def show_problems(found: Sequence[Problem], *, more: int) -> None:
 def show_notes(rows: Sequence[Row]) -> None:
     """The notes on the listed feeds."""
     console = new_console()
-    notes = [(row["id"], note) for row in rows for note in row["notes"]]
+    notes = [(feed_name(row["id"], row["title"]), note) for row in rows for note in row["notes"]]
     if notes:
         console.print()
-    for id, note in notes[:_NOTES_LISTED]:
-        print_wrapped(Text.assemble((f"{id}: ", "yellow"), plain(note)))
+    for name, note in notes[:_NOTES_LISTED]:
+        print_wrapped(Text.assemble((f"{name}: ", "yellow"), plain(note)))
     if len(notes) > _NOTES_LISTED:
         console.print(f"... and {len(notes) - _NOTES_LISTED:,} more notes: -v shows all")

@@ -1,6 +1,7 @@
 """The command `full-text`: articles of stored items and of new ones, fetched now; the section of `status`."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import click
 from rss_pipeline.cli.arguments import Instant, as_json, one_feed
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.status_table import StatusLook, StatusSection
+from rss_pipeline.collector.models.feed_names import feed_name
 from rss_pipeline.extras import ARTICLES
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
@@ -36,6 +38,7 @@ def full_text(settings: Settings, feed: str | None, since: datetime | None, as_j
     from rss_pipeline.features.full_text import sql
     from rss_pipeline.features.full_text.service import ASKED_AT_ONCE, fetch_articles
     from rss_pipeline.pipeline.session.session import session_of_command
+    from rss_pipeline.storage.feeds.feed_row import feed_titles
 
     if since is not None and feed is None:
         raise click.UsageError("--since is for one FEED")
@@ -51,24 +54,26 @@ def full_text(settings: Settings, feed: str | None, since: datetime | None, as_j
                 session.run.database, feed_id, since=since, most=ASKED_AT_ONCE, now=session.run.clock()
             )
         done = fetch_articles(session, feed_id=feed_id)
+        ids = {*done.decisions, *(id for id, *_ in done.reasons)}
+        titles = feed_titles(session.run.database, ids)
     done.wanted += asked
     if as_json:
         terminal.say_json(asdict(done))
     else:
-        _show(done)
+        _show(done, {id: feed_name(id, titles.get(id)) for id in ids})
     sys.exit(0)
 
 
-def _show(done: "Articles") -> None:
+def _show(done: "Articles", names: Mapping[str, str]) -> None:
     terminal.say(
         f"{done.shown} articles are shown now, {done.none} pages have none, {done.waiting} wait;"
         f" {done.wanted} items were new here."
     )
     for feed_id, decision in done.decisions.items():
-        terminal.say(f"{feed_id}: {decision.sentence}")
+        terminal.say(f"{names[feed_id]}: {decision.sentence}")
     for host, number in done.full_hosts.items():
         terminal.say(f"{host} had its {number} requests for articles of 24 hours; the rest waits.")
-    told = [f"{feed_id}  {link}\n    {reason}" for feed_id, link, reason in done.reasons]
+    told = [f"{names[feed_id]}  {link}\n    {reason}" for feed_id, link, reason in done.reasons]
     for lines in (told, [f"until {until}  {link}\n    {reason}" for link, until, reason in done.later]):
         for line in lines[:_SHOWN]:
             terminal.say(line)

@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from rss_pipeline.collector.models.feed_names import feed_name, short_title
 from rss_pipeline.extras import ARTICLES
 from rss_pipeline.features.full_text import sql
 from rss_pipeline.features.full_text.service import Articles, fetch_articles
@@ -23,6 +24,7 @@ from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, reason_to_wait
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.feed_row import feed_titles
 
 FETCH_ARTICLES = "fetch_articles"
 BETWEEN = timedelta(minutes=10)
@@ -33,19 +35,23 @@ BETWEEN = timedelta(minutes=10)
 def articles(context: dg.OpExecutionContext, session: SessionResource) -> dg.Output[None]:
     """Request the pages of items that are due, keep them, and show the articles that they have."""
     with run_step(context, session):
-        return dg.Output(None, metadata=_metadata(fetch_articles(session)))
+        return dg.Output(None, metadata=_metadata(fetch_articles(session), session.run.database))
 
 
-def _metadata(done: Articles) -> dict[str, Any]:
-    columns = [dg.TableColumn(name) for name in ("feed", "link", "reason")]
-    records = [dg.TableRecord({"feed": f, "link": link, "reason": why}) for f, link, why in done.reasons]
+def _metadata(done: Articles, database: Database) -> dict[str, Any]:
+    titles = feed_titles(database, [*done.decisions, *(id for id, *_ in done.reasons)])
+    columns = [dg.TableColumn(name) for name in ("feed", "title", "link", "reason")]
+    records = [
+        dg.TableRecord({"feed": id, "title": short_title(titles.get(id)), "link": link, "reason": why})
+        for id, link, why in done.reasons
+    ]
     table = dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))
     return {
         "articles_wanted": done.wanted,
         "articles_shown": done.shown,
         "pages_without_article": done.none,
         "articles_waiting": done.waiting,
-        **{f"decided: {feed_id}": each.sentence for feed_id, each in done.decisions.items()},
+        **{f"decided: {feed_name(id, titles.get(id))}": it.sentence for id, it in done.decisions.items()},
         **({"full_hosts": ", ".join(done.full_hosts)} if done.full_hosts else {}),
         **({"reasons": table} if records else {}),
     }

@@ -11,6 +11,7 @@ from functools import cache
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES
+from rss_pipeline.collector.models.feed_names import feed_name
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.health import sql as tables
@@ -128,7 +129,7 @@ def no_image_backlog(found: Concerned, *, now: datetime) -> Finding:
 def _taken(row: Row) -> str:
     parts = [f"{int(row['items']):,} items"] if row["items"] else []
     parts += [f"{row[f'{kind}_mb']:,} MB of {kind}s" for kind in ("image", "backup") if row[f"{kind}_mb"]]
-    return f"{row['feed']} ({', '.join(parts) or 'little'})"
+    return f"{feed_name(row['feed'], row['title'])} ({', '.join(parts) or 'little'})"
 
 
 def no_feed_fills_the_disk(found: Concerned) -> Finding:

@@ -61,7 +61,7 @@ def _build(
     ) -> dg.AssetCheckResult:
         with cause_first(context):
             look = Look(database=database, objects=objects, settings=settings, now=clock())
-            found = health.find(look) or Finding(health.name, "ok", "There is nothing to check")
+            found = health.evaluate(look) or Finding(health.name, "ok", "There is nothing to check")
         # A message that cannot be sent fails no check.
         report_checks(look, [(health, found)])
         return check_result(found)

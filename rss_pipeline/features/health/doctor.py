@@ -102,7 +102,7 @@ def examine(
                 if check.doctor is None or (check.kind == "file" and store is None):
                     continue
                 with _noting(findings, check.doctor):
-                    if (found := check.find(look)) is not None:
+                    if (found := check.evaluate(look)) is not None:
                         findings.append(replace(found.naming(), name=check.doctor))
                         overdue = findings[-1] if check.name == "no_feed_overdue" else overdue
         elif store is not None and _is_lost_or_new(settings):

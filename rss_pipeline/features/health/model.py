@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
-from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.models.feed import FeedSpec, Member
+from rss_pipeline.collector.models.feed_names import feed_name, short_title
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.health.sql import (
     FROM_USERS,
@@ -21,6 +22,7 @@ from rss_pipeline.features.health.sql import (
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.expiry import Orphans, find_orphans
 from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.feeds.feed_row import feed_titles
 from rss_pipeline.storage.objects import ObjectStore
 
 State = Literal["ok", "warning", "failure"]
@@ -67,7 +69,10 @@ class Finding:
         """The finding with its first rows named in the sentence, for whoever does not show them as a
         table."""
         names = [
-            str(value) for row in self.rows for name, value in [next(iter(row.items()))] if name in _CONCERNED
+            feed_name(str(value), row.get("title"))
+            for row in self.rows
+            for name, value in [next(iter(row.items()))]
+            if name in _CONCERNED
         ]
         if self.state == "ok" or not names or names[0] in self.found:
             return self
@@ -138,6 +143,11 @@ class Check:
     watch: "Watch | None" = None
     """A sensor that evaluates it, too."""
 
+    def evaluate(self, look: Look) -> Finding | None:
+        """The result, with the titles of the feeds in its rows."""
+        found = self.find(look)
+        return found and replace(found, rows=_titled(look.database, found.rows))
+
     def is_bad(self, finding: Finding) -> bool:
         """True if this result alerts."""
         return self.alert is not None and STATES.index(finding.state) >= STATES.index(self.alert)
@@ -157,9 +167,20 @@ class Watch:
 def evaluate(check: Check, look: Look) -> Finding | None:
     """The result; a check that cannot be evaluated has failed."""
     try:
-        return check.find(look)
+        return check.evaluate(look)
     except (RssPipelineError, OSError) as error:
         return Finding(check.name, "failure", str(error), "See the message; the other checks went on.")
+
+
+def _titled(database: Database, rows: Sequence[Row]) -> Sequence[Row]:
+    key = next((each for each in ("feed", "stream") if rows and each in rows[0]), None)
+    if key is None or "title" in rows[0]:
+        return rows
+    titles = feed_titles(database, [Member.of(row[key]).feed_id for row in rows])
+    if not titles:
+        return rows
+    of_rows = (short_title(titles.get(Member.of(row[key]).feed_id)) for row in rows)
+    return [{key: row[key], "title": title, **row} for row, title in zip(rows, of_rows, strict=True)]
 
 
 def listed(

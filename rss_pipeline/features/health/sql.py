@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed_names import feed_name
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.feeds.predicates import (
@@ -188,8 +189,8 @@ def busiest(database: Database, *, since: str, items: int, image_bytes: int, bac
     limit are counted and come first."""
     return _find(
         database,
-        """SELECT feed, day, items, image_mb, backup_mb, sum(at_limit) OVER () AS total FROM (
-          SELECT id AS feed, counted_day AS day, day_items AS items,
+        """SELECT feed, title, day, items, image_mb, backup_mb, sum(at_limit) OVER () AS total FROM (
+          SELECT id AS feed, title, counted_day AS day, day_items AS items,
           round(day_image_bytes / 1000000.0, 1) AS image_mb,
           round(day_backup_bytes / 1000000.0, 1) AS backup_mb,
           CAST(day_items >= ? OR day_image_bytes >= ? OR day_backup_bytes >= ? AS INTEGER) AS at_limit
@@ -241,7 +242,7 @@ _PROBLEMS = (
 
 
 FeedFindings = Mapping[str, Concerned]
-"""The feeds with a problem, by problem. Each row has the feed's id and by whom it came."""
+"""The feeds with a problem, by problem. Each row has the feed's id and title, and by whom it came."""
 
 
 def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFindings:
@@ -253,7 +254,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
     not in feeds.yaml. A row of same names all feeds that lead to one URL.
     """
     rows = database.query(
-        f"""SELECT id AS feed, {BROUGHT_BY}, {NOT_ANSWERING} AS not_answering, {GONE} AS gone,
+        f"""SELECT id AS feed, title, {BROUGHT_BY}, {NOT_ANSWERING} AS not_answering, {GONE} AS gone,
         {MOVED} AS moved, {REDIRECTING} AS redirecting, {WARNED} AS warned,
         change_count > reported_count AND changed_at < ? AS unreported,
         registered = 1 AND needs_access = 1 AS need_access, keep_unknown,
@@ -267,7 +268,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
     found: dict[str, list[Row]] = {problem: [] for problem in _PROBLEMS}
     same: dict[str, list[Row]] = {}
     for row in rows:
-        feed = {"feed": row["feed"], "brought_by": row["brought_by"]}
+        feed = {name: row[name] for name in ("feed", "title", "brought_by")}
         for problem in _PROBLEMS:
             if row[problem]:
                 found[problem].append(feed)
@@ -275,7 +276,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
             same.setdefault(row["same_as"], []).append(feed)
     found["same"] = [
         {
-            "feeds": " and ".join(feed["feed"] for feed in feeds),
+            "feeds": " and ".join(feed_name(feed["feed"], feed["title"]) for feed in feeds),
             "brought_by": " and ".join(sorted({feed["brought_by"] for feed in feeds})),
         }
         for feeds in same.values()

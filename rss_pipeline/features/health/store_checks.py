@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.feed_names import feed_name
 from rss_pipeline.errors import ROOM_OF_A_RUN, RssPipelineError, disk_full, free_bytes
 from rss_pipeline.features.health.model import (
     SKEW_FAILURE,
@@ -34,6 +35,7 @@ from rss_pipeline.storage.backends.backend import DatabaseBackend, Lifecycle
 from rss_pipeline.storage.backends.connect import side_of
 from rss_pipeline.storage.backups.expiry import Orphans
 from rss_pipeline.storage.database import Database, InFile, Room
+from rss_pipeline.storage.feeds.feed_row import feed_titles
 from rss_pipeline.storage.images.places import to_move
 from rss_pipeline.storage.objects import PRIVATE_IMAGES, PUBLIC, ObjectStore, public_url
 from rss_pipeline.storage.schema import check_prepared, migrations, schema_version
@@ -410,7 +412,7 @@ def no_orphans(look: Look) -> Finding:
     if not found.is_complete:
         looked += ", then the time allowed was over: there are more"
     parts = [
-        f"{lost.count:,} {what} ({lost.size / 1e6:,.1f} MB) of {some(lost.feeds)}"
+        f"{lost.count:,} {what} ({lost.size / 1e6:,.1f} MB) of {_named(look, lost.feeds)}"
         for lost, what in ((found.images, "images without a row"), (found.backups, "backups without a feed"))
         if lost.count
     ]
@@ -427,17 +429,24 @@ def no_orphans(look: Look) -> Finding:
 
 def images_there(look: Look) -> Finding | None:
     """Rows without an object."""
-    return missing_images(look.orphans, copy=copy_of_objects(look.settings, look.loss.lost_keys))
-
-
-def missing_images(found: Orphans, *, copy: str | None = None) -> Finding | None:
-    """Archived images that the store does not have; None where there are none."""
+    found = look.orphans
     if not found.missing.count:
         return None
+    names = _named(look, found.missing.feeds)
+    return missing_images(found, names, copy=copy_of_objects(look.settings, look.loss.lost_keys))
+
+
+def _named(look: Look, ids: Sequence[str]) -> str:
+    titles = feed_titles(look.database, ids)
+    return some([feed_name(id, titles.get(id)) for id in ids])
+
+
+def missing_images(found: Orphans, names: str, *, copy: str | None = None) -> Finding:
+    """Archived images that the store does not have, of the feeds with these names."""
     return Finding(
         "images_there",
         "warning",
-        f"{found.missing.count:,} archived images are not in the store ({some(found.missing.feeds)})",
+        f"{found.missing.count:,} archived images are not in the store ({names})",
         "If a clean is running, check again after it. Else look for what deletes objects: a lifecycle rule"
         " without the prefix backups/?"
         if found.looked_at

@@ -13,6 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.batched import batched
+from rss_pipeline.collector.models.feed_names import short_title
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features import FEATURES
 from rss_pipeline.features.replay import service as replay
@@ -286,8 +287,8 @@ class PartReplay:
 
     feeds: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    changed: list[tuple[str, int, int, int]] = field(default_factory=list)
-    """The first feeds with other items than are stored, with their counts."""
+    changed: list[tuple[str, str, int, int, int]] = field(default_factory=list)
+    """The first feeds with other items than are stored: id, title and counts."""
     problems: list[ReplayProblem] = field(default_factory=list)
     """The first of them, those to fix only."""
 
@@ -301,7 +302,7 @@ class PartReplay:
             return None
         if len(self.changed) < FINDINGS_KEPT:
             found = (replay.items_new, replay.items_differ, replay.items_gone)
-            self.changed.append((replay.feed.id, *found))
+            self.changed.append((replay.feed.id, short_title(replay.feed.title), *found))
         return dg.AssetObservation(asset_key=FEED_ITEMS, partition=replay.feed.id, metadata=replay.counts)
 
     def metadata(self) -> dict[str, Any]:
@@ -309,8 +310,11 @@ class PartReplay:
         found: dict[str, Any] = {"feeds": self.feeds, **self.counts}
         if self.changed:
             names = ("items_new", "items_differ", "items_gone")
-            columns = [dg.TableColumn("feed"), *(dg.TableColumn(name, type="int") for name in names)]
-            records = [dg.TableRecord(dict(zip(("feed", *names), row, strict=True))) for row in self.changed]
+            columns = [dg.TableColumn(name) for name in ("feed", "title")]
+            columns += [dg.TableColumn(name, type="int") for name in names]
+            records = [
+                dg.TableRecord(dict(zip(("feed", "title", *names), row, strict=True))) for row in self.changed
+            ]
             schema = dg.TableSchema(columns=columns)
             found["changed_feeds"] = dg.MetadataValue.table(records=records, schema=schema)
         if self.problems:

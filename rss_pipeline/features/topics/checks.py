@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def _topics(look: Look) -> Concerned | None:
     topics = topic_states(look.database)
-    rows = [{"topic": each.spec.id} for each in topics if each.warning(look.now) is not None]
+    warned = [each.spec for each in topics if each.warning(look.now) is not None]
+    rows = [{"topic": spec.id, "title": spec.title} for spec in warned]
     return Concerned(len(rows), rows) if topics else None
 
 

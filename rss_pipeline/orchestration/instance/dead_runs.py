@@ -162,8 +162,8 @@ def is_dead(
 
 
 def cause_of_death(tags: Mapping[str, str], sign: RunSign | None, *, booted_at: datetime) -> str:
-    """Return what ended a dead run, a sentence: a restart of the machine, the end of the `up` that started it,
-    or of its process alone."""
+    """Return what ended a dead run, as a sentence: a restart of the machine, the end of the `up` that started
+    it, or of its process alone."""
     if sign is not None and sign.newest_at < booted_at:
         return _RESTARTED
     runner = tags.get(RUNNER_TAG)

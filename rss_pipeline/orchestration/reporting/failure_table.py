@@ -1,4 +1,4 @@
-"""A table of failures with links to the feed's page in the UI and to the requested URL.
+"""A table of failures with links to the feed's events in the UI and to the requested URL.
 
 In Markdown, because a cell of Dagster's own tables shows a link as text. The failures themselves come from
 feeds.py and poll_ops.py.
@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
+from rss_pipeline.collector.models.feed_names import events_path, short_title
 from rss_pipeline.pipeline.visits.summary import FailureRow
 
 _ROWS = 200
@@ -21,13 +22,15 @@ def failure_table(
     failed: Sequence[FailureRow], *, rows: int = _ROWS, rest: str = "more failed."
 ) -> dg.MarkdownMetadataValue:
     """A table of the first `rows`; below it the number of the others, and `rest`, a text about them."""
-    columns = ["feed", "address", "kind", "what happened"]
+    columns = ["feed", "title", "address", "kind", "what happened"]
     is_counted = any(each.in_a_row is not None for each in failed)
     if is_counted:
         columns.append("in a row")
     lines = [_line(columns), _line(["---"] * len(columns))]
     for each in failed[:rows]:
-        cells = [_feed(each.feed_id), _address(each.url), each.kind, _plain(each.message, _LONGEST_MESSAGE)]
+        title = _plain(short_title(each.title), _LONGEST_ADDRESS)
+        message = _plain(each.message, _LONGEST_MESSAGE)
+        cells = [_feed(each.feed_id), title, _address(each.url), each.kind, message]
         if is_counted:
             cells.append("" if each.in_a_row is None else str(each.in_a_row))
         lines.append(_line(cells))
@@ -41,7 +44,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _feed(id: str) -> str:
-    return f"[{_plain(id, _LONGEST_ADDRESS)}](/assets/feed_items?view=partitions&partition={quote(id)})"
+    return f"[{_plain(id, _LONGEST_ADDRESS)}]({events_path(id)})"
 
 
 def _address(url: str) -> str:

@@ -15,6 +15,8 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed_names import feed_name, short_title
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import CutOff, NotBegun, NotModified
 from rss_pipeline.orchestration.instance.record_events import AssetEvent
@@ -26,6 +28,7 @@ from rss_pipeline.pipeline.visits.summary import FailureRow, failed_visit, to_re
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import feed_changes, leases
 from rss_pipeline.storage.feeds.feed_changes import Change
+from rss_pipeline.storage.feeds.feed_row import feed_titles
 from rss_pipeline.storage.feeds.visit_facts import (
     VisitFacts,
     facts_after,
@@ -123,7 +126,7 @@ def report_named(
                 if failure is not None:
                     failed.append(failed_visit(visit, *failure))
                     if isinstance(visit.outcome, OnHold):
-                        events.append(_observation(visit.feed.id, visit.outcome))
+                        events.append(_observation(visit.feed, visit.outcome))
                     continue
                 assert change is not None
                 events.append(materialization(run, change, now=_facts_of(visit, change)))
@@ -134,13 +137,16 @@ def report_named(
     return failed
 
 
-def report_failures(run: RunContext, visits: Sequence[Visit]) -> Iterator[list[dg.AssetObservation]]:
-    """Yield an observation for feeds that failed: at a new kind of failure, and then once a day.
+def report_failures(
+    run: RunContext, visits: Sequence[Visit], *, by_hand: bool = False
+) -> Iterator[list[dg.AssetObservation]]:
+    """Yield an observation for feeds that failed: at the first failure, at another kind, and once a week; for
+    each that a person visited.
 
     Each batch is recorded before the next one is taken. After a crash between an event and its mark the next
     failure has an event as well.
     """
-    failed = to_report(visits, now=run.clock())
+    failed = to_report(visits, now=run.clock(), by_hand=by_hand)
     for start in range(0, len(failed), _MARK_EVERY):
         some = failed[start : start + _MARK_EVERY]
         yield [_failure_observation(visit, failure) for visit, failure in some]
@@ -156,6 +162,7 @@ def _failure_observation(visit: Visit, failure: Failure) -> dg.AssetObservation:
         partition=feed.id,
         description=f"Failed ({failure.kind}): {failure.message}",
         metadata={
+            **_title(feed.title),
             "kind": failure.kind,
             "reason": failure.message,
             "failures_in_a_row": feed.failures.in_a_row + 1,
@@ -171,12 +178,18 @@ def _time_or_never(at: datetime | None) -> dg.MetadataValue[Any]:
     return dg.MetadataValue.text("never") if at is None else dg.MetadataValue.timestamp(at.astimezone(UTC))
 
 
-def _observation(feed_id: str, held: OnHold) -> dg.AssetObservation:
+def _title(title: str | None) -> dict[str, str]:
+    words = short_title(title)
+    return {"title": words} if words else {}
+
+
+def _observation(feed: Feed, held: OnHold) -> dg.AssetObservation:
     return dg.AssetObservation(
         asset_key=FEED_ITEMS,
-        partition=feed_id,
+        partition=feed.id,
         description=f"Not visited: {held}.",
         metadata={
+            **_title(feed.title),
             "host_on_hold": held.hold.of,
             "held_until": dg.MetadataValue.timestamp(held.hold.until),
             "held_because": held.hold.reason,
@@ -205,14 +218,18 @@ def raise_for(failed: Sequence[FailureRow], *, visits: int) -> None:
 
 def _first_of(failed: Sequence[FailureRow], *, visits: int) -> str:
     """The first failure, and after it how many there are."""
-    first = f"{failed[0].feed_id}: {failed[0].message}"
+    first = f"{_named(failed[0])}: {failed[0].message}"
     if visits == 1:
         return first
-    names = ", ".join(each.feed_id for each in failed[:3])
+    names = ", ".join(map(_named, failed[:3]))
     return (
         f"{first}{'' if first.endswith('.') else '.'} {len(failed)} of {visits} feeds were not collected:"
         f" {names}{' ...' if len(failed) > 3 else ''}."
     )
+
+
+def _named(failed: FailureRow) -> str:
+    return feed_name(failed.feed_id, failed.title)
 
 
 def _failure(visit: Visit, change: Change | None) -> tuple[str, str] | None:
@@ -245,14 +262,18 @@ def _failure(visit: Visit, change: Change | None) -> tuple[str, str] | None:
 
 
 def _facts_of(visit: Visit, change: Change) -> VisitFacts | None:
-    """The facts of a visit that changed nothing; None if the facts of the change are those of the visit."""
+    """The facts of a visit if they are not those of the change; None if they are.
+
+    What the visit stored is said also where another run has just recorded the change: a run says what it, or
+    the run that it waited for, did.
+    """
     match visit.outcome:
         case NotModified() as confirmed if change.is_reported:
             return facts_after(change.facts, confirmed)
-        case Stored(parsed=parsed) if change.is_reported:
+        case Stored(parsed=parsed, items_new=items_new) if change.is_reported:
             facts = facts_of_document(parsed)
-            return replace(facts, items_new=0, duplicate_guids=None, format=None, repairs=None)
-        case HeldElsewhere() if change.is_reported:
+            return replace(facts, items_new=items_new, duplicate_guids=None, format=None, repairs=None)
+        case HeldElsewhere() if change.is_reported and not change.is_of_last_visit:
             return replace(change.facts, items_new=0)
         case _:
             return None
@@ -261,13 +282,14 @@ def _facts_of(visit: Visit, change: Change) -> VisitFacts | None:
 def materialization(
     run: RunContext, change: Change, *, now: VisitFacts | None = None
 ) -> dg.AssetMaterialization:
-    """The event of a change, or, with `now`, of a visit that changed nothing.
+    """The event of a change, or, with `now`, of a visit with these facts.
 
     Its data version changes with new items only, so downstream automation can ignore heartbeats.
     """
     facts = known_facts(change.facts if now is None else now)
     backup_key = facts.pop("backup_key", None)
     metadata: dict[str, Any] = {
+        **_title(change.title),
         **{name: facts.pop(name, None) for name in _FIRST},
         **facts,
         "feed": dg.MetadataValue.url(change.url),
@@ -331,9 +353,10 @@ def image_metadata(run: RunContext, instance: dg.DagsterInstance, done: Download
         "counted_at": dg.MetadataValue.timestamp(counted_at),
     }
     if done.failures:
+        titles = feed_titles(run.database, [feed_id for feed_id, *_ in done.failures])
         metadata["failures"] = failure_table(
             [
-                FailureRow(feed_id=feed_id, url=url, kind=kind, message=message)
+                FailureRow(feed_id=feed_id, url=url, kind=kind, message=message, title=titles.get(feed_id))
                 for feed_id, url, kind, message in done.failures
             ]
         )

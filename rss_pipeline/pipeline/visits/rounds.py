@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun, NotModified
 from rss_pipeline.pipeline.visits.claim import why_not
 from rss_pipeline.pipeline.visits.summary import summary
-from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Outcome, Refused, Stored, Visit
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
@@ -140,6 +140,7 @@ class NotVisited:
     """A requested feed that was not visited: why, and what to do."""
 
     feed_id: str
+    title: str | None = None
     kind: str
     """`host_on_hold`, `just_answered`, `refused`, `held_elsewhere` or `not_begun`."""
     message: str
@@ -162,7 +163,9 @@ def not_visited(
     }
     left = [id for id in dict.fromkeys(ids) if id not in visited]
     rows = due.availability(database, left, now=now)
-    return [_why_not(id, why_not(id, rows.get(id))) for id in left]
+    return [
+        _why_not(id, why_not(id, rows.get(id)), title=known[id].title if id in known else None) for id in left
+    ]
 
 
 def without_good(counts: Counter[str], done: Round) -> Round:
@@ -173,42 +176,51 @@ def without_good(counts: Counter[str], done: Round) -> Round:
     return replace(done, visits=left, good=good)
 
 
-def _last(rounds: Sequence[Round]) -> dict[str, Outcome]:
-    """The last outcome of each feed but those that went well."""
-    last: dict[str, Outcome] = {}
+def _last(rounds: Sequence[Round]) -> dict[str, Visit]:
+    """The last visit of each feed but those that went well."""
+    last: dict[str, Visit] = {}
     for done in rounds:
         for id in done.good:
             last.pop(id, None)
-        last.update((visit.feed.id, visit.outcome) for visit in done.visits)
+        last.update((visit.feed.id, visit) for visit in done.visits)
     return last
 
 
 def on_hold(rounds: Sequence[Round]) -> list[NotVisited]:
     """Feeds that these rounds did not request because a host had set a hold."""
-    last = _last(rounds).items()
-    return [_why_not(id, outcome) for id, outcome in last if isinstance(outcome, OnHold)]
+    return [
+        _why_not(id, outcome, title=visit.feed.title)
+        for id, visit in _last(rounds).items()
+        if isinstance(outcome := visit.outcome, OnHold)
+    ]
 
 
 def not_begun(rounds: Sequence[Round]) -> list[NotVisited]:
     """Feeds whose turn at their host did not come in the last of these rounds."""
     return [
-        NotVisited(feed_id=id, kind="not_begun", message=f"{outcome.reason}; the next poll tries again")
-        for id, outcome in _last(rounds).items()
-        if isinstance(outcome, NotBegun)
+        NotVisited(
+            feed_id=id,
+            title=visit.feed.title,
+            kind="not_begun",
+            message=f"{outcome.reason}; the next poll tries again",
+        )
+        for id, visit in _last(rounds).items()
+        if isinstance(outcome := visit.outcome, NotBegun)
     ]
 
 
-def _why_not(id: str, why: Refused | OnHold | HeldElsewhere) -> NotVisited:
+def _why_not(id: str, why: Refused | OnHold | HeldElsewhere, *, title: str | None) -> NotVisited:
     match why:
         case Refused(message=message):
-            return NotVisited(feed_id=id, kind="refused", message=message)
+            return NotVisited(feed_id=id, title=title, kind="refused", message=message)
         case OnHold(hold=hold, by_hand=by_hand):
             return NotVisited(
                 feed_id=id,
+                title=title,
                 kind="just_answered" if by_hand else "host_on_hold",
                 message=str(why),
                 held_until=instant(hold.until),
             )
         case HeldElsewhere():
             message = "another run is visiting it or its host now; try again in a minute"
-            return NotVisited(feed_id=id, kind="held_elsewhere", message=message)
+            return NotVisited(feed_id=id, title=title, kind="held_elsewhere", message=message)

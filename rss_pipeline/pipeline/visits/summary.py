@@ -11,6 +11,7 @@ from typing import Any
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, FailureHistory
+from rss_pipeline.collector.models.feed_names import feed_name
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun, NotModified
 from rss_pipeline.collector.models.plain_text import one_line
@@ -29,6 +30,8 @@ class FailureRow:
     """The requested URL; empty for an unknown feed."""
     kind: str
     message: str
+    title: str | None = None
+    """The feed's."""
     in_a_row: int | None = None
     """Failures in a row with this one, where they are counted."""
 
@@ -66,7 +69,7 @@ def poll_sentence(visits: Sequence[Visit]) -> str:
     counts = summary(visits)
     parts = [f"{len(visits)} feeds", f"{counts['items_new']} new items"]
     failed = [
-        f"{visit.feed.id} ({_in_a_word(visit.outcome)})"
+        f"{feed_name(visit.feed.id, visit.feed.title)} ({_in_a_word(visit.outcome)})"
         for visit in visits
         if isinstance(visit.outcome, Failure)
     ]
@@ -98,35 +101,44 @@ def failed_visit(visit: Visit, kind: str, message: str) -> FailureRow:
     """The row of a visit that failed for this reason."""
     feed = visit.feed
     in_a_row = feed.failures.in_a_row + 1 if isinstance(visit.outcome, Failure) else None
-    return FailureRow(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)
+    return FailureRow(
+        feed_id=feed.id, url=feed.url, kind=kind, message=message, title=feed.title, in_a_row=in_a_row
+    )
 
 
 # The failed visits that are worth an event in Dagster. What was reported is marked by
 # storage.feeds.feed_changes.
 
-AGAIN_AFTER = timedelta(days=1)
+AGAIN_AFTER = timedelta(days=7)
+"""The time after which a feed that still fails is reported again."""
+_FLAPPING = timedelta(days=1)
+"""The time after a report in which a feed that changes between failures, or fails now and then, has no other
+one: it would be one for each poll."""
 
 
-def to_report(visits: Sequence[Visit], *, now: datetime) -> list[tuple[Visit, Failure]]:
-    """The failed and closed visits of feeds with a new kind of failure, or one last reported a day ago."""
+def to_report(
+    visits: Sequence[Visit], *, now: datetime, by_hand: bool = False
+) -> list[tuple[Visit, Failure]]:
+    """The failed and closed visits of feeds that begin to fail, that fail in another way, or whose failure
+    was last reported a week ago; by hand, all of them."""
     return [
         (visit, visit.outcome)
         for visit in visits
         if isinstance(visit.outcome, Failure)
         and visit.next is not None
         and not visit.lost
-        and _is_owed(visit.feed.failures, visit.outcome, now)
+        and (by_hand or _is_owed(visit.feed.failures, visit.outcome, now))
     ]
 
 
 def _is_owed(before: FailureHistory, failure: Failure, now: datetime) -> bool:
     reported_at = before.reported_at
-    if reported_at is None or before.reported_kind != failure.kind:
-        return True
     # A report later than now is that of a clock that was wrong.
-    if not timedelta() <= now - reported_at < AGAIN_AFTER:
+    if reported_at is None or not timedelta() <= now - reported_at < AGAIN_AFTER:
         return True
-    # After a success the UI shows that, and no longer the failures before it. But a feed that fails at every
-    # other visit would get an event at each of them.
-    is_hidden = before.since is not None and reported_at < before.since
-    return is_hidden and before.in_a_row + 1 >= NOT_ANSWERING_FAILURES
+    is_flapping = now - reported_at < _FLAPPING
+    if before.in_a_row == 0 or before.since is None or reported_at < before.since:
+        # The UI shows the success since then, and no longer the failures before it.
+        return not is_flapping or before.in_a_row + 1 >= NOT_ANSWERING_FAILURES
+    is_first_change = reported_at == before.since
+    return before.reported_kind != failure.kind and (is_first_change or not is_flapping)

@@ -19,8 +19,11 @@ class Change:
     """A feed's last change with its facts, and the feed's state now."""
 
     feed_id: str
+    title: str | None
     count: int
     is_reported: bool
+    is_of_last_visit: bool
+    """False where a visit since then changed nothing."""
     facts: VisitFacts
     items_version: str | None
     url: str
@@ -64,17 +67,20 @@ def _changes(
     database: Database, where: str, params: Sequence[str], *, most: int | None = None
 ) -> list[Change]:
     rows = database.query(
-        f"""SELECT id, url, link, change_count, reported_count, last_change, items_version, next_fetch_at,
-        schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error,
-        warning FROM feeds WHERE {where} ORDER BY changed_at, id{"" if most is None else f" LIMIT {most}"}""",
+        f"""SELECT id, title, url, link, change_count, reported_count, changed_at, last_change, items_version,
+        next_fetch_at, schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind,
+        last_error, warning FROM feeds
+        WHERE {where} ORDER BY changed_at, id{"" if most is None else f" LIMIT {most}"}""",
         params,
         name="read changes",
     ).rows
     return [
         Change(
             feed_id=row["id"],
+            title=row["title"],
             count=int(row["change_count"]),
             is_reported=row["change_count"] <= row["reported_count"],
+            is_of_last_visit=row["changed_at"] is not None and row["changed_at"] == row["last_visited_at"],
             facts=facts_from(json.loads(row["last_change"] or "{}")),
             items_version=row["items_version"],
             url=row["url"],

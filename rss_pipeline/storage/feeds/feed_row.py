@@ -235,6 +235,17 @@ def known_pages(database: Database) -> dict[str, tuple[str | None, str | None]]:
     return {row["id"]: (row["title"], row["link"]) for row in rows}
 
 
+def feed_titles(database: Database, ids: Iterable[str]) -> dict[str, str]:
+    """Feed id to title, of those among these feeds that have one."""
+    rows = database.query(
+        """SELECT id, title FROM feeds
+        WHERE title <> '' AND id IN (SELECT value FROM json_each(?))""",
+        [compact(sorted(set(ids)))],
+        name="read titles of feeds",
+    ).rows
+    return {row["id"]: row["title"] for row in rows}
+
+
 def feeds_by_id(database: Database, ids: Sequence[str]) -> dict[str, Feed]:
     """These feeds by id; unknown ids are left out."""
     rows = database.query(

@@ -173,8 +173,8 @@ class Problem:
     sentence: str
     """With `<host>` in the place of the host where feeds of several hosts have it."""
     count: int
-    feeds: Sequence[tuple[str, int]]
-    """The first of the feeds: id, and failures in a row."""
+    feeds: Sequence[tuple[str, str | None, int]]
+    """The first of the feeds: id, title, and failures in a row."""
 
 
 def problems(database: Database, *, limit: int, feeds: int) -> tuple[list[Problem], int]:
@@ -184,10 +184,12 @@ def problems(database: Database, *, limit: int, feeds: int) -> tuple[list[Proble
     """
     rows = database.query(
         f"""SELECT * FROM (WITH found AS (
-          SELECT id, host, coalesce(last_error_kind, 'unknown') AS kind, coalesce(last_error, '') AS sentence,
-            consecutive_failures AS failures FROM feeds WHERE {LAST_VISIT_FAILED}
+          SELECT id, title, host, coalesce(last_error_kind, 'unknown') AS kind,
+            coalesce(last_error, '') AS sentence, consecutive_failures AS failures
+          FROM feeds WHERE {LAST_VISIT_FAILED}
           UNION ALL
-          SELECT id, host, 'warning', warning, 0 FROM feeds WHERE {WARNED} AND consecutive_failures = 0),
+          SELECT id, title, host, 'warning', warning, 0
+          FROM feeds WHERE {WARNED} AND consecutive_failures = 0),
         placed AS (SELECT *, replace(sentence, host, '<host>') AS same FROM found),
         counted AS (
           SELECT *, count(*) OVER alike AS count, min(host) OVER alike <> max(host) OVER alike AS hosts,
@@ -196,7 +198,7 @@ def problems(database: Database, *, limit: int, feeds: int) -> tuple[list[Proble
         ranked AS (
           SELECT *, dense_rank() OVER (ORDER BY kind = 'warning', count DESC, kind, same) AS rank
           FROM counted)
-        SELECT kind, CASE WHEN hosts THEN same ELSE sentence END AS sentence, count, id, failures,
+        SELECT kind, CASE WHEN hosts THEN same ELSE sentence END AS sentence, count, id, title, failures,
           rank, ranks, nth
         FROM (SELECT *, max(rank) OVER () AS ranks FROM ranked)
         WHERE rank <= ? AND nth <= ?) ORDER BY rank, nth""",
@@ -211,7 +213,7 @@ def problems(database: Database, *, limit: int, feeds: int) -> tuple[list[Proble
             kind=group[0]["kind"],
             sentence=group[0]["sentence"],
             count=int(group[0]["count"]),
-            feeds=[(row["id"], int(row["failures"])) for row in group],
+            feeds=[(row["id"], row["title"], int(row["failures"])) for row in group],
         )
         for group in grouped.values()
     ]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
+from rss_pipeline.collector.models.feed_names import events_path
 from rss_pipeline_tests.cli.up.up_and_strangers import no_page_of_another_site_starts_a_run_or_shows_the_ui
 from rss_pipeline_tests.cli.up.up_feeds import ALL_FEEDS
 from rss_pipeline_tests.orchestration.desk import BROKEN, BUSY, GONE, QUIET, Desk, host
@@ -83,8 +84,8 @@ def the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page(ui: Desk
     failures = page.get_by_role("row").filter(has_text="404 Not Found: there is no feed at this address")
     expect(failures.last).to_be_visible()
     page.get_by_role("link", name=BROKEN, exact=True).click()
-    page.wait_for_url(f"**/assets/feed_items?view=partitions&partition={BROKEN}*")
-    expect(page.get_by_text(f"{len(ALL_FEEDS)} Partitions Selected")).to_be_visible()
+    page.wait_for_url(f"**{events_path(BROKEN)}*")
+    expect(page.get_by_text("Failed (http_status): 404 Not Found")).to_be_visible()
 
 
 def a_polls_run_reports_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
@@ -98,7 +99,7 @@ def a_polls_run_reports_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
     for id, sentence in ((BROKEN, "404 Not Found"), (GONE, "410 Gone")):
         expect(table.get_by_role("row").filter(has_text=id).last).to_contain_text(sentence)
     table.get_by_role("link", name=BROKEN, exact=True).click()
-    page.wait_for_url(f"**/assets/feed_items?view=partitions&partition={BROKEN}*")
+    page.wait_for_url(f"**{events_path(BROKEN)}*")
 
 
 def a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk) -> None:

@@ -46,7 +46,7 @@ def test_a_store_of_objects_that_was_changed_is_filled_by_a_copy_and_no_rule_is_
     copy = copy_of_objects(of(home, **BUCKET), loss.lost_keys)
     assert copy == "rss-pipeline copy --from embedded --to sqlite+s3"
     missing = Orphans(missing=Unmatched(count=3, feeds=["news"]))
-    for check in (backups_there(loss, copy=copy), backups_there(loss), missing_images(missing)):
+    for check in (backups_there(loss, copy=copy), backups_there(loss), missing_images(missing, "a")):
         assert check is not None
         assert check.state != "ok"
         assert "rule" not in check.sentences

@@ -96,7 +96,9 @@ def test_each_problem_is_reported_by_its_check_with_the_feeds_it_concerns(
     assert (failing["feed"], failing["failures"], failing["kind"]) == ("b", 10, "http_status")
     assert failing["last_success"] == instant(NOON + timedelta(seconds=1))
     assert [row["feed"] for row in concerned(found["feeds_not_gone"])] == ["a"]
-    assert concerned(found["backups_there"]) == [{"feed": "c", "backups": "the newest is gone"}]
+    assert concerned(found["backups_there"]) == [
+        {"feed": "c", "title": "A feed", "backups": "the newest is gone"}
+    ]
 
 
 def test_feeds_of_a_host_that_requested_a_hold_are_due_from_its_end_on(

@@ -67,7 +67,7 @@ def test_a_poll_is_reported_as_a_whole_with_links_to_what_failed(
         "seconds": 0.0,
         "lag_seconds": 0,
     }
-    assert "[ill](/assets/feed_items?view=partitions&partition=ill)" in failures
+    assert "[ill](/assets/feed_items?view=events&partitions%5B0%5D=ill)" in failures
     assert f"(http://127.0.0.4:{server.port}/feed)" in failures
 
     server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b", "d")))
@@ -105,7 +105,7 @@ def test_a_publisher_s_words_are_no_markup_of_ours(three: DagsterPipeline, serve
     three.poll()
     (line,) = [line for line in told(three, POLLS)[0]["failures"].splitlines() if "[odd]" in line]
     assert "javascript:1)" not in line
-    assert line.replace("\\|", "").count("|") == 6
+    assert line.replace("\\|", "").count("|") == 7
 
 
 def test_a_change_of_the_registry_is_reported_and_nothing_else(three: DagsterPipeline) -> None:

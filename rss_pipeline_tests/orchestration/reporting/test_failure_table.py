@@ -19,10 +19,10 @@ def lines(table: Any) -> list[str]:
 
 
 def test_the_feed_leads_to_its_page_and_the_address_to_what_was_requested() -> None:
-    assert lines(failure_table([failed()])) == [
-        "| feed | address | kind | what happened |",
-        "| --- | --- | --- | --- |",
-        "| [lwn](/assets/feed_items?view=partitions&partition=lwn) |"
+    assert lines(failure_table([failed(title="LWN\n[net]")])) == [
+        "| feed | title | address | kind | what happened |",
+        "| --- | --- | --- | --- | --- |",
+        "| [lwn](/assets/feed_items?view=events&partitions%5B0%5D=lwn) | LWN \\[net\\] |"
         " [lwn.example/feed](https://lwn.example/feed) | timeout | no answer |",
     ]
 
@@ -39,7 +39,7 @@ def test_strangers_words_and_addresses_are_no_markup() -> None:
     )[2:]
     assert "(http://x.example/a%7Cb%29%5Bx%5D%28javascript:1%29%5C)" in line
     assert "\\<b\\>\\|\\[y\\]\\(z\\) \\# up" in line
-    assert line.replace("\\|", "").count("|") == 5
+    assert line.replace("\\|", "").count("|") == 6
 
 
 def test_a_feed_that_no_one_knows_has_no_address() -> None:
@@ -70,6 +70,8 @@ def test_a_run_s_table_has_the_same_links_whichever_door_it_came_by(
     of_the_person = failure.step_failure_data.user_failure_data.metadata["failed"]
     for table, count in ((of_the_poll, 1), (of_the_person, 2)):
         (line,) = lines(table)[2:]
-        assert line.startswith("| [gone](/assets/feed_items?view=partitions&partition=gone) | [127.0.0.2:")
+        assert line.startswith(
+            "| [gone](/assets/feed_items?view=events&partitions%5B0%5D=gone) |  | [127.0.0.2:"
+        )
         assert f"]({url}) | http_status | 404 Not Found" in line
         assert line.endswith(f"| {count} |")

@@ -31,8 +31,8 @@ def test_materializing_a_feed_of_a_host_on_hold_says_on_its_key_until_when(
     assert said in str(failure.event_specific_data.error)
     table = failure.step_failure_data.user_failure_data.metadata["failed"].md_str
     rows = [line.split(" | ") for line in table.splitlines()[2:]]
-    assert sorted((row[0], row[2]) for row in rows) == [
-        (f"| [{id}](/assets/feed_items?view=partitions&partition={id})", "host_on_hold")
+    assert sorted((row[0], row[3]) for row in rows) == [
+        (f"| [{id}](/assets/feed_items?view=events&partitions%5B0%5D={id})", "host_on_hold")
         for id in ("first", "second", "third")
     ]
     for id in ("first", "second", "third"):

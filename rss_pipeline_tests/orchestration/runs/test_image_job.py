@@ -35,7 +35,7 @@ def test_the_materialization_has_the_run_s_numbers_and_a_table_of_what_failed(
     assert (told["pending"], told["success"], told["failed"]) == (1, 1, 0)
     assert told["bytes"] == told["archived_bytes"] == len(png())
     [row] = told["failures"].splitlines()[2:]
-    assert "[feed](/assets/feed_items?view=partitions&partition=feed)" in row
+    assert "[feed](/assets/feed_items?view=events&partitions%5B0%5D=feed)" in row
     assert f"]({gone})" in row
 
 

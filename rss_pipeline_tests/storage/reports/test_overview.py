@@ -70,9 +70,9 @@ def test_equal_errors_are_one_and_the_hosts_in_them_make_no_difference(known: Da
     found, count = problems(known, limit=10, feeds=1)
     assert count == 3
     assert [(each.kind, each.sentence, each.count, list(each.feeds)) for each in found] == [
-        ("dns", "The name <host> does not resolve.", 2, [("c", 3)]),
-        ("gone", "410 Gone.", 1, [("e", 1)]),
-        ("warning", "Doubtful.", 1, [("f", 0)]),
+        ("dns", "The name <host> does not resolve.", 2, [("c", None, 3)]),
+        ("gone", "410 Gone.", 1, [("e", None, 1)]),
+        ("warning", "Doubtful.", 1, [("f", None, 0)]),
     ]
     known.query("UPDATE feeds SET registered = 0 WHERE id = 'd'")
     alone, _ = problems(known, limit=1, feeds=5)

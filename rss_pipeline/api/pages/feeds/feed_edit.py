@@ -5,7 +5,6 @@ its backups, for the owner.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
@@ -27,6 +26,7 @@ from rss_pipeline.api.request_values import (
 )
 from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.collector.models.feed import Wishes
+from rss_pipeline.collector.models.feed_names import events_path
 from rss_pipeline.reader import edit as editing
 from rss_pipeline.reader.accounts.users import is_owner
 from rss_pipeline.reader.edit import (
@@ -163,13 +163,13 @@ def _feed(feeds: Sequence[FeedRow], id: str) -> FeedRow:
 
 
 def partition_url(settings: Settings, scope: Scope, feed_id: str) -> str | None:
-    """The address of a feed's partition in Dagster's UI, as the browser of this request reaches it.
+    """The address of a feed's events in Dagster's UI, as the browser of this request reaches it.
 
     On the machine itself, and through a tunnel to it, the UI is beside the reader. Elsewhere it has a name of
     its own (RSS_UI_HOSTS), or an address that it listens on; None where it has neither.
     """
     ui = _ui_url(settings, scope)
-    return ui and f"{ui}/assets/feed_items?view=partitions&partition={quote(feed_id, safe='')}"
+    return ui and f"{ui}{events_path(feed_id)}"
 
 
 def _ui_url(settings: Settings, scope: Scope) -> str | None:

@@ -18,7 +18,7 @@ from rss_pipeline_tests.storage.values import NOW, change, claim_one, document, 
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings
 
-PARTITION = "/assets/feed_items?view=partitions&amp;partition=a"
+PARTITION = "/assets/feed_items?view=events&amp;partitions%5B0%5D=a"
 
 
 def test_a_feed_that_fails_has_reason_since_when_what_to_do_and_next_visit(reader: Reader) -> None:
