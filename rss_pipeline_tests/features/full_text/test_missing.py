@@ -16,10 +16,10 @@ from rss_pipeline.features.full_text.about import CANNOT_READ
 from rss_pipeline.features.full_text.dagster import decide_articles
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann
+from rss_pipeline_tests.cli.program import environment
 from rss_pipeline_tests.features.full_text.made import article
 from rss_pipeline_tests.features.full_text.test_articles import HOST, asked, collect, ended, fetched
 from rss_pipeline_tests.features.full_text.test_doors import end, ids
-from rss_pipeline_tests.features.full_text.test_read_again import environment
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.reader import Reader
 from rss_pipeline_tests.support.server import Answer, FeedServer

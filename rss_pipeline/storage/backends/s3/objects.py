@@ -79,7 +79,7 @@ def s3_client(
         client._endpoint.http_session = _Trusting(
             ca_file,
             proxies=get_environ_proxies(endpoint_url),
-            timeout=(config.connect_timeout, config.read_timeout),  # type: ignore[attr-defined]
+            timeout=(config.connect_timeout, config.read_timeout),
             max_pool_connections=CONNECTIONS,
         )
     # Each PUT would wait up to a second for a 100 Continue that R2 does not document.
@@ -89,7 +89,7 @@ def s3_client(
     return client
 
 
-class _Trusting(URLLib3Session):
+class _Trusting(URLLib3Session):  # type: ignore[misc]
     """The connections of a client that trusts a file of authorities besides the usual ones: botocore has one
     file for all of them."""
 
