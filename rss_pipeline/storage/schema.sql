@@ -493,7 +493,10 @@ CREATE TABLE published_files (
 
 -- An item of a story: of what several feeds write of one event. A story is named by the item that began it, and keeps its
 -- name without it. `article`: the first of the members that are copies of one article. `lead` orders members: by arrival, those
--- without a full text last. `evidence`: why it stands there, as JSON; NULL for the first one.
+-- without a full text last, and those that a newer item of their feed replaces behind these. `evidence`: why it stands there, as
+-- JSON; NULL for the first one. `joins`: the earlier members with which it stands by itself, as JSON: `["id","kind"]` each, or one
+-- entry `["","event","id","id"]` where it stands with these together alone; NULL for an older row, whose nearest item is its only
+-- one. `ordinal`: the order of the decisions.
 CREATE TABLE story_members (
   item_id TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE,
   story_id TEXT NOT NULL,
@@ -503,7 +506,9 @@ CREATE TABLE story_members (
   lead INTEGER NOT NULL,
   evidence TEXT,
   decided_at TEXT NOT NULL,
-  version INTEGER NOT NULL
+  version INTEGER NOT NULL,
+  joins TEXT,
+  ordinal INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX story_members_story ON story_members (story_id, lead);
 CREATE INDEX story_members_feed ON story_members (feed_id, arrived);
@@ -641,6 +646,17 @@ CREATE TABLE story_choices (
 ) WITHOUT ROWID;
 CREATE INDEX story_choices_story ON story_choices (user_id, story_id);
 CREATE INDEX story_choices_item ON story_choices (item_id);
+
+-- The story and the article of an item as a user has them by their own feeds, where they differ from those of `story_members`.
+CREATE TABLE story_views (
+  user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+  item_id TEXT NOT NULL REFERENCES items (id) ON DELETE CASCADE,
+  story_id TEXT NOT NULL,
+  article TEXT NOT NULL,
+  PRIMARY KEY (user_id, item_id)
+) WITHOUT ROWID;
+CREATE INDEX story_views_story ON story_views (user_id, story_id);
+CREATE INDEX story_views_item ON story_views (item_id);
 
 -- What a user said, the last one with the highest number; `before`: the choices that it replaced, for undo (JSON).
 CREATE TABLE story_acts (

@@ -8,9 +8,9 @@ segments.py, records.py and window.py (the stories of a week), window_file.py (t
 index). The same items in the same order give the same stories.
 
 service.py decides new items at each poll and stores stories of two and more, by sql.py, under a lease
-(lease.py); moves.py has what an operator says for all, dagster.py the asset, cli.py the command. What one
-user sees: reading.py (lists and counts), person.py (a story, and why), acts.py (what they say of it),
-pages.py and api.py.
+(lease.py), with the parts of them that each user has by their own feeds (views.py); moves.py has what an
+operator says for all, dagster.py the asset, cli.py the command. What one user sees: reading.py (lists and
+counts), person.py (a story, and why), acts.py (what they say of it), pages.py and api.py.
 """
 
 from rss_pipeline.features.feature import Feature, Part, UserRows
@@ -25,6 +25,7 @@ FEATURE = Feature(
         "story_members": ("item_id",),
         "story_choices": ("user_id", "item_id"),
         "story_acts": ("user_id", "act"),
+        "story_views": ("user_id", "item_id"),
     },
     dagster=Part("stories.dagster:parts"),
     folding=Part("stories.reading:FOLDING"),

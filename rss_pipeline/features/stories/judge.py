@@ -142,6 +142,11 @@ def margin(
     return over - bare
 
 
+def margin_alone(likeness: Likeness, characters: int, *, is_paired: bool, texts: int) -> float:
+    """The same for a story of one member."""
+    return margin([likeness], likeness.cosine, characters, is_paired=is_paired, members=1, texts=texts)
+
+
 def _with_best(weights: dict[str, float], likenesses: Sequence[Likeness], cosine: float) -> float:
     """Half of what the members say that speak most for it, half of what the first of these says.
 

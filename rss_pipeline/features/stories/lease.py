@@ -9,6 +9,7 @@ from typing import Any
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.features.stories import sql
+from rss_pipeline.features.stories.model import Join
 from rss_pipeline.features.stories.sql import Ends, Member, Moved, Writer
 from rss_pipeline.features.stories.window import VERSION
 from rss_pipeline.storage.accounts.user_rows import note_change_of_items
@@ -45,8 +46,16 @@ class Lease:
         """The mark of windows that know all moves: one that was saved before the last move is of another."""
         return f"{self.born} {self.writer.moves}".rstrip()
 
-    def commit(self, members: Sequence[Member] = (), moved: Sequence[Moved] = (), **more: Any) -> None:
-        """Store members and moves, and how far the writer is: these fields of it.
+    def commit(
+        self,
+        members: Sequence[Member] = (),
+        moved: Sequence[Moved] = (),
+        *,
+        follows: bool = True,
+        **more: Any,
+    ) -> None:
+        """Store members and moves, and how far the writer is: these fields of it. Not `follows`: members go
+        into no stories that users have chosen.
 
         Raises:
             StoriesBusy: another process has taken over; nothing was stored.
@@ -54,12 +63,13 @@ class Lease:
         now = datetime.fromisoformat(sql.ends(self.database).now)
         if moved:
             more["moves"] = new_token()
+        more["members"] = self.writer.members + len(members)
         after = replace(self.writer, until=instant(now + LEASE), version=VERSION, **more)
         ids = [*(each.item_id for each in members), *(each.item_id for each in moved)]
         notes = [note_change_of_items(), *mark_items_stale(ids)] if ids else []
         first, *_ = self.database.batch(
             [
-                *sql.add_members(after, self.stored, members, version=VERSION),
+                *sql.add_members(after, self.stored, members, version=VERSION, follows=follows),
                 *sql.move(after, moved),
                 *notes,
             ]
@@ -102,7 +112,8 @@ def member(
     characters: int,
     *,
     evidence: str | None = None,
-    nearest: str | None = None,
+    joins: tuple[Join, ...] = (),
+    ordinal: int | None = None,
 ) -> Member:
     """The row of an item with a text of so many characters."""
     return Member(
@@ -111,5 +122,6 @@ def member(
         article=article,
         later=0 if characters >= FULL_TEXT else LATER,
         evidence=evidence,
-        nearest=nearest,
+        joins=joins,
+        ordinal=ordinal,
     )

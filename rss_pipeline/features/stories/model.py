@@ -30,7 +30,7 @@ class Evidence:
     """The reasons for which an item stands in a story."""
 
     kind: str
-    """`link`, `text`, `retitled`: a copy. `event`: the same event."""
+    """`link`, `text`, `retitled`: a copy. `event`: the same event. `reissue`: it replaces one of its feed."""
     nearest: str
     """The id of the member that it was compared with and that is most like it."""
     names: tuple[str, ...] = ()
@@ -43,6 +43,23 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """A reason for which an item stands with earlier ones, for whoever has these in their feeds."""
+
+    kind: str
+    """As that of the evidence."""
+    items: tuple[str, ...]
+    """The id of one item: the two would be a story by themselves. Of several: only all of these together
+    make one of it."""
+
+
+COPIES = ("link", "text", "retitled")
+"""Kinds of copies."""
+MOST_JOINS = 8
+"""Joins of an item."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The story of an item, and why. A story is named by the item that began it."""
 
@@ -51,17 +68,16 @@ class Decision:
     score: float = 0.0
     """The distance of the judgement above the line; 0 for an item that begins a story."""
     evidence: Evidence | None = None
-
-    @property
-    def joins(self) -> bool:
-        return self.evidence is not None
+    joins: tuple[Join, ...] = ()
+    """Members of the story, each of another feed, or all that were judged where it joins by none alone:
+    copies first, then by margin."""
 
     @property
     def kind(self) -> str | None:
-        """`copy` or `event`; None for an item that begins a story."""
+        """`copy`, `event` or `reissue`; None for an item that begins a story."""
         if self.evidence is None:
             return None
-        return "event" if self.evidence.kind == "event" else "copy"
+        return "copy" if self.evidence.kind in COPIES else self.evidence.kind
 
 
 OLDEST_DATE = 631_152_000.0

@@ -224,7 +224,9 @@ def _take_back(lease: Lease, objects: ObjectStore, path: Path, move: Move) -> No
         before.setdefault(id, before.get(evidence.get("nearest", ""), ""))
         if before[id] and each.story not in (None, before[id]):
             was = evidence.get("was") if id in move.moved else evidence
-            back.append(Moved(item_id=id, story_id=before[id], evidence=compact(was) if was else None))
+            back.append(
+                Moved(item_id=id, story_id=before[id], was=each.story, evidence=compact(was) if was else None)
+            )
     _store(lease, path, [], back)
     objects.delete_many([move.key])
     lease.commit(moving=0)
@@ -269,7 +271,7 @@ def _made(database: Database, moves: Sequence[Move], *, since: int = 0) -> tuple
             if story in now and now[story][0] is None:
                 now[story] = story, None
     moved = [
-        Moved(item_id=id, story_id=story, evidence=evidence)
+        Moved(item_id=id, story_id=story, was=standing[id].story, evidence=evidence)
         for id, (story, evidence) in now.items()
         if story is not None and story != standing[id].story
     ]

@@ -6,19 +6,19 @@ items of the last days, which keep the stories that are stored.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.features.stories import sql
+from rss_pipeline.features.stories import sql, views
 from rss_pipeline.features.stories.lease import Lease, hold, member
-from rss_pipeline.features.stories.model import WINDOW, Decision
+from rss_pipeline.features.stories.model import COPIES, WINDOW, Decision, Join
 from rss_pipeline.features.stories.moves import Earlier, mend
 from rss_pipeline.features.stories.sql import Ends, Item, Member, Place
-from rss_pipeline.features.stories.window import Window
+from rss_pipeline.features.stories.window import VERSION, Window
 from rss_pipeline.features.stories.window_file import load, save
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -82,6 +82,9 @@ def catch_up(
         return done
     with hold(database, ends) as lease:
         mend(lease, objects, path)
+        if 0 < ends.writer.version < VERSION:
+            # What was hidden by an older method, or before there were views.
+            database.batch(views.of_all())
         earlier = Earlier.of(lease, objects) if lease.writer.is_restored else None
         now = datetime.fromisoformat(ends.now)
         since = now - timedelta(seconds=WINDOW)
@@ -148,7 +151,7 @@ def _decide_again(
             for items in _between(sql.fetched_on(database, each, up_to=up_to), earlier, window):
                 decided = _decided(database, window, items, up_to=arrived if each == day else up_to)
                 members = _members(database, decided, done, window)
-                lease.commit([replace(each, nearest=None) for each in members], arrived=arrived)
+                lease.commit(members, arrived=arrived, follows=False)
                 done.decided += len(decided)
         last = day
         lease.commit(arrived=arrived, again=str(day), again_to=up_to)
@@ -202,35 +205,36 @@ def _members(
     others = sql.entries(database, [id for id in known if id not in texts and not known[id].members])
     texts |= {id: len(entry.text) for id, entry in others.items()}
     members = [
-        member(item.entry.id, item.entry.id, item.entry.id, len(item.entry.text))
+        # What followed it before it went does so again.
+        member(item.entry.id, item.entry.id, item.entry.id, len(item.entry.text), ordinal=0)
         for item, _ in decided
         if item.began
     ]
-    begun = dict[str, str]()
-    """By stories that are full, the item with which another one begins."""
     for item, decision in joins:
         evidence = decision.evidence
         assert evidence is not None
-        near = evidence.nearest
+        near, found = evidence.nearest, decision.joins
         place = known.get(near)
-        is_bare = len(item.entry.title) + len(item.entry.text) < LEAST_CHARACTERS
-        if place is None or (is_bare and decision.kind == "event"):
-            # The other item went meanwhile, or so few words could be of anything.
-            window.move(item.entry.id, None)
-            continue
-        while place.members >= MOST_MEMBERS:
-            if place.story not in begun:
-                begun[place.story] = item.entry.id
+        if len(item.entry.title) + len(item.entry.text) < LEAST_CHARACTERS:
+            # So few words could be of any event.
+            found = tuple(join for join in found if join.kind != "event")
+        if place is not None and place.members >= MOST_MEMBERS:
+            # A story that was filled in this call goes on in another one, among those that did not fit.
+            near = next((join.items[0] for join in found if _is_open(join, known, place.story)), "")
+            place = known.get(near)
+            window.move(item.entry.id, None if place is None else place.story)
+            if place is None:
                 known[item.entry.id] = Place(story=item.entry.id, article=item.entry.id, members=0)
-            near = begun[place.story]
-            place = known[near]
-            window.move(item.entry.id, None if near == item.entry.id else place.story)
-        if near == item.entry.id:
+                continue
+        if place is None or not found:
+            # The other item went meanwhile.
+            window.move(item.entry.id, None)
             continue
         if place.members == 0:
             members.append(member(near, place.story, place.article, texts[near]))
             place = replace(place, members=1)
-        article = place.article if decision.kind == "copy" else item.entry.id
+        first = known.get(found[0].items[0])
+        article = first.article if first is not None and found[0].kind in COPIES else item.entry.id
         shown = {**asdict(evidence), "score": round(decision.score, 3), "cosine": round(evidence.cosine, 3)}
         for name in ("names", "numbers", "terms"):
             shown[name] = list(shown.get(name, ()))[:_NAMES]
@@ -240,8 +244,8 @@ def _members(
                 place.story,
                 article,
                 len(item.entry.text),
-                evidence=compact(shown),
-                nearest=near,
+                evidence=compact({**shown, "nearest": near}),
+                joins=found,
             )
         )
         counted = Place(story=place.story, article=place.article, members=place.members + 1)
@@ -254,3 +258,9 @@ def _members(
         done.days[day] = done.days.get(day, 0) + 1
         done.joined += 1
     return members
+
+
+def _is_open(join: Join, known: Mapping[str, Place], full: str) -> bool:
+    """True for a join with an item alone that is in another story than this one, which is full."""
+    place = known.get(join.items[0])
+    return len(join.items) == 1 and place is not None and full != place.story and place.members < MOST_MEMBERS

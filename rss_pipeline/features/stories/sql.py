@@ -11,10 +11,12 @@ from typing import Self
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.stories.model import Entry, moment
+from rss_pipeline.features.stories import views
+from rss_pipeline.features.stories.model import Entry, Join, moment
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import body_text
 from rss_pipeline.storage.items.cursor import highest_number
+from rss_pipeline.storage.items.stories import JOINS, JOINT, REPLACED
 from rss_pipeline.storage.sql import FIELD, NOW, NUMBER_FIELD, chunked, compact, number
 
 ITEMS_AT_ONCE = 200
@@ -43,6 +45,8 @@ class Writer:
     """The number of the last move."""
     moving: int = 0
     """The number of a move that was begun; a negative one where it is taken back."""
+    members: int = 0
+    """The members that were stored so far: the order of their decisions."""
     is_restored: bool = False
     """The database was restored: there may be moves in the object store that it does not know."""
 
@@ -336,56 +340,92 @@ class Member:
     later: int
     """LATER for an item without a full text, else 0."""
     evidence: str | None
-    nearest: str | None
+    joins: tuple[Join, ...] = ()
+    ordinal: int | None = None
+    """Its place in the order of decisions; None for the next one."""
 
 
 def add_members(
-    writer: Writer, before: str | None, members: Sequence[Member], *, version: int
+    writer: Writer, before: str | None, members: Sequence[Member], *, version: int, follows: bool
 ) -> list[Statement]:
     """Store these members, and that the writer is so far; nothing where another process was first, which the
-    first statement shows: it changes no row. An item follows the one it is most like into the stories that
-    users have made."""
+    first statement shows: it changes no row. `follows`: an item follows the first of its joins that a user
+    has into the story that the user has chosen."""
     statements = [take(before, writer)]
-    for chunk in chunked(compact(asdict(each)) for each in members):
+    first = writer.members - len(members)
+    for chunk in chunked(
+        compact(
+            {
+                **asdict(each),
+                "joins": compact(list(map(_as_json, each.joins))),
+                "ordinal": first + place if each.ordinal is None else each.ordinal,
+            }
+        )
+        for place, each in enumerate(members, start=1)
+    ):
         statements += [
             Statement(
                 f"""INSERT INTO story_members
-                  (item_id, story_id, feed_id, arrived, article, lead, evidence, decided_at, version)
+                  (item_id, story_id, feed_id, arrived, article, lead, evidence, decided_at, version, joins,
+                   ordinal)
                 SELECT i.id, {FIELD.format("story_id")}, i.feed_id, i.arrived, {FIELD.format("article")},
                   {_PLACE} + {NUMBER_FIELD.format("later")}, {FIELD.format("evidence")}, {NOW},
-                  CAST(? AS INTEGER)
+                  CAST(? AS INTEGER), {FIELD.format("joins")}, {NUMBER_FIELD.format("ordinal")}
                 FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = {FIELD.format("item_id")}
                 WHERE {_IS_WRITER} ON CONFLICT (item_id) DO UPDATE SET story_id = excluded.story_id,
                   article = excluded.article, lead = excluded.lead, evidence = excluded.evidence,
-                  decided_at = excluded.decided_at, version = excluded.version
+                  decided_at = excluded.decided_at, version = excluded.version, joins = excluded.joins,
+                  ordinal = excluded.ordinal
                 WHERE story_members.version = 0 AND story_members.story_id = story_members.item_id""",
                 [version, chunk, str(writer)],
                 name="add members of stories",
             )
         ]
+    replaced = [id for each in members for join in each.joins if join.kind == "reissue" for id in join.items]
+    if replaced:
+        statements.append(
+            Statement(
+                f"""UPDATE story_members SET lead = lead + {REPLACED}
+                WHERE item_id IN (SELECT value FROM json_each(?)) AND lead < {REPLACED} AND {_IS_WRITER}""",
+                [compact(replaced), str(writer)],
+                name="let new items lead those that they replace",
+            )
+        )
     for level in _levels(members):
-        for chunk in chunked(compact(asdict(each)) for each in level):
+        ids = [each.item_id for each in level]
+        statements.append(views.follow(ids, _IS_WRITER, [str(writer)]))
+        if follows:
             statements.append(
                 Statement(
                     f"""INSERT INTO story_choices (user_id, item_id, story_id, act)
-                    SELECT c.user_id, i.id, c.story_id, c.act
-                    FROM json_each(?) AS v CROSS JOIN items AS i ON i.id = {FIELD.format("item_id")}
-                    CROSS JOIN story_choices AS c ON c.item_id = {FIELD.format("nearest")}
-                    WHERE {_IS_WRITER} ON CONFLICT (user_id, item_id) DO NOTHING""",
-                    [chunk, str(writer)],
+                    SELECT n.user_id, n.item_id, n.story_id, n.act FROM (
+                      SELECT DISTINCT c.user_id, c.item_id AS joined, o.item_id, c.story_id, c.act,
+                        {views.held("c.user_id")} AS held
+                      FROM json_each(?) AS a CROSS JOIN story_members AS o ON o.item_id = a.value
+                      CROSS JOIN json_each({JOINS.format("o")}) AS t CROSS JOIN json_each(t.value) AS n
+                      CROSS JOIN story_choices AS c ON c.item_id = n.value) AS n
+                    WHERE {views.is_held("n", "n.joined")} AND {_IS_WRITER}
+                    ON CONFLICT (user_id, item_id) DO NOTHING""",
+                    [compact(ids), str(writer)],
                     name="follow the choices of users",
                 )
             )
     return statements
 
 
+def _as_json(join: Join) -> list[str]:
+    if len(join.items) == 1:
+        return [join.items[0], join.kind]
+    return [JOINT, join.kind, *join.items]
+
+
 def _levels(members: Sequence[Member]) -> list[list[Member]]:
-    """The items that follow another one, each behind it."""
+    """The members, each behind those of its joins."""
     level_of, levels = dict[str, int](), dict[int, list[Member]]()
     for each in members:
-        if each.nearest is not None:
-            level = level_of[each.item_id] = level_of.get(each.nearest, 0) + 1
-            levels.setdefault(level, []).append(each)
+        before = [level_of[id] for join in each.joins for id in join.items if id in level_of]
+        level = level_of[each.item_id] = max(before, default=-1) + 1
+        levels.setdefault(level, []).append(each)
     return [levels[level] for level in sorted(levels)]
 
 
@@ -395,12 +435,17 @@ class Moved:
 
     item_id: str
     story_id: str
+    was: str | None
+    """The story that it leaves."""
     evidence: str | None
 
 
 def move(writer: Writer, moved: Sequence[Moved]) -> list[Statement]:
     """Put these items, of which each has a story, into others; nothing where another is the writer."""
-    return [
+    if not moved:
+        return []
+    stories = {id for each in moved for id in (each.story_id, each.was) if id is not None}
+    statements = [
         Statement(
             f"""UPDATE story_members SET story_id = {FIELD.format("story_id")},
               evidence = {FIELD.format("evidence")}
@@ -411,6 +456,7 @@ def move(writer: Writer, moved: Sequence[Moved]) -> list[Statement]:
         )
         for chunk in chunked(compact(asdict(each)) for each in moved)
     ]
+    return [*statements, *views.of_stories(sorted(stories))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

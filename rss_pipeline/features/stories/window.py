@@ -13,7 +13,7 @@ them or not. It does no I/O but to read items from the file it was loaded from.
 from array import array
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -25,8 +25,8 @@ from rss_pipeline.features.stories.article import Article, read
 from rss_pipeline.features.stories.boilerplate import Boilerplate, Titles, without
 from rss_pipeline.features.stories.common import Weights
 from rss_pipeline.features.stories.frequencies import Frequencies, Vector
-from rss_pipeline.features.stories.judge import VERSION, margin
-from rss_pipeline.features.stories.model import WINDOW, Decision, Entry, Evidence
+from rss_pipeline.features.stories.judge import VERSION, margin, margin_alone
+from rss_pipeline.features.stories.model import MOST_JOINS, WINDOW, Decision, Entry, Evidence, Join
 from rss_pipeline.features.stories.pair import (
     Likeness,
     common_words,
@@ -60,6 +60,9 @@ MOST_STORIES = 2
 MOST_MEMBERS = 5
 SURE = 4.0
 """So far above the line, neither further members of a story nor less like stories are judged."""
+MOST_FURTHER, MOST_TO_JOIN = 2, 16
+"""Members of a story, the nearest of so many latest ones, that are compared once an item has joined it,
+beside those that were judged."""
 MOST_IN_MEAN = 30
 SAMPLED = 32
 """Items whose texts others are packed with, which makes those a sixth shorter."""
@@ -142,6 +145,8 @@ class Window:
         """Ids of stories that take no more."""
         self._articles: OrderedDict[int, Article] = OrderedDict()
         self._means: OrderedDict[int, Mean] = OrderedDict()
+        self._compared: dict[int, tuple[Likeness, int]] = {}
+        """By number, the likenesses of the item that is decided, and the characters that were compared."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -169,8 +174,13 @@ class Window:
         article = read(said)
         vector = self.frequencies.vector(article.language, article.terms)
         keys = copies.keys(said)
+        self._compared.clear()
         joined = self._copy(said, keys) or self._event(said, article, vector)
-        number, decision = joined or (None, Decision(item=entry.id, story=entry.id))
+        if joined is None:
+            number, decision = None, Decision(item=entry.id, story=entry.id)
+        else:
+            number, decision, copied = joined
+            decision = self._with_events(decision, said, article, vector, number, copied)
         self._keep(entry, repeated, article, vector, keys, number)
         return decision
 
@@ -367,11 +377,35 @@ class Window:
 
     # Copies
 
-    def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision] | None:
+    def _copy(self, entry: Entry, keys: list[int]) -> tuple[int, Decision, list[int]] | None:
+        copies = self._copies(entry, keys)
+        first = next(copies, None)
+        if first is None:
+            return None
+        number, kind, nearest = first
+        joins = {self.items.feed(number): (number, Join(kind=kind, items=(nearest,)))}
+        for other, other_kind, id in copies:
+            joins.setdefault(self.items.feed(other), (other, Join(kind=other_kind, items=(id,))))
+            if len(joins) == MOST_JOINS:
+                break
+        story = self._story(number)
+        decision = Decision(
+            item=entry.id,
+            story=self._id_of(story),
+            score=1.0,
+            evidence=Evidence(kind=kind, nearest=nearest, cosine=1.0),
+            joins=tuple(join for _, join in joins.values()),
+        )
+        return story, decision, [other for other, _ in joins.values()]
+
+    def _copies(self, entry: Entry, keys: list[int]) -> Iterator[tuple[int, str, str]]:
+        """The items of one story that an item is a copy of, each with its number, how, and its id."""
         tried: set[int] = set()
+        found: int | None = None
         for key in keys:
             for number in self.items.latest(key, MOST_COMPARED):
-                if number in tried:
+                story = self._story(number)
+                if number in tried or found not in (None, story):
                     continue
                 tried.add(number)
                 if entry.time is not None and abs(entry.time - self.items.time(number)) > WINDOW:
@@ -380,13 +414,9 @@ class Window:
                 kind = copies.kind_of_copy(entry, other)
                 if kind == "text" and copies.is_bare(entry) and self._stands(entry, other):
                     kind = None
-                story = self._story(number)
                 if kind is not None and not self._is_full(story):
-                    evidence = Evidence(kind=kind, nearest=other.id, cosine=1.0)
-                    return story, Decision(
-                        item=entry.id, story=self._id_of(story), score=1.0, evidence=evidence
-                    )
-        return None
+                    found = story
+                    yield number, kind, other.id
 
     def _stands(self, entry: Entry, other: Entry) -> bool:
         """True if one of the feeds had the title before, as a column has it each week."""
@@ -398,32 +428,107 @@ class Window:
 
     # Events
 
-    def _event(self, entry: Entry, article: Article, vector: Vector) -> tuple[int, Decision] | None:
-        if sum(not word[0].isdigit() for word in article.known) < 3:
+    def _event(
+        self, entry: Entry, article: Article, vector: Vector
+    ) -> tuple[int, Decision, list[int]] | None:
+        if not _says_enough(article):
             return None
-        best: tuple[float, int, int, Likeness] | None = None
+        best: tuple[float, int, list[int]] | None = None
         near = self._near(entry, article, vector)
         mine = self.frequencies.weights(article.language, article.weighed) if near else {}
         for cosine, story, members in near:
             judged = self._judge(article, mine, cosine, members, entry)
             if judged is not None and (best is None or judged[0] > best[0]):
-                best = (judged[0], story, judged[1], judged[2])
+                best = (judged[0], story, judged[1])
                 if judged[0] >= SURE:
                     break
         if best is None:
             return None
-        over, story, number, likeness = best
+        over, story, judged_members = best
+        (likeness, _), ids = (
+            self._compared[judged_members[0]],
+            [self.entry(each).id for each in judged_members],
+        )
         evidence = Evidence(
             kind="event",
-            nearest=self.entry(number).id,
+            nearest=ids[0],
             names=likeness.names,
             numbers=likeness.shown_numbers,
             terms=common_words(
-                article, self._article(number), partial(self.frequencies.weights, article.language)
+                article,
+                self._article(judged_members[0]),
+                partial(self.frequencies.weights, article.language),
             ),
             cosine=likeness.cosine,
         )
-        return story, Decision(item=entry.id, story=self._id_of(story), score=over, evidence=evidence)
+        decision = Decision(
+            item=entry.id,
+            story=self._id_of(story),
+            score=over,
+            evidence=evidence,
+            joins=(Join(kind="event", items=tuple(ids)),),
+        )
+        return story, decision, []
+
+    def _with_events(
+        self,
+        decision: Decision,
+        entry: Entry,
+        article: Article,
+        vector: Vector,
+        story: int,
+        copied: list[int],
+    ) -> Decision:
+        """The decision with the members of its story that the item would join by themselves: those that were
+        judged, and of the others the nearest ones."""
+        if len(copied) == MOST_JOINS or not _says_enough(article):
+            return decision
+        voices = {hashed(entry.feed), *map(self.items.feed, copied)}
+        known = self.stories.get(story)
+        members = [story] if known is None else known.members[-MOST_TO_JOIN:]
+        texts = self.frequencies.totals.get(article.language, 0)
+        alone = partial(margin_alone, is_paired=article.is_paired, texts=texts)
+        found = [
+            (over, number)
+            for number, (likeness, characters) in self._compared.items()
+            if self._story(number) == story
+            and self.items.feed(number) not in voices
+            and self._is_of_its_time(entry, number)
+            and (over := alone(likeness, characters)) >= 0
+        ]
+        voices.update(self.items.feed(number) for number in self._compared)
+        further = sorted(
+            (
+                (self._cosine_with(vector, number), number)
+                for number in members
+                if self.items.feed(number) not in voices and self._is_of_its_time(entry, number)
+            ),
+            reverse=True,
+        )
+        mine = self.frequencies.weights(article.language, article.weighed) if further else {}
+        for near, number in further[:MOST_FURTHER]:
+            feed = self.items.feed(number)
+            if near < LEAST_COSINE or feed in voices or not self._may_be_compared(article, near, number):
+                continue
+            likeness, one, other = self._pair(article, mine, near, number, entry)
+            if alone(likeness, one.characters) < 0:
+                continue
+            compare_facts(likeness, one, other)
+            if (over := alone(likeness, one.characters)) >= 0:
+                voices.add(feed)
+                found.append((over, number))
+        if not found:
+            return decision
+        found.sort(reverse=True)
+        joins = (*decision.joins[: len(copied)], *(self._join_with(number) for _, number in found))
+        return replace(decision, joins=joins[:MOST_JOINS])
+
+    def _join_with(self, number: int) -> Join:
+        return Join(kind="event", items=(self.entry(number).id,))
+
+    def _is_of_its_time(self, entry: Entry, number: int) -> bool:
+        time = self.items.time(number)
+        return entry.time is None or time < 0 or abs(entry.time - time) <= CLOSED_AFTER
 
     def _near(
         self, entry: Entry, article: Article, vector: Vector
@@ -505,13 +610,13 @@ class Window:
         cosine: float,
         nearest: list[tuple[float, int]],
         entry: Entry,
-    ) -> tuple[float, int, Likeness] | None:
-        """The distance above the line, with the nearest member; None for a story that is not joined."""
+    ) -> tuple[float, list[int]] | None:
+        """The distance above the line, with the members that were heard, the nearest first; None for a story
+        that is not joined."""
         likenesses: list[Likeness] = []
         own = hashed(entry.feed)
         voices = {own}
-        weights = partial(self.frequencies.weights, article.language)
-        over, best = -1.0, -1
+        over, judged = -1.0, list[int]()
         known = self.stories.get(self._story(-nearest[0][1]))
         again = AGAIN if known is not None and known.feeds is not None and own in known.feeds else 0.0
         members = 1 if known is None else len(known.members)
@@ -528,36 +633,56 @@ class Window:
             feed = self.items.feed(number)
             if feed == own and is_series(article, self._article(number)):
                 return None
-            if feed in voices or (article.is_paired and near < LEAST_COSINE_OF_PAIRS):
-                continue
-            other = self._article(number)
-            if other.is_paired != article.is_paired:
-                continue
-            if not may_be_one_language(other.language, article.language):
+            if feed in voices or not self._may_be_compared(article, near, number):
                 continue
             # A feed has one voice: it cannot join by itself what others keep apart. Items of the item's own
             # feed have none.
             voices.add(feed)
-            one = article
-            if article.title_length and article.subject == other.subject:
-                texts_alone = [read(replace(each, title="")) for each in (entry, _said(*self._kept(number)))]
-                if not all(says_its_title(each, article.subject) for each in texts_alone):
-                    one, other = texts_alone
-                    near = self._cosine_of(one, other)
-                    cosine, characters = min(cosine, near), min(characters, one.characters)
-            theirs = self.frequencies.weights(other.language, other.weighed)
-            soon = _soon(entry.time, self.items.time(number))
-            own_weights = mine if one is article else self.frequencies.weights(one.language, one.weighed)
-            likeness = compare_words(one, other, near, own_weights, theirs, weights, soon)
+            likeness, one, other = self._pair(article, mine, near, number, entry)
+            if one is not article:
+                cosine, characters = min(cosine, likeness.cosine), min(characters, one.characters)
             if len(nearest) == 1 and above([likeness]) < 0:
                 return None
             compare_facts(likeness, one, other)
+            self._compared[number] = likeness, one.characters
             likenesses.append(likeness)
-            best = number if best < 0 else best
+            judged.append(number)
             over = above(likenesses)
             if len(likenesses) == MOST_MEMBERS or over >= SURE:
                 break
-        return (over, best, likenesses[0]) if over >= 0 else None
+        return (over, judged) if over >= 0 else None
+
+    def _may_be_compared(self, article: Article, near: float, number: int) -> bool:
+        other = self._article(number)
+        return (
+            other.is_paired == article.is_paired
+            and may_be_one_language(other.language, article.language)
+            and near >= (LEAST_COSINE_OF_PAIRS if article.is_paired else 0.0)
+        )
+
+    def _pair(
+        self, article: Article, mine: Weights, near: float, number: int, entry: Entry
+    ) -> tuple[Likeness, Article, Article]:
+        """The likeness by words with another item, and both as they were compared: by their texts alone where
+        a title that both have says nothing of them."""
+        one, other = article, self._article(number)
+        if article.title_length and article.subject == other.subject:
+            texts_alone = [read(replace(each, title="")) for each in (entry, _said(*self._kept(number)))]
+            if not all(says_its_title(each, article.subject) for each in texts_alone):
+                one, other = texts_alone
+                near = self._cosine_of(one, other)
+        theirs = self.frequencies.weights(other.language, other.weighed)
+        own = mine if one is article else self.frequencies.weights(one.language, one.weighed)
+        weights, soon = (
+            partial(self.frequencies.weights, article.language),
+            _soon(entry.time, self.items.time(number)),
+        )
+        return compare_words(one, other, near, own, theirs, weights, soon), one, other
+
+
+def _says_enough(article: Article) -> bool:
+    """True for an article with some words that may be of an event."""
+    return sum(not word[0].isdigit() for word in article.known) >= 3
 
 
 def _sought(article: Article, vector: Vector, most: int = HEAVY_TERMS) -> list[int]:

@@ -18,6 +18,50 @@ STORY = """(SELECT m.story_id FROM story_members AS m WHERE m.item_id = {}.id AN
 """The name of the story of an item of this table; NULL for none: for one by itself, too, as a user makes."""
 LATER = 2**52
 """Added to the arrival number of an item without a full text: it leads no story that has another one."""
+REPLACED = 2**53
+"""Added to the place of an item that a newer one of its feed replaces: it leads no story that has another."""
+JOINS = """coalesce({0}.joins, '[["' || json_extract({0}.evidence, '$.nearest') || '","'
+  || json_extract({0}.evidence, '$.kind') || '"]]')"""
+"""The joins of a row of story_members, a JSON list (schema.sql); NULL for an older row that has none."""
+
+
+JOINT = ""
+"""In place of an id, in the one join of an item that stands with several together alone."""
+
+
+def names(joins: str, id: str) -> str:
+    """The condition that one of these joins is with this item alone."""
+    return f"coalesce(instr({joins}, '[\"' || {id} || '\"') > 0, false)"
+
+
+def is_named(id: str, joins: str | None) -> bool:
+    """True if one of these joins is with this item alone."""
+    return f'["{id}"' in (joins or "")
+
+
+def paired(one: str, other: str) -> str:
+    """The condition that two rows of story_members are a stored pair: they stand together by themselves."""
+    return (
+        f"({names(JOINS.format(one), f'{other}.item_id')} OR {names(JOINS.format(other), f'{one}.item_id')})"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredJoin:
+    """A reason for which an item stands with earlier ones."""
+
+    kind: str
+    """`event`, for a copy `link`, `text` or `retitled`, `reissue`: it replaces one of its own feed."""
+    items: tuple[str, ...]
+    """The id of one item, or of several that only together are a reason."""
+
+
+def stored_joins(text: str | None) -> tuple[StoredJoin, ...]:
+    """The joins of a member (`JOINS`)."""
+    return tuple(
+        StoredJoin(kind=kind, items=tuple(ids) if id == JOINT else (id,))
+        for id, kind, *ids in json.loads(text or "[]")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +84,9 @@ class StoredMember:
     """Numbers of both texts."""
     version: int
     """The version of the method that decided it."""
+    joins: tuple[StoredJoin, ...]
+    """The earlier members with which it stands by itself: a reader who has none of these in their feeds sees
+    it apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +130,8 @@ def stories_by_id(database: Database, ids: Sequence[str]) -> list[StoredStory]:
     if not ids:
         return []
     rows = database.query(
-        """SELECT m.story_id, m.item_id, m.feed_id, m.arrived, m.evidence, m.version, i.title, i.link
+        f"""SELECT m.story_id, m.item_id, m.feed_id, m.arrived, m.evidence, m.version, i.title, i.link,
+          {JOINS.format("m")} AS joins
         FROM json_each(?) AS j CROSS JOIN story_members AS m ON m.story_id = j.value
         CROSS JOIN items AS i ON i.id = m.item_id ORDER BY m.story_id, m.lead""",
         [compact(list(ids))],
@@ -134,4 +182,5 @@ def _member(row: Row) -> StoredMember:
         names=tuple(evidence.get("names", ())),
         numbers=tuple(evidence.get("numbers", ())),
         version=int(row["version"]),
+        joins=stored_joins(row["joins"]),
     )

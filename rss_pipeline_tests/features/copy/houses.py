@@ -262,6 +262,9 @@ def fill(side: Side) -> None:
     insert(side.database, "articles", {**article, "next_attempt_at": AT})
     said = {"user_id": "u", "item_id": "i0000", "act": 1}
     insert(side.database, "story_choices", {**said, "story_id": CJK})
+    insert(
+        side.database, "story_views", {"user_id": "u", "item_id": "i0000", "story_id": "i-", "article": "i"}
+    )
     insert(side.database, "story_acts", {**said, "said": "apart", "said_at": AT, "before": "[]"})
     state = {"user_id": "u", "feed_id": "f0", "item_id": "i0000", "arrived": 2**52, "starred_at": AT}
     insert(side.database, "item_states", state)

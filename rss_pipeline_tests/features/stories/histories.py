@@ -19,6 +19,7 @@ from rss_pipeline.api.google_reader.folded import mark_shown as mark_shown_in_ap
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import acts, moves, service, sql
 from rss_pipeline.features.stories.lease import FULL_TEXT, hold
+from rss_pipeline.features.stories.model import Join
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import SomePreferences, change_preferences
 from rss_pipeline.reader.edit import unsubscribe
@@ -41,7 +42,7 @@ from rss_pipeline.reader.subscribe import subscribe_named
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
-from rss_pipeline.storage.items.stories import LATER
+from rss_pipeline.storage.items.stories import LATER, StoredJoin, stored_joins
 from rss_pipeline_tests.reader.accounts.signed_in import signed_in
 from rss_pipeline_tests.support.pipeline import Clock
 from rss_pipeline_tests.support.stored import add_feeds, add_items, item
@@ -67,6 +68,9 @@ class Kept:
     article: str
     lead: int
     story: str | None = None
+    joins: tuple[StoredJoin, ...] = ()
+    ordinal: int = 0
+    """Its place in the order of decisions; 0 for one that began a story, went, and came again."""
     is_said: bool = False
     """A user made it a story of one; no one has decided that."""
 
@@ -111,6 +115,7 @@ class World:
     begin_number: int
     number: int
     items: dict[str, Kept] = field(default_factory=dict)
+    ordinal: int = 0
     waiting: set[str] = field(default_factory=set)
     """Items that are not decided yet."""
     gone: list[Kept] = field(default_factory=list)
@@ -158,9 +163,10 @@ class World:
             article = nearest.article if self.chance.random() < 0.4 else kept.id
             evidence = json.dumps({"kind": "event", "nearest": nearest.id})
             is_first = self.is_alone(nearest)
-            self._join(kept, nearest, article)
+            self._join(kept, nearest, article, (StoredJoin(kind="event", items=(nearest.id,)),))
             members += [_member(nearest)] if is_first else []
-            members.append(_member(kept, evidence=evidence, nearest=nearest.id))
+            joins = (Join(kind="event", items=(nearest.id,)),)
+            members.append(_member(kept, evidence=evidence, joins=joins))
         with hold(self.database, sql.ends(self.database)) as lease:
             lease.commit(members, arrived=kept.arrived)
         self.waiting.discard(kept.id)
@@ -170,17 +176,37 @@ class World:
         others = (each for each in self.items.values() if each is not kept and each.story == kept.story)
         return kept.story is None or (kept.is_said and not any(others))
 
-    def begin(self, kept: Kept) -> None:
+    def begin(self, kept: Kept, *, is_back: bool = False) -> None:
         kept.story, kept.lead, kept.is_said = kept.id, kept.arrived + kept.later, False
+        kept.joins, kept.ordinal = (), 0 if is_back else self._next()
 
-    def _join(self, kept: Kept, nearest: Kept, article: str) -> None:
+    def _next(self) -> int:
+        self.ordinal += 1
+        return self.ordinal
+
+    def _join(self, kept: Kept, nearest: Kept, article: str, joins: tuple[StoredJoin, ...]) -> None:
         if self.is_alone(nearest):
             self.begin(nearest)
-        kept.is_said = False
+        kept.is_said, kept.joins, kept.ordinal = False, joins, self._next()
         kept.story, kept.article, kept.lead = nearest.story, article, kept.arrived + kept.later
         for each in self.people:
-            if nearest.id in each.chosen:
-                each.chosen.setdefault(kept.id, each.chosen[nearest.id])
+            held = self.held(each, kept)
+            if held is not None and held.items[0] in each.chosen:
+                each.chosen.setdefault(kept.id, each.chosen[held.items[0]])
+
+    def held(self, person: Person, kept: Kept) -> StoredJoin | None:
+        """The first join of an item that a person has."""
+
+        def has(id: str) -> bool:
+            found = self.items.get(id)
+            return (
+                found is not None
+                and found.feed in person.folders
+                and found.story == kept.story
+                and (found.ordinal, found.arrived) < (kept.ordinal, kept.arrived)
+            )
+
+        return next((join for join in kept.joins if all(map(has, join.items))), None)
 
     def poll(self) -> None:
         """Decide what waits; what is stored is what was, and each new member follows the item that it is most
@@ -192,14 +218,14 @@ class World:
             self.decided += 1
             if kept.story is None and any(each.story == kept.id for each in self.items.values()):
                 # It began a story that is still there, went, and came again.
-                self.begin(kept)
+                self.begin(kept, is_back=True)
             row = stored.get(kept.id)
             evidence = json.loads(row["evidence"] or "{}") if row else {}
             if row is not None and "nearest" in evidence:
                 self.joined += 1
                 nearest = self.items[evidence["nearest"]]
                 assert row["article"] in (kept.id, nearest.article)
-                self._join(kept, nearest, row["article"])
+                self._join(kept, nearest, row["article"], stored_joins(row["joins"]))
         self.waiting.clear()
         assert {id: (row["story_id"], row["article"], row["lead"]) for id, row in stored.items()} == {
             each.id: (each.story, each.article, each.lead)
@@ -590,7 +616,7 @@ def world(database: Database, window: Path, seed: int) -> World:
     return World(database, FolderStore(window.with_name("objects")), window, chance, people, begin, begin)
 
 
-def _member(kept: Kept, *, evidence: str | None = None, nearest: str | None = None) -> sql.Member:
+def _member(kept: Kept, *, evidence: str | None = None, joins: tuple[Join, ...] = ()) -> sql.Member:
     assert kept.story is not None
     return sql.Member(
         item_id=kept.id,
@@ -598,5 +624,5 @@ def _member(kept: Kept, *, evidence: str | None = None, nearest: str | None = No
         article=kept.article,
         later=kept.later,
         evidence=evidence,
-        nearest=nearest,
+        joins=joins,
     )

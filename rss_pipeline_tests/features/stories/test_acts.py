@@ -10,6 +10,7 @@ import pytest
 from rss_pipeline.errors import BackupUnreadable
 from rss_pipeline.features.stories import acts, service, sql
 from rss_pipeline.features.stories.lease import hold
+from rss_pipeline.features.stories.model import Join
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import hidden_unread
 from rss_pipeline.reader.item_queries import Filter, Fold, Order, Page, Scope, Shown, items, together
@@ -107,7 +108,14 @@ def test_items_that_are_decided_at_once_follow_a_choice_one_behind_the_other(
         arrive(database, feed, "later", AGAIN, minutes=minutes) for feed, minutes in (("c", -2), ("a", -1))
     )
     members = [
-        sql.Member(item_id=id, story_id=first, article=id, later=0, evidence=None, nearest=nearest)
+        sql.Member(
+            item_id=id,
+            story_id=first,
+            article=id,
+            later=0,
+            evidence=None,
+            joins=(Join(kind="event", items=(nearest,)),),
+        )
         for id, nearest in ((later, second), (last, later))
     ]
     with hold(database, sql.ends(database)) as lease:

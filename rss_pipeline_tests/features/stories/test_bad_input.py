@@ -70,7 +70,7 @@ def test_any_text_is_decided_and_kept(
             time=NOW,
         )
         decision = window.decide(entry)
-        assert decision.story == entry.id or decision.joins
+        assert decision.story == entry.id or decision.evidence
     assert len(window) == len(rows) * (1 + again)
 
 

@@ -123,9 +123,7 @@ def test_while_one_writes_another_waits_and_one_that_lost_its_lease_stores_nothi
         expired = replace(slow.writer, until="2000-01-01T00:00:00Z")
         database.batch([sql.take(slow.stored, expired)])
         assert service.catch_up(database, objects, window).joined == 1
-        member = sql.Member(
-            item_id=three[2], story_id=three[0], article=three[2], later=0, evidence=None, nearest=three[0]
-        )
+        member = sql.Member(item_id=three[2], story_id=three[0], article=three[2], later=0, evidence=None)
         with pytest.raises(StoriesBusy):
             slow.commit([member], arrived=2**52)
     assert story_of(database, three[2]) is None

@@ -51,7 +51,7 @@ def test_items_that_are_restored_are_where_they_were_and_decide_what_comes(tmp_p
     wanted = [window.decide(each) for each in entries]
     again = Window()
     for decision, entry in zip(wanted[:90], entries[:90], strict=True):
-        again.restore(entry, decision.story if decision.joins else None)
+        again.restore(entry, decision.story if decision.evidence else None)
     assert [again.decide(each) for each in entries[90:]] == wanted[90:]
 
 
