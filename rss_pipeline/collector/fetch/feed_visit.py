@@ -35,7 +35,7 @@ from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import FEED_MESSAGES, FEED_WITH_ACCESS_MESSAGES, status_error
-from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.clock import LONGEST, Clock
 from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
 from rss_pipeline.collector.models.hold import OnHold
@@ -100,10 +100,15 @@ class FeedVisit:
             clock=self.clock,
             begin=self.begin,
             user=self.feed.brought_by,
+            is_daily=self._is_daily(),
             private=private_hosts(
                 self.feed.url, allow_private=self.feed.allow_private, named=self.feed.private_hosts
             ),
         )
+
+    def _is_daily(self) -> bool:
+        last = self.feed.schedule.last_visited_at
+        return last is not None and self.clock() - last >= LONGEST
 
     async def run(self) -> FetchOutcome:
         """The outcome. Raises only `InfrastructureError`, if the spool cannot be written."""

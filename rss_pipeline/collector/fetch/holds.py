@@ -162,7 +162,23 @@ class Holds:
     ) -> None:
         held = self._hosts.get(host)
         held_until = None if held is None else held.until
-        self.gaps.answered(host, status, retry_after, now=now, is_led=is_led, held_until=held_until)
+        self.gaps.answered(
+            host,
+            status,
+            retry_after,
+            now=now,
+            is_led=is_led,
+            held_until=held_until,
+            is_neighbour_refused=status in _HOLDING and self._is_neighbour_refused(host, now),
+        )
+
+    def _is_neighbour_refused(self, host: str, now: datetime) -> bool:
+        """Return True if another name of the domain was refused about now, as far as holds show it."""
+        domain = _domain(host)
+        return any(
+            hold.host != host and _domain(hold.host) == domain and abs(hold.until - now) <= WINDOW
+            for hold in self._hosts.values()
+        )
 
     def _add(self, hold: FeedHold) -> None:
         self._feeds[hold.feed_id] = hold
@@ -290,9 +306,11 @@ class LearnedGaps:
         now: datetime,
         is_led: bool = False,
         held_until: datetime | None = None,
+        is_neighbour_refused: bool = False,
     ) -> None:
         """Note an answer of this host. `retry_after` is the wait that it requests, in seconds; `held_until`
-        is the end of its last hold.
+        is the end of its last hold. `is_neighbour_refused`: so was another name of its domain. One name alone
+        shows no limit of the domain, or one site could slow down all others of a host of blogs.
 
         `is_led`: another host has redirected there. Its refusal says nothing where the host answers its own
         feeds: otherwise any redirect could slow these down.
@@ -304,9 +322,11 @@ class LearnedGaps:
             if is_led and own is not None and own.has_direct(host, now - WINDOW):
                 return
             if status == HTTPStatus.TOO_MANY_REQUESTS:
-                self._refused(host, retry_after, now)
+                self._refused(host, retry_after, now, is_neighbour_refused=is_neighbour_refused)
             elif retry_after and timedelta(seconds=retry_after) <= SHORT_WAIT:
-                self._was_unavailable(host, retry_after, now, held_until)
+                self._was_unavailable(
+                    host, retry_after, now, held_until, is_neighbour_refused=is_neighbour_refused
+                )
             return
         for key in {host, _domain(host)}:
             self._answers.setdefault(key, _Answers(deque(maxlen=200))).times.append((now, host, is_led))
@@ -325,17 +345,27 @@ class LearnedGaps:
         return list({gap.host: gap for gap in changed}.values())
 
     def _was_unavailable(
-        self, host: str, retry_after: int, now: datetime, held_until: datetime | None
+        self,
+        host: str,
+        retry_after: int,
+        now: datetime,
+        held_until: datetime | None,
+        *,
+        is_neighbour_refused: bool,
     ) -> None:
         """Some limit the rate by 503: such a host answers others between two of them."""
         times = [at for at in (self._unavailable.get(host), held_until) if at is not None and at <= now]
         self._unavailable[host] = now
         if times and now - max(times) <= WINDOW and self._count(host, max(times)):
-            self._refused(host, retry_after, now)
+            self._refused(host, retry_after, now, is_neighbour_refused=is_neighbour_refused)
 
-    def _refused(self, host: str, retry_after: int | None, now: datetime) -> None:
+    def _refused(
+        self, host: str, retry_after: int | None, now: datetime, *, is_neighbour_refused: bool
+    ) -> None:
         known = self.of(host)
         if known is not None and now - known.since < _SAME_TIME:
+            return
+        if known is not None and known.host != host and not is_neighbour_refused:
             return
         wait = None if not retry_after else min(timedelta(seconds=retry_after), LONGEST_GAP)
         key = host if known is None else known.host
@@ -343,6 +373,8 @@ class LearnedGaps:
             # Asked alone this host would not have refused: the names of its domain share a limit.
             since = now - max(wait or FIRST_GAP, known.gap if known is not None else FIRST_GAP)
             if not self._count(host, since) and self._count(_domain(host), since, but=host):
+                if not is_neighbour_refused:
+                    return
                 key = _domain(host)
         answers = self._count(key, now - (wait or WINDOW))
         if known is None and not answers:

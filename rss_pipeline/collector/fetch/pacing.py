@@ -72,6 +72,7 @@ class HostLeases(Protocol):
 
 BUSY_SECONDS = timedelta(minutes=2)
 """A visit that meets another run at its host comes after it: a round has so long for its requests."""
+DAILY_GAP = timedelta(minutes=1)
 LAPSED = "this run was stopped for so long that another one may visit its host"
 
 
@@ -248,8 +249,13 @@ class Turns:
         return host in self._gates and self._gates[host].is_busy
 
     @asynccontextmanager
-    async def turn(self, host: str, *, begun: bool, url: str = "", user: str = "") -> AsyncIterator[Turn]:
+    async def turn(
+        self, host: str, *, begun: bool, url: str = "", user: str = "", is_daily: bool = False
+    ) -> AsyncIterator[Turn]:
         """Wait for the host, its delay and a slot; the block is one request, of `url`, for `user`.
+
+        `is_daily`: the feed was not visited for a day, and does not wait for more than `DAILY_GAP` because of
+        other names of its domain.
 
         Raises `TurnRefused`, `HoldActive`.
 
@@ -262,7 +268,7 @@ class Turns:
             self._refuse_when_left_to_others(host, begun)
             self._refuse_when_held(host, url)
             await self._take(host)
-            await self._delay(host, lane, begun=begun)
+            await self._delay(host, lane, begun=begun, is_daily=is_daily)
             async with self._slots.slot(user):
                 self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host, url)
@@ -310,14 +316,15 @@ class Turns:
             hold = HostHold(host=host, until=until, reason="another run requests from it at this moment")
             raise HoldActive(hold)
 
-    async def _delay(self, host: str, lane: int, *, begun: bool) -> None:
+    async def _delay(self, host: str, lane: int, *, begun: bool, is_daily: bool) -> None:
         now = self._pace.monotonic()
         ended = [self._pace.ended.get((host, lane)), self._pace.ended_elsewhere.get(host)]
         free_at = max([now, *(at + self._host_delay for at in ended if at is not None)])
         if (learned := self._holds.gaps.of(host)) is not None:
             # A clock that was put back makes the time since negative.
             since = max(self._clock() - learned.asked_at, timedelta(0))
-            free_at = max(free_at, now + (learned.gap - since).total_seconds())
+            gap = min(learned.gap, DAILY_GAP) if is_daily and learned.is_shared else learned.gap
+            free_at = max(free_at, now + (gap - since).total_seconds())
         # A turn that would come after the end of the round is refused at once: the wait would be in vain.
         self._refuse_when_over(host, free_at, begun=begun)
         while (wait := free_at - self._pace.monotonic()) > 0:

@@ -35,6 +35,8 @@ class VisitRequests:
     """The private hosts that the visited feed opens, for itself and its images."""
     user: str = ""
     """By whom rounds are shared: `Feed.brought_by`."""
+    is_daily: bool = False
+    """The feed was not visited for a day."""
     begin: Callable[[], Awaitable[bool]] | None = None
     """Called in the turn of the first request; False: no request may be made."""
     _spent: float = field(default=0.0, init=False)
@@ -69,7 +71,9 @@ class VisitRequests:
     @asynccontextmanager
     async def turn(self, url: RequestUrl) -> AsyncIterator[Turn]:
         """Wait for the host of `url`. Raises `TurnRefused`, `HoldActive`."""
-        async with self.turns.turn(url.host, begun=self._begun, url=url.wire_url, user=self.user) as turn:
+        async with self.turns.turn(
+            url.host, begun=self._begun, url=url.wire_url, user=self.user, is_daily=self.is_daily
+        ) as turn:
             if not self._begun and self.begin is not None and not await self.begin():
                 raise TurnRefused(LAPSED)
             yield turn

@@ -59,6 +59,11 @@ class HostGap:
     asked_at: datetime
     """Time of the last request."""
 
+    @property
+    def is_shared(self) -> bool:
+        """True if it is a domain's."""
+        return self.host.startswith(".")
+
 
 def url_hash(url: str) -> str:
     """The form in which an address on hold is kept: it may hold a secret."""

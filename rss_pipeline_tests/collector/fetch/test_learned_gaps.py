@@ -1,14 +1,17 @@
 """The gap that a host with a limit by rate needs is found from its 429, kept, and eased slowly."""
 
+import asyncio
 import heapq
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from rss_pipeline.collector.fetch.holds import Holds, LearnedGaps
+from rss_pipeline.collector.fetch.pacing import Turns
 from rss_pipeline.collector.models.hold import HostGap
-from rss_pipeline_tests.collector.fetch.rounds import NOW
+from rss_pipeline_tests.collector.fetch.rounds import NOW, POLICY, InstantPace
 from rss_pipeline_tests.support.pipeline import Clock
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -94,7 +97,7 @@ BUSY: Answer = (1, "a.example", 503, 60)
         (
             "of another name",
             [(0, "a.b.example", 200, None), (1, "c.b.example", 429, None)],
-            {".b.example": 20},
+            {},
         ),
         ("of another domain", [FIRST, (1, "c.example", 429, None)], {}),
         ("of another address", [(0, "127.0.0.1", 200, None), (1, "127.0.0.2", 429, None)], {}),
@@ -172,3 +175,42 @@ def test_a_redirect_from_elsewhere_slows_no_feed_of_a_host_that_answers_it() -> 
         holds.feed_answered(f"led-{number}", "only-led.example", 200, None, is_led=True)
     holds.feed_answered("led", "only-led.example", 429, 7200, url="https://only-led.example/", is_led=True)
     assert holds.gaps.of("only-led.example") is not None
+
+
+def test_one_name_that_refuses_slows_no_other_of_its_domain_and_two_do() -> None:
+    clock = Clock(NOW)
+    holds = Holds(clock)
+    for visit in range(60):
+        clock.turn(hours=1)
+        for name in ("a", "b", "c"):
+            holds.feed_answered(name, f"{name}.blogs.example", 200, None)
+        holds.feed_answered("bad", "bad.blogs.example", 429 if visit % 2 else 200, None)
+    assert holds.gaps.of("a.blogs.example") is None
+
+    holds.feed_answered("worse", "worse.blogs.example", 429, None)
+    learned = holds.gaps.of("a.blogs.example")
+    assert learned is not None
+    assert learned.is_shared
+    clock.turn(hours=3)
+    holds.feed_answered("a", "a.blogs.example", 200, None)
+    holds.feed_answered("bad", "bad.blogs.example", 429, None)
+    after = holds.gaps.of("a.blogs.example")
+    assert after is not None
+    assert after.gap == learned.gap, "one alone makes it no longer"
+
+
+@pytest.mark.parametrize(("is_daily", "seconds"), [(False, 3600), (True, 60)])
+def test_a_feed_gets_its_daily_visit_whatever_other_names_of_its_domain_say(
+    is_daily: bool, seconds: float
+) -> None:
+    pace = InstantPace()
+    holds = Holds(lambda: NOW)
+    holds.load((), gaps=[HostGap(host=".blogs.example", gap=HOUR, since=NOW, asked_at=NOW)])
+    turns = Turns(pace, policy=replace(POLICY, round_seconds=None), holds=holds, clock=lambda: NOW)
+
+    async def take() -> None:
+        async with turns.turn("a.blogs.example", begun=False, is_daily=is_daily):
+            pass
+
+    asyncio.run(take())
+    assert sum(pace.slept) == seconds
