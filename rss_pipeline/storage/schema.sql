@@ -79,6 +79,8 @@ CREATE TABLE feeds (
   -- The Date of the answer that gave `last_modified`; documents in a row that came under the same validators: none is sent.
   validators_dated TEXT,
   false_validators INTEGER NOT NULL DEFAULT 0,
+  -- Those of the last document from other addresses to which it led: [address, ETag, Last-Modified, Date, false documents] each.
+  other_validators TEXT,
   -- The last request without validators that was to check them, and failed: the next one is a day later at the soonest.
   checked_at TEXT,
   content_hash TEXT,

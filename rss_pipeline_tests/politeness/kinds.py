@@ -126,6 +126,7 @@ VALIDATORS = (
     _one("Last-Modified only", page(modified=edition_date)),
     _one("both", both),
     _one("weak ETag", page(etag=lambda a: f'W/"{a.edition}"')),
+    _one("ETag of 5,000 characters", page(etag=lambda a: f'"{a.edition:05000}"')),
     _one("ETag with -gzip", page(etag=lambda a: f'"{a.edition}-gzip"', gzip=True)),
     _one("ETag without quotes", page(etag=lambda a: f"edition={a.edition}")),
     _one("ETag with odd quotes", page(etag=lambda a: f'""{a.edition}"é\'"')),
@@ -316,6 +317,14 @@ MOVES = (
             "a/feed": lambda a: leads(302, "b/feed" if a.day < 6 else "c/feed")(a),
             "b/feed": both,
             "c/feed": both,
+        },
+    ),
+    Kind(
+        name="302 to two mirrors by turns",
+        pages={
+            "a/feed": lambda a: leads(302, "b/feed" if a.number % 2 else "c/feed")(a),
+            "b/feed": page(etag=lambda a: f'"b-{a.edition}"'),
+            "c/feed": page(etag=lambda a: f'"c-{a.edition}"', modified=edition_date),
         },
     ),
     Kind(

@@ -87,14 +87,14 @@ class Kind:
 
 def document(edition: int, extra: str = "", *, is_dated: bool = False) -> bytes:
     """The feed as of an edition: its newest items. `extra` is in the channel. `is_dated`: each has the date
-    of its edition; otherwise all have one, which shows no rhythm."""
+    of its edition, the first ones before the first day; otherwise all have one, which shows no rhythm."""
     guids = [f"item-{n}" for n in range(max(edition - _SHOWN, 0), edition + 1)]
     body = rss(*guids).replace(b"<channel>", b"<channel>" + extra.encode())
     return re.sub(rb"(?<=/item-)([0-9]+)(</link><pubDate>)[^<]*", _dated, body) if is_dated else body
 
 
 def _dated(found: re.Match[bytes]) -> bytes:
-    date = http_date(START + timedelta(hours=EDITION_HOURS * int(found[1])))
+    date = http_date(START + timedelta(hours=EDITION_HOURS * (int(found[1]) - FIRST_ITEMS)))
     return found[1] + found[2] + date.encode()
 
 

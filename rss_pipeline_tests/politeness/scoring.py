@@ -9,7 +9,7 @@ called. Which publishers there are is kinds.py's, what an answer says answers.py
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import urlsplit
@@ -92,6 +92,18 @@ class Fault:
     what: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The validators that came with a stored document."""
+
+    etag: str | None = None
+    modified: str | None = None
+    dated: datetime = NEVER
+    """The Date of the answer that gave `modified`, or its time."""
+    is_false: bool = False
+    """Another document came under the same ones: none is wanted until one changes."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Subscription:
     """The publisher's memory of one feed and of the client's visits."""
@@ -107,14 +119,10 @@ class Subscription:
     apart: int = 0
     """Requests without validators after a long time of nothing but 304."""
     stored_from: Url | None = None
-    etag: str | None = None
-    modified: str | None = None
-    dated: datetime = NEVER
-    """The Date of the answer that gave `modified`, or its time."""
+    validators: dict[Url, "Given"] = field(default_factory=dict)
+    """The last ones from each URL that came with a stored document."""
     digest: int = 0
     """A hash of the stored document."""
-    is_false: bool = False
-    """Another document came under the same validators: none is wanted until one changes."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers of the stored answer, as every 304 freshened them (RFC 9111 4.3.4)."""
     wishes: Wishes = field(default_factory=Wishes)
@@ -141,9 +149,9 @@ class Subscription:
     def may_be_stuck(self) -> bool:
         return self.not_modified > 0 and self.failures == 0
 
-    @property
-    def usable(self) -> tuple[str | None, str | None]:
-        return usable(self.etag, self.modified, dated=self.dated)
+    def usable_at(self, url: Url) -> tuple[str | None, str | None]:
+        given = self.validators.get(url, Given())
+        return usable(given.etag, given.modified, dated=given.dated)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -298,8 +306,9 @@ class Scorer:
     def kept(self, id: str, etag: str | None, modified: str | None) -> None:
         """The state of a feed in the client's own store."""
         feed = self.subscriptions[id]
-        if (etag, modified) != (feed.etag, feed.modified):
-            what = f"{etag}, {modified} for {feed.etag}, {feed.modified}"
+        given = Given() if feed.stored_from is None else feed.validators[feed.stored_from]
+        if (etag, modified) != (given.etag, given.modified):
+            what = f"{etag}, {modified} for {given.etag}, {given.modified}"
             self.fault("validators not kept", id, what)
 
     def _check_shape(self, feed: Subscription, request: Request) -> None:
@@ -351,17 +360,18 @@ class Scorer:
 
     def _check_validators(self, feed: Subscription, url: Url, request: Request, at: datetime) -> None:
         sent = (request.headers.get("if-none-match"), request.headers.get("if-modified-since"))
-        stored = feed.usable
-        if url != feed.stored_from:
-            for value, known in zip(sent, stored, strict=True):
-                if value is not None:
-                    kind: FaultKind = "validator sent elsewhere" if value == known else "validator invented"
-                    self.fault(kind, feed.id, value)
+        stored = feed.usable_at(url)
+        if url not in feed.validators:
+            others = {value for each in feed.validators for value in feed.usable_at(each)}
+            for given in filter(None, sent):
+                kind: FaultKind = "validator sent elsewhere" if given in others else "validator invented"
+                self.fault(kind, feed.id, given)
             return
-        if sent == (None, None) != stored and (feed.is_false or self._is_due_apart(feed, at)):
-            feed.apart += not feed.is_false
+        is_false = feed.validators[url].is_false
+        if sent == (None, None) != stored and (is_false or self._is_due_apart(feed, at)):
+            feed.apart += not is_false
             return
-        if feed.is_false:
+        if is_false:
             self.fault("a false validator", feed.id, f"{sent}")
             return
         for value, known in zip(sent, stored, strict=True):
@@ -393,13 +403,15 @@ class Scorer:
         elif said.document is not None:
             feed.bodies += 1
             feed.body_at = at
-            before, digest = feed.usable if url == feed.stored_from else (None, None), feed.digest
-            feed.etag = feed.modified = None
+            before, was_false = feed.usable_at(url), feed.validators.get(url, Given()).is_false
+            is_other = url == feed.stored_from and feed.digest != said.digest
+            feed.validators[url] = Given()
+            feed.stored_from = url
             feed.headers = {}
             feed.wishes, feed.digest = said.document, said.digest
             self._note_current(feed, url, said, at)
-            has_same = before == feed.usable != (None, None) and not conditional
-            feed.is_false = has_same and (feed.is_false or digest != feed.digest)
+            if before == feed.usable_at(url) != (None, None) and not conditional and (was_false or is_other):
+                feed.validators[url] = replace(feed.validators[url], is_false=True)
         else:
             feed.bodies += said.status == 200
             self._note_failure(feed, url, said, at, is_led=led_by not in (None, url[0]))
@@ -407,12 +419,13 @@ class Scorer:
     def _note_current(self, feed: Subscription, url: Url, said: Said, at: datetime) -> None:
         feed.not_modified += said.status == 304
         feed.failures = 0
-        feed.stored_from = url
         feed.headers |= said.headers
-        feed.etag = said.headers.get("etag", feed.etag)
+        given = feed.validators.get(url, Given())
+        given = replace(given, etag=said.headers.get("etag", given.etag))
         if "last-modified" in said.headers:
-            feed.modified = said.headers["last-modified"]
-            feed.dated = date_of(said.headers, at=at)
+            date = date_of(said.headers, at=at)
+            given = replace(given, modified=said.headers["last-modified"], dated=date)
+        feed.validators[url] = given
         asked = retry_after(said.headers, at=at) or timedelta(0)
         fresh = max(freshness(feed.headers, at=at), feed.wishes.ttl, asked)
         feed.interval_until = at + (SHORTEST if feed.interval is None else feed.interval * SPREAD)

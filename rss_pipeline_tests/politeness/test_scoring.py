@@ -45,7 +45,8 @@ class Client:
         self.stand = Stand(server, [kind], self.clock, hours=4, host_delay=1.0, deadline=2.0)
         self.id, *_ = self.ids = list(self.stand.feeds)
         self.kept: dict[str, str] = {}
-        self._kept_from = ""
+        self._kept_from: dict[str, dict[str, str]] = {}
+        """By the URL that gave them; `kept` are the last ones."""
 
     def ask(
         self, path: str = "", *, after: float = 4.0, feed: int = 0, method: str = "GET", **headers: Any
@@ -64,16 +65,16 @@ class Client:
     def ask_politely(self, **when: Any) -> httpx.Response:
         """With the validators of the last document, where it came from; one redirect is followed."""
         url = self.stand.url(self.id)
-        validators: dict[str, Any] = self.kept if self._kept_from in ("", url) else {}
+        validators: dict[str, Any] = self._kept_from.get(url, {})
         answer = self.ask(**when, **validators)
         if answer.has_redirect_location:
             url = answer.headers["location"]
-            validators = self.kept if self._kept_from in ("", url) else {}
+            validators = {**self._kept_from.get(url, {})}
             answer = self.ask(url, after=0.001, **validators)
         if answer.status_code == 200:
             names = {"if_none_match": "etag", "if_modified_since": "last-modified"}
             self.kept = {to: answer.headers[name] for to, name in names.items() if name in answer.headers}
-            self._kept_from = url
+            self._kept_from[url] = self.kept
         return answer
 
 
@@ -226,6 +227,19 @@ def losing_images(client: Client) -> None:
     client.stand.scorer.fault("an image not kept", client.id)
 
 
+def losing_items(client: Client) -> None:
+    client.stand.scorer.fault("an item not kept", client.id)
+
+
+def believing(client: Client) -> None:
+    """Validators under which another document came."""
+    client.ask_politely()
+    client.ask_politely(after=12)
+    client.ask(after=24 * 8)
+    assert not client.stand.scorer.faults
+    client.ask_politely(after=12)
+
+
 def over_a_limit_of_images(client: Client) -> None:
     first = picture(client)
     client.clock.turn(days=3)
@@ -247,6 +261,7 @@ RUDE: dict[str, tuple[str, Callable[[Client], Any], set[FaultKind]]] = {
     "only one of both": ("both", forgetful, {"validator dropped"}),
     "without the quotes": ("both", unquoted, {"validator altered"}),
     "one of them not replaced": ("both", stale, {"validator altered"}),
+    "a false one": ("one ETag for ever", believing, {"a false validator"}),
     "to another URL than gave it": ("302", to_the_first_hop, {"validator sent elsewhere"}),
     "more often than it says": ("both", impatient, {"before the interval"}),
     "more often than max-age": ("max-age of 12 h", unconcerned, {"before the answer is stale"}),
@@ -283,6 +298,7 @@ RUDE: dict[str, tuple[str, Callable[[Client], Any], set[FaultKind]]] = {
         over_a_limit_of_images,
         {"over the limit", "during a hold"},
     ),
+    "its feed has lost items": ("both", losing_items, {"an item not kept"}),
     "its items have lost their images": ("images", losing_images, {"an image not kept"}),
     "at once": ("five feeds of a host", hurried, {"requests too close"}),
     "a cookie": ("both", lambda client: client.ask(cookie="visitor=1"), {"cookie"}),

@@ -37,14 +37,15 @@ from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import FEED_MESSAGES, FEED_WITH_ACCESS_MESSAGES, status_error
 from rss_pipeline.collector.models.clock import LONGEST, Clock
 from rss_pipeline.collector.models.failure import Failure, FailureKind
-from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
+from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, Validators
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, NotModified, Response
 from rss_pipeline.collector.parse.parser_version import parser_version
 from rss_pipeline.errors import spooling
 
-MAX_VALIDATOR_CHARACTERS = 4_000
-"""Many servers refuse a request with a header of 8 KB, or with several that make so much."""
+MAX_VALIDATOR_CHARACTERS = 8_170
+"""Apache takes a line of 8,190 bytes, nginx one of 8 KB, with the name of the header. A longer one would come
+back as a request that is refused."""
 
 _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
     {
@@ -129,8 +130,12 @@ class FeedVisit:
                 await self.check(here, self._beside)
             extra = access_headers(self.access) if here.origin == registered else []
             self._with_access = bool(extra)
-            is_trusted = not (must_check or self.feed.http.false_validators)
-            validators = self._validators_of(here.url) if is_trusted else []
+            known = None if must_check else self._known_at(here.url)
+            validators = (
+                []
+                if known is None or known.false
+                else sent_validators(known.etag, known.last_modified, dated=known.dated)
+            )
             headers = with_cookies([*extra, *validators], chain.cookies(here))
             # What secrets or cookies bring is this feed's own.
             is_plain = self.access.is_open and headers == validators
@@ -310,8 +315,7 @@ class FeedVisit:
                     path.unlink()
 
     def _document(self, body: SpooledBody, response: Response, path: Path) -> Document:
-        lies = self._false_validators(response)
-        response = replace(response, false_validators=lies + 1 if lies is not None else 0)
+        response = self._with_false_validators(response, is_new=True)
         return Document(
             response=replace(response, fetch_ms=self._requests.milliseconds()),
             path=path,
@@ -323,7 +327,7 @@ class FeedVisit:
         """The outcome of bytes that came before; None for new ones. Raises `FetchError` for those that could
         not be read last time."""
         if body.content_hash == self.feed.http.content_hash:
-            response = replace(response, false_validators=self._false_validators(response) or 0)
+            response = self._with_false_validators(response, is_new=False)
             return NotModified(response=response, body_bytes=body.size)
         if body.content_hash == self.feed.http.cut_hash:
             return NotModified(response=response, body_bytes=body.size, cut_off=True)
@@ -338,7 +342,7 @@ class FeedVisit:
         )
 
     def _validator(self, head: Head, name: str) -> str | None:
-        """A validator that is worth keeping; a longer one would come back as a request that is refused."""
+        """A validator that is worth keeping."""
         value = self._unless_secret(head.first(name))
         return None if value is not None and len(value) > MAX_VALIDATOR_CHARACTERS else value
 
@@ -367,23 +371,22 @@ class FeedVisit:
             body_bytes=body.size,
         )
 
-    def _validators_of(self, url: str) -> Headers:
-        """The validators of the last document from this URL, as they are sent."""
-        http = self.feed.http
-        if url != (http.validators_url or self._requested.url):
-            return []
-        return sent_validators(
-            http.etag, http.last_modified, dated=http.validators_dated or http.last_body_at
-        )
+    def _known_at(self, url: str) -> Validators | None:
+        return self.feed.http.validators_at(url, requested_url=self._requested.url)
 
-    def _false_validators(self, response: Response) -> int | None:
-        """The documents so far that came under the validators of this answer to an unconditional request;
-        None if the stored ones are not the same."""
-        same = self._validators_of(response.url)
-        mine = sent_validators(response.etag, response.last_modified, dated=response.dated)
-        if not same or response.conditional or same != mine:
-            return None
-        return self.feed.http.false_validators
+    def _with_false_validators(self, response: Response, *, is_new: bool) -> Response:
+        """The answer to an unconditional request with the count of documents that came under its validators,
+        if the stored ones are the same."""
+        known = self._known_at(response.url)
+        if known is None or response.conditional:
+            return response
+        same = sent_validators(known.etag, known.last_modified, dated=known.dated)
+        given = sent_validators(response.etag, response.last_modified, dated=response.dated)
+        if not same or same != given:
+            return response
+        # Of another mirror, whose document may be an older one, it is no proof.
+        is_newest = response.url == (self.feed.http.validators_url or self._requested.url)
+        return replace(response, false_validators=known.false + (is_new and is_newest))
 
 
 def _usable_seconds(head: Head, retry_after: int | None, *, now: datetime) -> int:

@@ -24,6 +24,8 @@ FIRST_MODIFIED = datetime(1990, 1, 1, tzinfo=UTC)
 """No document of the Web is older: an earlier date is a default, as that of a clock that was never set."""
 AHEAD = timedelta(hours=24)
 """A date further ahead of its answer's own is not that of a change (RFC 9110 8.8.2.1)."""
+_MOST_BYTES = 8_192
+"""The most of both together."""
 _EMPTY_ETAGS = frozenset({"", '""', 'W/""'})
 
 
@@ -37,7 +39,9 @@ def sent_validators(etag: str | None, last_modified: str | None, *, dated: datet
         ("If-None-Match", None if etag in _EMPTY_ETAGS else etag),
         ("If-Modified-Since", last_modified if may_be_true(last_modified, dated=dated) else None),
     )
-    return [(name.encode(), value.encode("latin-1", "replace")) for name, value in pairs if value]
+    sent = [(name.encode(), value.encode("latin-1", "replace")) for name, value in pairs if value]
+    # The date does not count beside an ETag (RFC 9110 13.1.3), and not all servers take so long a head.
+    return sent if sum(len(value) for _, value in sent) <= _MOST_BYTES else sent[:1]
 
 
 def may_be_true(last_modified: str | None, *, dated: datetime | None) -> bool:

@@ -89,6 +89,19 @@ class FeedAddress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Validators:
+    """ETag and Last-Modified as a URL gave them with a stored document. They go to that URL only."""
+
+    url: str
+    etag: str | None = None
+    last_modified: str | None = None
+    dated: datetime | None = None
+    """The Date of the answer that gave `last_modified`, else our clock then."""
+    false: int = 0
+    """Documents in a row that came under them although they had not changed: these are not sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpState:
     """A feed's last documents and answers, as far as the next request needs them."""
 
@@ -97,9 +110,12 @@ class HttpState:
     validators_url: str | None = None
     """The URL that gave the two validators: they go to that hop only."""
     validators_dated: datetime | None = None
-    """The Date of the answer that gave `last_modified`, else our clock then."""
+    """`Validators.dated` of the two."""
     false_validators: int = 0
-    """Documents in a row that came under validators that had not changed: these are not sent."""
+    """`Validators.false` of the two."""
+    other_validators: tuple[Validators, ...] = ()
+    """The last ones that came from other URLs with a stored document, the latest first: some addresses lead
+    to one mirror after the other."""
     checked_at: datetime | None = None
     """The last request without validators that was to check them, and failed."""
     content_hash: str | None = None
@@ -124,6 +140,22 @@ class HttpState:
     """The host answered the last visit, with any status."""
     network: str | None = None
     """The network that the host was last in (`network_of`)."""
+
+    def validators_at(self, url: str, *, requested_url: str) -> Validators | None:
+        """The validators of the last document that was stored from this URL."""
+        is_newest = url == (self.validators_url or requested_url) and (self.etag or self.last_modified)
+        others = (each for each in self.other_validators if each.url == url)
+        return self.newest_validators(url) if is_newest else next(others, None)
+
+    def newest_validators(self, url: str) -> Validators:
+        """The validators of the last stored document, which came from `url`."""
+        return Validators(
+            url=url,
+            etag=self.etag,
+            last_modified=self.last_modified,
+            dated=self.validators_dated or self.last_body_at,
+            false=self.false_validators,
+        )
 
     def codecs_after(self, header: FeedHeader) -> tuple[str | None, str | None]:
         """`charset` and `former_charset` after this document; one of ASCII alone keeps both."""

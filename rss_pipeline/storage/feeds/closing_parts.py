@@ -5,11 +5,12 @@ closings.py; the decisions (which document shows a gap, which redirect counts) i
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit
+from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit, Validators
 from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.outcome import IfGap, Parsed, Response
 from rss_pipeline.collector.models.shard import bucket_of
@@ -21,6 +22,7 @@ from rss_pipeline.storage.feeds.feed_row import (
     NUMBER_COLUMNS,
     address_row,
     hints_row,
+    validators_text,
 )
 from rss_pipeline.storage.feeds.predicates import has_warning
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, compact, number, storable
@@ -43,28 +45,65 @@ def without_comments(sql: str) -> str:
     return re.sub(r"^\s*--.*\n", "", sql, flags=re.MULTILINE)
 
 
-VALIDATOR_COLUMNS = ("last_etag", "last_modified", "validators_url", "validators_dated", "false_validators")
+VALIDATOR_COLUMNS = (
+    "last_etag",
+    "last_modified",
+    "validators_url",
+    "validators_dated",
+    "false_validators",
+    "other_validators",
+)
+
+
+MOST_OTHER_VALIDATORS = 3
+_MOST_OTHER_CHARACTERS = 2_000
 
 
 def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
     """ETag, Last-Modified and the URL they belong to after this answer (RFC 9110 15.4.5).
 
-    A document overwrites both, also with nothing. A 304 updates those it carries.
+    A document overwrites both, also with nothing; those of the document before are kept where another URL
+    gave them. A 304 updates those it carries, of the URL that gave it.
     """
-    etag, modified, url = response.etag, response.last_modified, response.url
-    dated = response.dated or response.fetched_at
-    if not overwrite:
-        dated = dated if modified else feed.http.validators_dated or dated
-        etag, modified = etag or feed.http.etag, modified or feed.http.last_modified
-    if not (etag or modified):
-        url = ""
+    http, url = feed.http, response.url
+    known = http.validators_at(url, requested_url=feed.requested_url)
+    newest = http.newest_validators(http.validators_url or feed.requested_url)
+    given = Validators(
+        url=url,
+        etag=response.etag,
+        last_modified=response.last_modified,
+        dated=response.dated or response.fetched_at,
+        false=response.false_validators,
+    )
+    if not overwrite and known is not None:
+        given = replace(
+            given,
+            etag=given.etag or known.etag,
+            last_modified=given.last_modified or known.last_modified,
+            dated=given.dated if given.last_modified else known.dated,
+        )
+    others = [each for each in http.other_validators if each.url != url]
+    if not overwrite and known is not None and url != newest.url:
+        return _validators_row(newest, [given, *others])
+    return _validators_row(given, others if url == newest.url else [newest, *others])
+
+
+def _validators_row(newest: Validators, others: Sequence[Validators]) -> Row:
+    has_any = newest.etag or newest.last_modified
+    small = [each for each in others if 0 < _characters(each) <= _MOST_OTHER_CHARACTERS]
+    dated = newest.dated if newest.last_modified else None
     return {
-        "last_etag": etag,
-        "last_modified": modified,
-        "validators_url": url or None,
-        "validators_dated": instant(dated) if modified else None,
-        "false_validators": response.false_validators,
+        "last_etag": newest.etag,
+        "last_modified": newest.last_modified,
+        "validators_url": newest.url if has_any else None,
+        "validators_dated": None if dated is None else instant(dated),
+        "false_validators": newest.false,
+        "other_validators": validators_text(small[:MOST_OTHER_VALIDATORS]),
     }
+
+
+def _characters(validators: Validators) -> int:
+    return len(validators.etag or "") + len(validators.last_modified or "")
 
 
 def answered_url(feed: Feed, response: Response) -> str | None:
@@ -75,13 +114,8 @@ def answered_url(feed: Feed, response: Response) -> str | None:
 def kept_validators(feed: Feed) -> Row:
     """The validators as they are: a document that was cut off has none that a 304 may rest on."""
     http = feed.http
-    return {
-        "last_etag": http.etag,
-        "last_modified": http.last_modified,
-        "validators_url": http.validators_url,
-        "validators_dated": None if http.validators_dated is None else instant(http.validators_dated),
-        "false_validators": http.false_validators,
-    }
+    newest = http.newest_validators(http.validators_url or feed.requested_url)
+    return _validators_row(replace(newest, dated=http.validators_dated), http.other_validators)
 
 
 SET_DOCUMENT = f"""{

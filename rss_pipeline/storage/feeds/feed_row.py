@@ -18,6 +18,7 @@ from rss_pipeline.collector.models.feed import (
     HttpState,
     ScheduleState,
     UnfinishedWork,
+    Validators,
 )
 from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.features import FEED_KEYS
@@ -65,6 +66,24 @@ _INSTANTS = _Type(
 _TEXTS = _Type(lambda text: tuple(_list(text)), lambda texts: compact(list(texts)))
 _NUMBERS = _Type(lambda text: frozenset(map(int, _list(text))), lambda numbers: compact(sorted(numbers)))
 
+
+def _validators(text: str | None) -> tuple[Validators, ...]:
+    return tuple(
+        Validators(url=url, etag=etag, last_modified=modified, dated=from_instant(dated), false=false)
+        for url, etag, modified, dated, false in _list(text)
+    )
+
+
+def validators_text(validators: Sequence[Validators]) -> str | None:
+    """The column `other_validators`."""
+    rows = [
+        [each.url, each.etag, each.last_modified, _instant(each.dated), each.false] for each in validators
+    ]
+    return compact(rows) if rows else None
+
+
+_VALIDATORS = _Type(_validators, validators_text)
+
 _Columns = Mapping[str, tuple[str, _Type]]
 """Field of the value to column of the table."""
 
@@ -102,6 +121,7 @@ _HTTP: _Columns = {
     "validators_url": ("validators_url", _TEXT),
     "validators_dated": ("validators_dated", _INSTANT),
     "false_validators": ("false_validators", _NUMBER),
+    "other_validators": ("other_validators", _VALIDATORS),
     "checked_at": ("checked_at", _INSTANT),
     "content_hash": ("content_hash", _TEXT),
     "failed_hash": ("failed_hash", _TEXT),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.reports.overview import feed_health
 from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -89,3 +90,34 @@ def test_a_check_that_fails_is_made_again_after_a_day_and_not_at_each_second_vis
     assert publisher.visited(pipeline, hours=12), "it fails"
     assert publisher.visited(pipeline, hours=11.9)
     assert not publisher.visited(pipeline, hours=1)
+
+
+@pytest.mark.parametrize("length", [3_000, 5_000, 8_170])
+def test_a_long_etag_comes_back_and_leaves_the_backup_readable(
+    length: int, pipeline: Pipeline, server: FeedServer
+) -> None:
+    etag = '"' + "e" * (length - 2) + '"'
+    pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a"), etag=etag)), "f")
+    pipeline.poll(all_feeds=True)
+    pipeline.poll(all_feeds=True)
+    assert server.requests[1].headers["if-none-match"] == etag
+    assert pipeline.feed("f")["last_etag"] == etag
+    [key] = pipeline.backups("f")
+    info = pipeline.objects.head(key)
+    assert info is not None
+    assert sum(map(len, (*info.metadata, *info.metadata.values()))) <= 4_096
+    assert describe_backup(info).content_hash == pipeline.feed("f")["content_hash"]
+
+
+def test_each_mirror_of_an_address_gets_its_own_validators_back(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    mirrors = [server.route(f"127.0.0.{n}", "/feed", Answer(body=rss("a"), etag=f'"{n}"')) for n in (3, 4)]
+    leads = [Answer(status=302, headers={"Location": mirrors[n % 2]}) for n in range(6)]
+    pipeline.register(server.route(HOST, "/feed", *leads), "f")
+    for _ in leads:
+        pipeline.clock.turn(hours=1)
+        pipeline.poll(all_feeds=True)
+    sent = [each.headers.get("if-none-match") for each in server.requests if each.host != HOST]
+    assert sent == [None, None, '"3"', '"4"', '"3"', '"4"']
+    assert (pipeline.feed("f")["last_etag"], pipeline.feed("f")["consecutive_failures"]) == ('"4"', 0)
