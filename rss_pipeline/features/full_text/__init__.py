@@ -3,6 +3,8 @@
 ```
 model.py       what is read of a page: an article, or the reason why there is none
 extract.py     the article of a page, by trafilatura: a pure function
+comments.py    the readers' comments of a page, removed
+pictures.py    the pictures of a page as a browser shows them
 walls.py       pages in place of an article: walls, lists, stubs, pages made by scripts
 auto.py        whether a feed is truncated, by five of its items: a pure function
 entry.py       the key `full_text` of a feed in feeds.yaml

@@ -1,11 +1,13 @@
 """The article of a web page: its HTML as readers show it, or the reason why the page has none.
 
-A pure function of the page's bytes and its address. trafilatura chooses the text; a second look with
-links and images keeps those that stand in it. Whether there is an article is walls.py's.
+A pure function of the page's bytes and its address. Comments are removed first (comments.py). trafilatura
+chooses the text; a second look with links and pictures (pictures.py) keeps those that stand in it. Whether
+there is an article is walls.py's.
 """
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from urllib.parse import urlsplit
 
 from lxml import etree
@@ -15,7 +17,9 @@ from rss_pipeline.collector.images.find import has_overloaded_tag, tree
 from rss_pipeline.collector.parse.links import absolute, is_web
 from rss_pipeline.collector.parse.sections import Sections
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, safe_html
+from rss_pipeline.features.full_text.comments import drop_comments
 from rss_pipeline.features.full_text.model import Extracted
+from rss_pipeline.features.full_text.pictures import name_placed, place_pictures
 from rss_pipeline.features.full_text.walls import AboutItem, verdict_of, verdict_of_page
 from rss_pipeline.features.pages.page import decode_page
 
@@ -88,6 +92,8 @@ def extract_article(
     page = tree(html)
     if page is None:
         return Extracted(verdict="empty")
+    if drop_comments(page) | _open_asides(page):
+        html = _html(page)
     base = _base(page, url)
     chosen = _article_html(html, page, base)
     shown = safe_html(chosen, bases=[base]) if chosen else ""
@@ -138,14 +144,29 @@ def _article_html(html: str, page: etree._Element, base: str) -> str:
     if body is None:
         return ""
     words = _words(_text(body))
-    rich = _body(_extracted(html, is_rich=True))
+    pictured = deepcopy(page)
+    pictures = place_pictures(pictured, base)
+    rich = _body(_extracted(_html(pictured), is_rich=True))
     if rich is not None:
+        name_placed(rich, pictures)
         _prune(rich, f" {' '.join(words)} ")
         if len(_words(_text(rich))) >= _LEAST_SHARE * len(words):
             body = rich
     _drop_title(body, page)
     _drop_links_to_others(body, base)
     return "".join(etree.tostring(each, encoding="unicode", method="html") for each in body)
+
+
+def _open_asides(page: etree._Element) -> bool:
+    """Rename an `<aside>` with the title, which trafilatura removes; return True if it is there."""
+    asides = {each for title in page.iter("h1") for each in title.iterancestors("aside")}
+    for each in asides:
+        each.tag = "div"
+    return bool(asides)
+
+
+def _html(page: etree._Element) -> str:
+    return etree.tostring(page, encoding="unicode", method="html")
 
 
 def _extracted(html: str, *, is_rich: bool) -> str:

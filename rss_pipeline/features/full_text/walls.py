@@ -31,7 +31,21 @@ _DENSE = 0.02
 _LEAST_KNOWN = 0.25
 """Words of the item's title or text that its page has."""
 
+_SAID = 1_000
+"""Characters of the feed's text that are compared with a page."""
+_LEAST_SAID = 5
+"""Words of a title and a text of which an article has at least one."""
+_SIGNIFICANT = 4
+"""Letters of a word that says something."""
+
 _WORD = re.compile(r"\w+")
+_PAIRED = r"(?![\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65])" + (
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]"
+)
+"""A letter of a script that is written without spaces: Thai, Lao, Burmese, Khmer, Chinese, Japanese; and of
+Korean, whose words have endings."""
+_WITHOUT_SPACES = re.compile(_PAIRED)
+_RUN = re.compile(rf"(?:{_PAIRED})+|(?:(?!{_PAIRED})\w)+")
 _PHRASES: tuple[tuple[Verdict, re.Pattern[str]], ...] = (
     (
         "robot_check",
@@ -190,7 +204,7 @@ def verdict_of(page: etree._Element, text: str, *, html: str, url: str, about: A
         return wall
     if _is_list(page, text, html, url):
         return "list"
-    if about is not None and not _is_about(about, f"{_title(page)} {text}"):
+    if about is not None and (_shares_nothing(about, text) or not _is_about(about, f"{_title(page)} {text}")):
         return "other_page"
     return "article"
 
@@ -266,26 +280,31 @@ def _is_list(page: etree._Element, text: str, html: str, url: str) -> bool:
     return bool(begins) and sum(line.startswith(begins) for line in lines) * 2 > len(lines)
 
 
+def _shares_nothing(about: AboutItem, text: str) -> bool:
+    """True if the text has no word of what the feed says of the item, where that has enough. The title of a
+    page is the item's also where its text is another one, such as that of comments."""
+    said = f"{about.title} {about.text[:_SAID]}"
+    known = set(_words(said))
+    return len(known) >= _LEAST_SAID and known.isdisjoint(_words(text))
+
+
 def _is_about(about: AboutItem, text: str) -> bool:
     """True if a page has some of the words of an item's title or of its text; also where it has few words."""
-    on_page = set(_significant(text))
-    for said in (about.title, about.text[:1_000]):
-        words = set(_significant(said))
+    on_page = set(_words(text, least=_SIGNIFICANT))
+    for said in (about.title, about.text[:_SAID]):
+        words = set(_words(said, least=_SIGNIFICANT))
         if len(words) >= 3 and len(words & on_page) >= max(2, _LEAST_KNOWN * len(words)):
             return True
-    return len(set(_significant(f"{about.title} {about.text}"))) < 3
+    return len(set(_words(f"{about.title} {about.text}", least=_SIGNIFICANT))) < 3
 
 
-def _significant(text: str) -> list[str]:
-    """Words of four letters and more; of writing without spaces pairs of characters."""
+def _words(text: str, *, least: int = 1) -> list[str]:
+    """Words of so many letters and more; of writing without spaces pairs of characters."""
     found = []
-    for each in _WORD.findall(text.lower()):
-        if each.isascii():
-            if len(each) > 3:
-                found.append(each)
-        elif any(letter > "\u2e80" for letter in each):
+    for each in _RUN.findall(text.lower()):
+        if _WITHOUT_SPACES.match(each):
             found += [each[at : at + 2] for at in range(max(len(each) - 1, 1))]
-        elif len(each) > 3:
+        elif len(each) >= least:
             found.append(each)
     return found
 
