@@ -125,6 +125,7 @@ class Settings:
     items_per_day: int = _setting("RSS_ITEMS_PER_DAY", 20_000, _whole(1, 10_000_000))
     """New items of one feed and UTC day; the others are left out, with a warning on the feed."""
     backup_mb_per_day: int = _setting("RSS_BACKUP_MB_PER_DAY", 100, _whole(1, 1_000_000))
+    user_backup_mb_per_day: int = _setting("RSS_USER_BACKUP_MB_PER_DAY", 500, _whole(1, 1_000_000))
     """Megabytes of new backups of one feed and UTC day; then its next visit is on the next day."""
     keep_days: int = _setting("RSS_KEEP_DAYS", 180, _whole(1, FOREVER_DAYS))
     """Items are retired at this age, unless feeds.yaml says otherwise of their feed."""
@@ -198,6 +199,11 @@ class Settings:
     def most_backup_bytes(self) -> int:
         """Bytes of new backups of one feed and day."""
         return self.backup_mb_per_day * 1_000_000
+
+    @property
+    def most_user_backup_bytes(self) -> int:
+        """Bytes of new backups of one user's feeds and day."""
+        return self.user_backup_mb_per_day * 1_000_000
 
     @property
     def has_contact(self) -> bool:

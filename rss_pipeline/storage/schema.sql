@@ -526,7 +526,10 @@ CREATE TABLE users (
   preferences TEXT NOT NULL DEFAULT '{}',
   state_version INTEGER NOT NULL DEFAULT 0,
   backed_up_version INTEGER,
-  created_at TEXT NOT NULL
+  created_at TEXT NOT NULL,
+  -- Feeds new to the installation that came with lists of the user on a day (UTC).
+  new_feeds_day TEXT,
+  new_feeds INTEGER NOT NULL DEFAULT 0
 );
 
 -- A password of a user's app, which speaks the Google Reader API. The secret is random and long, so a SHA-256 is enough.

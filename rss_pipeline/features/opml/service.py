@@ -37,7 +37,12 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.feed_row import known_pages, urls_by_id
 from rss_pipeline.storage.feeds.registered import registry_rows
-from rss_pipeline.storage.feeds.subscribed import add_feeds, set_key
+from rss_pipeline.storage.feeds.subscribed import (
+    MOST_NEW_FEEDS,
+    add_feeds_of_list,
+    new_feeds_of_day,
+    set_key,
+)
 from rss_pipeline.storage.refresh.new_addresses import (
     Queue,
     give_turns,
@@ -187,7 +192,8 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
         NoSession, DatabaseUnavailable: as Caller's methods.
     """
     # Before a second is spent on the list of a session that has ended.
-    [count] = caller.read(subscription_count(caller.user_id))
+    now = caller.clock()
+    [count, new] = caller.read(subscription_count(caller.user_id), new_feeds_of_day(caller.user_id, now=now))
     upload = read_upload(body, address_policy(settings))
     stored, *taken = caller.read(*named_statements(caller.user_id, (*upload.feeds, *upload.pages)))
     by_address = known_feeds(stored.rows)
@@ -197,6 +203,11 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
         raise _refused(
             f"with its {len(plan.wanted):,} new feeds there would be more than {MAX_SUBSCRIPTIONS:,}"
             " subscriptions; split the list, or unsubscribe some feeds"
+        )
+    if int(new.rows[0]["n"]) + len(plan.new) > MOST_NEW_FEEDS:
+        raise _refused(
+            f"with its {len(plan.new):,} new feeds your lists would bring more than {MOST_NEW_FEEDS:,} of"
+            " them today (UTC); import the rest tomorrow"
         )
     queue = Queue()
     if plan.wanted or upload.empty_folders:
@@ -225,7 +236,7 @@ def _statements(caller: Caller, plan: PlannedSubscriptions, feeds: Sequence[List
     ids = [wanted.feed_id for wanted in plan.wanted]
     statements = give_turns(caller.user_id, ids, now=now) if ids else []
     for some in batched(plan.new, _FEEDS_AT_ONCE):
-        statements += add_feeds(some, now=now)
+        statements += add_feeds_of_list(some, user_id=caller.user_id, now=now)
     statements += _keys(plan, {feed.same_as: feed.keys for feed in feeds if feed.keys})
     if ids:
         statements += subscribe(caller.user_id, plan.wanted, at=now)

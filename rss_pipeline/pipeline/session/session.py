@@ -18,6 +18,7 @@ from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import InfrastructureError, disk_full, disk_is_full
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, socket_root, sweep
 from rss_pipeline.pipeline.registry.sync import RegistrySync
+from rss_pipeline.pipeline.session.backup_budget import BackupBudget
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy, with_contact
 from rss_pipeline.pipeline.session.lease_keeper import CUT_OFF_SECONDS, LeaseKeeper
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
@@ -75,6 +76,7 @@ class Session:
         self.other_runs = MakeWay(
             database, clock=clock, lease_keeper=self.leases, holds=self.politeness.holds
         )
+        self.backup_budget = BackupBudget(database, most=settings.most_user_backup_bytes, clock=clock)
         self.spool = Spool(settings.spool_path, run_id=run_id)
         self.parser_pool = shared.parser_pool or ParserPool(
             processes=settings.parse_workers, timeout=settings.parse_timeout_seconds

@@ -1,19 +1,22 @@
 """The op backup: each new document into the object store as it was served; and how one is read back."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable, StorageRejected, file_error
 from rss_pipeline.features import FEED_KEYS
-from rss_pipeline.pipeline.visits.close import Close
+from rss_pipeline.pipeline.session.backup_budget import BackupBudget
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.visits.close import Close, release_on_hold
 from rss_pipeline.pipeline.visits.in_parallel import STORE_THREADS, in_parallel
 from rss_pipeline.pipeline.visits.parse import rejected
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
-from rss_pipeline.progress import Progress
 from rss_pipeline.storage.backups.backups import (
     Backup,
     Places,
@@ -24,9 +27,20 @@ from rss_pipeline.storage.backups.backups import (
 )
 from rss_pipeline.storage.objects import ObjectStore, OnOneDisk
 
+logger = logging.getLogger(__name__)
 
-def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: Close) -> Visits:
-    """Put each new document into the object store as it was served, before anything reads it."""
+
+def backup(
+    visits: Visits, *, run: RunContext, budget: BackupBudget, objects: ObjectStore, close: Close
+) -> Visits:
+    """Put each new document into the object store as it was served, before anything reads it.
+
+    A larger one beyond the `budget` of its user is dropped: it comes again on the next day, for its feed
+    keeps its validators.
+    """
+    budget.read(
+        {visit.feed.id: visit.outcome.body_bytes for visit in visits if isinstance(visit.outcome, Document)}
+    )
 
     def one(visit: Visit, document: Document) -> Visit:
         feed = visit.feed
@@ -42,6 +56,9 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
                     # The visit that took it never closed: its items, if any, carry that fetch time.
                     response = replace(document.response, fetched_at=known.fetched_at)
                     return replace(visit, outcome=replace(document, response=response, backup_key=known.key))
+            if (hold := budget.take(feed, document.body_bytes)) is not None:
+                logger.warning("%s: %s (RSS_USER_BACKUP_MB_PER_DAY)", feed.url, hold.reason)
+                return replace(visit, outcome=OnHold(hold=hold))
             key = put_backup(objects, feed, document, secrets=_marks(visit, document))
         except StorageRejected as error:
             # Its bytes are not at fault, so they may come again: with other headers they can be kept.
@@ -50,7 +67,8 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
         return replace(visit, outcome=replace(document, backup_key=key, new_backup_bytes=document.body_bytes))
 
     threads = objects.puts_at_once if isinstance(objects, OnOneDisk) else STORE_THREADS
-    return close(in_parallel("backup", visits, Document, one, progress=progress, threads=threads))
+    visits = in_parallel("backup", visits, Document, one, progress=run.progress, threads=threads)
+    return close(release_on_hold(visits, database=run.database, clock=run.clock))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

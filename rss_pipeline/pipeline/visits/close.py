@@ -14,6 +14,7 @@ from rss_pipeline.collector.fetch.validators import is_unchecked
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress
+from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Ending, NotModified
 from rss_pipeline.collector.schedule import permanent_redirects
 from rss_pipeline.collector.schedule.after_visit import after_visit
@@ -21,6 +22,7 @@ from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.closings import FailedVisit, UnchangedVisit, close_failed, close_unchanged
 from rss_pipeline.storage.feeds.leases import free_hosts
 
@@ -90,6 +92,27 @@ def close(
         else visit
         for visit in visits
     ]
+
+
+def release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Visits:
+    """Release the feeds that a hold stopped: each is due when the hold is over."""
+    now = clock()
+    done: dict[str, Visit] = {}
+    releases = []
+    for visit in visits:
+        if isinstance(visit.outcome, OnHold) and visit.next is None:
+            hold = visit.outcome.hold
+            later = after_visit(visit.feed, visit.outcome, now=now).next
+            led = None
+            if hold.host != visit.feed.address.host or isinstance(hold, FeedHold):
+                led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
+            if visit.token:
+                releases.append(
+                    leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led)
+                )
+            done[visit.feed.id] = replace(visit, next=later)
+    leases.release(database, releases)
+    return [done.get(visit.feed.id, visit) for visit in visits]
 
 
 def _unchanged(visit: Visit, now: datetime) -> UnchangedVisit:

@@ -18,7 +18,7 @@ from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.hold import FeedHold, OnHold
+from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.network import network_of, registered_domain
 from rss_pipeline.collector.models.outcome import (
     CutOff,
@@ -39,7 +39,7 @@ from rss_pipeline.errors import DatabaseFull, InfrastructureError, NetworkUnavai
 from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.pipeline.session.politeness import Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext, Spool
-from rss_pipeline.pipeline.visits.close import Close
+from rss_pipeline.pipeline.visits.close import Close, release_on_hold
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feed_row as feeds
@@ -106,7 +106,7 @@ def fetch(
             if isinstance(visit.outcome, NotBegun)
         ],
     )
-    visits = _release_on_hold(visits, database=run.database, clock=run.clock)
+    visits = release_on_hold(visits, database=run.database, clock=run.clock)
     if not has_documents:
         return close(visits)
     # Other runs may use these hosts while we parse and store; where nothing came, the lease ends at once.
@@ -284,27 +284,6 @@ def _was_refused_for_others(feed: Feed) -> bool:
     if schedule.next_fetch_at is None or schedule.last_visited_at is None:
         return True
     return schedule.next_fetch_at - schedule.last_visited_at <= 2 * LONGEST_GAP
-
-
-def _release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Visits:
-    """Release the feeds that a hold stopped: each is due when the hold is over."""
-    now = clock()
-    done: dict[str, Visit] = {}
-    releases = []
-    for visit in visits:
-        if isinstance(visit.outcome, OnHold) and visit.next is None:
-            hold = visit.outcome.hold
-            later = after_visit(visit.feed, visit.outcome, now=now).next
-            led = None
-            if hold.host != visit.feed.address.host or isinstance(hold, FeedHold):
-                led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
-            if visit.token:
-                releases.append(
-                    leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led)
-                )
-            done[visit.feed.id] = replace(visit, next=later)
-    leases.release(database, releases)
-    return [done.get(visit.feed.id, visit) for visit in visits]
 
 
 # An outage of our own network during a run: feeds that failed by it are postponed, and the run fails.

@@ -51,7 +51,11 @@ def request(session: Session, visits: Visits, *, round_seconds: float) -> Visits
 def backup(session: Session, visits: Visits) -> Visits:
     """Put each new document into the object store."""
     return backup_step.backup(
-        visits, objects=session.run.objects, progress=session.run.progress, close=_closer(session)
+        visits,
+        run=session.run,
+        budget=session.backup_budget,
+        objects=session.run.objects,
+        close=_closer(session),
     )
 
 

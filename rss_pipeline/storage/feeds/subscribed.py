@@ -46,17 +46,52 @@ _ADD = f"""INSERT INTO feeds (id, url, host, bucket, registered, next_fetch_at, 
   FROM json_each(?) AS j WHERE {{condition}} ON CONFLICT DO NOTHING"""
 
 
+MOST_NEW_FEEDS = 3_000
+"""Feeds new to the installation that lists of a user may bring on a day (UTC): a whole account of them."""
+
+
 def add_feeds(feeds: Sequence[NewFeed], *, now: datetime) -> list[Statement]:
     """Statements for the rows of these feeds, due at `now`; a feed that is stored already stays as it is.
 
     One that was forgotten half-way begins anew. They are scheduled by their subscription, which
     follows in the same batch.
     """
+    return _add(feeds, "true", [], now=now)
+
+
+def add_feeds_of_list(feeds: Sequence[NewFeed], *, user_id: str, now: datetime) -> list[Statement]:
+    """Likewise, for a list of a user: none where that makes more than `MOST_NEW_FEEDS` on this day, also of
+    lists that come at the same time."""
+    day = now.date().isoformat()
+    count = Statement(
+        """UPDATE users SET new_feeds = ? + CASE WHEN new_feeds_day = ? THEN new_feeds ELSE 0 END,
+        new_feeds_day = ? WHERE id = ?""",
+        [len(feeds), day, day, user_id],
+        name="count new feeds of a user",
+    )
+    fits = f"(SELECT new_feeds FROM users WHERE id = ?) <= {MOST_NEW_FEEDS}"
+    return [count, *_add(feeds, fits, [user_id], now=now)]
+
+
+def new_feeds_of_day(user_id: str, *, now: datetime) -> Statement:
+    """A query for `n`, the number of feeds that lists of this user brought on this day."""
+    return Statement(
+        "SELECT CASE WHEN new_feeds_day = ? THEN new_feeds ELSE 0 END AS n FROM users WHERE id = ?",
+        [now.date().isoformat(), user_id],
+        name="count new feeds of a day",
+    )
+
+
+def _add(
+    feeds: Sequence[NewFeed], condition: str, params: Sequence[str], *, now: datetime
+) -> list[Statement]:
     given = compact([_row(feed) for feed in feeds])
     return [
         *end_statements(compact([feed.id for feed in feeds])),
         Statement(
-            _ADD.format(condition="true"), [instant(now), instant(now), given], name="add subscribed feeds"
+            _ADD.format(condition=condition),
+            [instant(now), instant(now), given, *params],
+            name="add subscribed feeds",
         ),
     ]
 

@@ -1,5 +1,6 @@
 """Lists of feeds into subscriptions: all or nothing, each feed once, on SQLite and on D1."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.errors import NoSession
 from rss_pipeline.features.opml import service
 from rss_pipeline.features.opml.service import (
@@ -18,6 +20,7 @@ from rss_pipeline.features.opml.service import (
     import_list,
     subscribed,
 )
+from rss_pipeline.reader import edit
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.feed_queries import feed_names, folders
 from rss_pipeline.reader.query import together
@@ -26,6 +29,7 @@ from rss_pipeline.reader.subscribe import plan_subscriptions, subscribe_address
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims
+from rss_pipeline.storage.feeds import subscribed as subscribed_feeds
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.stored_holds import heal_wrong_clock, release_listed
 from rss_pipeline.storage.refresh.new_addresses import Queue, queue_of, read_queue
@@ -193,6 +197,33 @@ def test_a_list_beyond_the_most_subscriptions_writes_nothing(
         import_list(ann, body, settings=settings)
     assert len(subscriptions(ann)) == 2
     assert import_list(ann, opml(outline("https://a.example/3")), settings=settings).added == 1
+
+
+@pytest.mark.parametrize("knows_count", [True, False], ids=["one after the other", "at the same time"])
+def test_feeds_that_come_and_go_by_lists_have_a_limit_by_user_and_day(
+    knows_count: bool, ann: Caller, time: Time, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribed_feeds, "MOST_NEW_FEEDS", 3)
+    if knows_count:
+        monkeypatch.setattr(service, "MOST_NEW_FEEDS", 3)
+
+    def imported(*numbers: int) -> int:
+        body = opml(*(outline(f"https://a.example/{number}") for number in numbers))
+        added = import_list(ann, body, settings=settings).added
+        edit.unsubscribe(ann, [feed_id(f"https://a.example/{n}", "a.example") for n in numbers])
+        return added
+
+    def rows() -> int:
+        return len(ann.database.query("SELECT id FROM feeds").rows)
+
+    assert imported(1, 2) == 2
+    with pytest.raises(OpmlRefused, match="more than 3 of them today") if knows_count else nullcontext():
+        imported(3, 4)
+    assert rows() == 2
+    assert imported(1, 2) == 2, "known ones count no more"
+    time.now += timedelta(days=1)
+    assert imported(3, 4, 5) == 3
+    assert rows() == 5
 
 
 def test_no_one_imports_without_a_session(ann: Caller, settings: Settings) -> None:

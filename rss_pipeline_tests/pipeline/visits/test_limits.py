@@ -1,12 +1,15 @@
 """Limits of what one feed may store: images of an item, new items and bytes of images of a day."""
 
 from datetime import datetime, timedelta
+from ipaddress import ip_network
 
 import pytest
 
+from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.pipeline.images.download import require_room
 from rss_pipeline.reader.refresh import Held
+from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
 from rss_pipeline_tests.reader.requests import request_refresh
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
@@ -67,7 +70,14 @@ def test_a_feed_has_its_most_new_items_of_a_day_and_nothing_is_lost(
     busiest = health.tables.busiest
     found = busiest(pipeline.database, since="2026-03-02", items=4, image_bytes=10**9, backup_bytes=10**9)
     assert (health.no_feed_fills_the_disk(found).state, found.count) == ("warning", 2)
-    assert found.rows[0] == {"feed": "a", "day": "2026-03-02", "items": 4, "image_mb": 0, "backup_mb": 0}
+    assert found.rows[0] == {
+        "feed": "a",
+        "title": "A feed",
+        "day": "2026-03-02",
+        "items": 4,
+        "image_mb": 0,
+        "backup_mb": 0,
+    }
     found = busiest(pipeline.database, since="2026-03-02", items=5, image_bytes=1, backup_bytes=10**9)
     assert health.no_feed_fills_the_disk(found).state == "ok"
 
@@ -169,7 +179,7 @@ def test_a_feed_that_differs_at_each_visit_waits_once_it_has_written_its_most_ba
     found = busiest(pipeline.database, since="2026-03-02", items=99, image_bytes=10**9, backup_bytes=300_000)
     check = health.no_feed_fills_the_disk(found)
     assert (check.state, found.count) == ("warning", 2)
-    assert "a (1 items, 0.3 MB of backups)" in check.found
+    assert "A feed [a] (1 items, 0.3 MB of backups)" in check.found
 
 
 def test_images_stop_before_the_disk_is_full_and_polls_do_not(pipeline: Pipeline, server: FeedServer) -> None:
@@ -188,3 +198,45 @@ def test_images_stop_before_the_disk_is_full_and_polls_do_not(pipeline: Pipeline
     pipeline.set(image_free_percent=0.0)
     require_room(pipeline.settings)
     assert pipeline.download().archived == 1
+
+
+def test_the_feeds_of_a_user_share_a_budget_of_backups_and_what_is_beyond_it_waits_unread(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """A feed counts to its first subscriber, one of feeds.yaml to none; small documents always come."""
+    pipeline.set(
+        user_backup_mb_per_day=1,
+        allow_networks=(ip_network("127.0.0.0/8"),),
+        allow_ports=frozenset({server.port}),
+    )
+    sizes = {"a": 600_000, "b": 600_000, "c": 600_000, "small": 90_000, "of-bob": 600_000, "listed": 600_000}
+    for number, (id, size) in enumerate(sizes.items()):
+        answer = Answer(body=rss(id).ljust(size), etag=f'"{id}"')
+        pipeline.register(server.route(f"127.0.0.{number + 10}", "/feed", answer), id, allow_private=False)
+    pipeline.sync()
+    subscribe(pipeline.database, "ann", "a", "b", "c", "small", "listed")
+    subscribe(pipeline.database, "bob", "a", "b", "of-bob")
+    pipeline.feeds = [feed for feed in pipeline.feeds if feed["id"] == "listed"]
+    pipeline.write_registry()
+    pipeline.sync(yes=True)
+    ids = list(sizes)
+    pipeline.refresh("a", "small", "of-bob", "listed")
+    pipeline.refresh("b")
+    outcome = pipeline.refresh("c")["c"].outcome
+    assert isinstance(outcome, OnHold)
+    assert "had their 1 MB of new documents of today; this one has 0.6 MB" in outcome.hold.reason
+    assert [pipeline.guids(id) for id in ids] == [["a"], ["b"], [], ["small"], ["of-bob"], ["listed"]]
+    assert pipeline.backups("c") == []
+    feed = pipeline.feed("c")
+    assert (feed["last_etag"], feed["content_hash"], feed["consecutive_failures"]) == (None, None, 0)
+    assert (feed["lease_token"], int(feed["unclosed_claims"])) == (None, 0)
+    assert "2026-03-03T00:00:00Z" <= feed["next_fetch_at"] < "2026-03-03T00:30:00Z"
+    [listed] = feed_rows(pipeline.database.batch([list_feeds("ann", "c")])[0])
+    assert "new documents of today" in (listed.visit_reason or "")
+    asked = len(server.asked("127.0.0.12"))
+    assert isinstance(pipeline.refresh("c")["c"].outcome, OnHold), "also by hand"
+    assert len(server.asked("127.0.0.12")) == asked
+
+    pipeline.clock.turn(hours=13)
+    pipeline.refresh("c")
+    assert pipeline.guids("c") == ["c"]
