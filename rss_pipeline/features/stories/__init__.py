@@ -1,11 +1,11 @@
 """Stories: what several feeds write of one event, found together, with the reasons.
 
-No model is needed. model.py (an item, a decision), copies.py (the same article again), words.py,
-vocabulary.py, paired.py (scripts without spaces), facts.py and article.py (an item read), boilerplate.py
-(what a feed repeats), common.py, facts_compared.py and pair.py (two articles compared), judge.py (the
-decision, with the weights), frequencies.py (which begins with common.txt, the common words of news),
-segments.py, records.py and window.py (the stories of a week), window_file.py (their files beside the search
-index). The same items in the same order give the same stories.
+No model is needed. model.py (an item, a decision), copies.py (the same article again), reissues.py (an item
+that its feed brings again), words.py, vocabulary.py, paired.py (scripts without spaces), facts.py and
+article.py (an item read), boilerplate.py (what a feed repeats), common.py, facts_compared.py and pair.py (two
+articles compared), judge.py (the decision, with the weights), frequencies.py (which begins with common.txt,
+the common words of news), segments.py, records.py and window.py (the stories of a week), window_file.py
+(their files beside the search index). The same items in the same order give the same stories.
 
 service.py decides new items at each poll and stores stories of two and more, by sql.py, under a lease
 (lease.py), with the parts of them that each user has by their own feeds (views.py); moves.py has what an

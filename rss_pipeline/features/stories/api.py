@@ -31,7 +31,8 @@ class Reason(BaseModel):
     """The reason for which an item stands in a story."""
 
     kind: str = Field(
-        description="`first`; a copy by `link`, `text` or `retitled`; `event`: the same event; `operator`;"
+        description="`first`; a copy by `link`, `text` or `retitled`; `reissue`: the same item of its feed"
+        " again, changed; `event`: the same event; `operator`;"
         " `chosen`: you put it there."
     )
     nearest: str | None = Field(description="The item of yours that it is most like.")

@@ -35,6 +35,7 @@ _WORDS = {
     "link": "a copy, by its link",
     "text": "a copy, by its text",
     "retitled": "a copy under another title",
+    "reissue": "the same item again, changed",
     "event": "the same event",
     "operator": "by `stories join`",
 }

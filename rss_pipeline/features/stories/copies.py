@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.vocabulary import FUNCTION_WORDS, MONTHS, WEEKDAYS
-from rss_pipeline.features.stories.words import TOKEN, bare, hashed, stem
+from rss_pipeline.features.stories.words import TOKEN, bare, hashed, stem, without_spaces
 
 CopyKind = Literal["link", "text", "retitled"]
 
@@ -48,7 +48,6 @@ _COMPARED_WORDS = 30
 _NO_LETTERS = re.compile(r"[\W_]+")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _HEX = re.compile(r"&(?:#|[a-z])", re.IGNORECASE)
-_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u3005-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 @lru_cache(64)
@@ -240,7 +239,7 @@ def content_words(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for token in TOKEN.findall(text):
         word = bare(token) if token[-1].isalpha() else ""
-        if _WITHOUT_SPACES.match(word):
+        if without_spaces(word):
             for at in range(max(1, len(word) - 1)):
                 found.setdefault(word[at : at + 2], at % _OF_A_WORD == _OF_A_WORD - 1)
         elif len(word) > 1 and word not in FUNCTION_WORDS:

@@ -42,6 +42,10 @@ class Evidence:
     cosine: float = 0.0
 
 
+COPIES = ("link", "text", "retitled")
+"""Kinds of copies."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
     """A reason for which an item stands with earlier ones, for whoever has these in their feeds."""
@@ -53,8 +57,6 @@ class Join:
     make one of it."""
 
 
-COPIES = ("link", "text", "retitled")
-"""Kinds of copies."""
 MOST_JOINS = 8
 """Joins of an item."""
 

@@ -26,6 +26,7 @@ _WORDS = {
     "text": "A copy: it has the same text as",
     "retitled": "A copy under another title of",
     "event": "The same event as",
+    "reissue": "The same item again, changed: it replaces",
     "operator": "Put here by the operator of this reader.",
     "chosen": "You put it here.",
 }
@@ -54,7 +55,8 @@ class Reason:
     """The reason for which an item stands in a story."""
 
     kind: str
-    """`first`, `link`, `text`, `retitled`, `event`, `operator`; `chosen` where the user said so."""
+    """`first`, `link`, `text`, `retitled`, `reissue`, `event`, `operator`;
+    `chosen` where the user said so."""
     nearest: str | None = None
     """The item of the user that it is most like."""
     names: tuple[str, ...] = ()

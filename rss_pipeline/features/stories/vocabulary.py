@@ -88,14 +88,17 @@ SPELLED = {
     word: number
     for number, words in enumerate(
         (
-            "zero null zero cero", "one eins", "two zwei deux dos", "three drei trois tres", "four vier "
-            "quatre cuatro",
-            "five funf cinq cinco", "six sechs seis", "seven sieben sept siete", "eight acht huit ocho",
-            "nine neun neuf nueve", "ten zehn dix diez", "eleven elf onze once", "twelve zwolf douze doce",
-            "thirteen dreizehn treize trece", "fourteen vierzehn quatorze catorce", "fifteen funfzehn "
-            "quinze quince",
-            "sixteen sechzehn seize", "seventeen siebzehn", "eighteen achtzehn", "nineteen neunzehn",
-            "twenty zwanzig vingt veinte",
+            "zero null zero cero", "one eins", "two zwei deux dos due dois duas twee iki два две двое двух",
+            "three drei trois tres tre drie uc три трое трех",
+            "four vier quatre cuatro quattro quatro dort четыре четверо четырех",
+            "five funf cinq cinco cinque vijf bes пять пятеро", "six sechs seis zes altı шесть",
+            "seven sieben sept siete sette sete zeven yedi семь",
+            "eight acht huit ocho otto oito sekiz восемь",
+            "nine neun neuf nueve nove negen dokuz девять", "ten zehn dix diez dieci dez tien десять",
+            "eleven elf onze once undici", "twelve zwolf douze doce dodici doze twaalf",
+            "thirteen dreizehn treize trece", "fourteen vierzehn quatorze catorce",
+            "fifteen funfzehn quinze quince", "sixteen sechzehn seize", "seventeen siebzehn",
+            "eighteen achtzehn", "nineteen neunzehn", "twenty zwanzig vingt veinte venti vinte",
         )
     )
     for word in words.split()
@@ -255,6 +258,7 @@ TOLLS = _stems(
     "muertos muerto heridos herido desaparecidos victimas personas casas hectareas evacuados casos "
     "fallecidos "
     "mortos feridos pessoas morti feriti dispersi persone doden gewonden vermisten mensen "
+    "погибли погиб погибших пострадали пострадавших ранены раненых жертв человек "
     "kişi kişinin kişiden kişiyi ölü yaralı kayıp şüpheli şüpheliden gözaltı işçi asker"
 )
 """Stems beside a number that may rise: it never makes two events of one."""

@@ -20,7 +20,7 @@ from itertools import islice
 from math import sqrt
 from operator import mul
 
-from rss_pipeline.features.stories import copies, records
+from rss_pipeline.features.stories import copies, records, reissues
 from rss_pipeline.features.stories.article import Article, read
 from rss_pipeline.features.stories.boilerplate import Boilerplate, Titles, without
 from rss_pipeline.features.stories.common import Weights
@@ -74,6 +74,8 @@ LOOKED_AT = 6
 LEAST_COSINE = 0.03
 LEAST_COSINE_OF_PAIRS = 0.06
 """The same for scripts of pairs, which all texts have more of in common."""
+LEAST_COSINE_OF_REISSUES, MOST_REISSUES = 0.3, 3
+"""The least cosine of the same item again, and the items of its feed, the nearest, that are compared."""
 AGAIN = 0.5
 """So much higher is the line for a further item of a feed that has one in the story: so one that repeats what
 others say is in it once."""
@@ -175,7 +177,10 @@ class Window:
         vector = self.frequencies.vector(article.language, article.terms)
         keys = copies.keys(said)
         self._compared.clear()
-        joined = self._copy(said, keys) or self._event(said, article, vector)
+        joined = self._copy(said, keys)
+        if joined is None:
+            likest = self._likest(article, vector)
+            joined = self._reissue(said, vector, likest) or self._event(said, article, vector, likest)
         if joined is None:
             number, decision = None, Decision(item=entry.id, story=entry.id)
         else:
@@ -411,10 +416,12 @@ class Window:
                 if entry.time is not None and abs(entry.time - self.items.time(number)) > WINDOW:
                     continue
                 other = _said(*self._kept(number))
-                kind = copies.kind_of_copy(entry, other)
+                kind: str | None = copies.kind_of_copy(entry, other)
                 if kind == "text" and copies.is_bare(entry) and self._stands(entry, other):
                     kind = None
                 if kind is not None and not self._is_full(story):
+                    if other.feed == entry.feed and reissues.is_changed(other, entry):
+                        kind = "reissue"
                     found = story
                     yield number, kind, other.id
 
@@ -426,15 +433,48 @@ class Window:
     def _is_full(self, story: int) -> bool:
         return story in self.stories and self.stories[story].id in self.full
 
+    # The same item again
+
+    def _reissue(
+        self, entry: Entry, vector: Vector, likest: list[int]
+    ) -> tuple[int, Decision, list[int]] | None:
+        """Join the item of its feed that it replaces."""
+        feed = hashed(entry.feed)
+        near = [
+            (cosine, number)
+            for number in likest
+            if self.items.feed(number) == feed
+            and entry.time is not None
+            and abs(entry.time - self.items.time(number)) < reissues.WITHIN
+            and (cosine := self._cosine_with(vector, number)) >= LEAST_COSINE_OF_REISSUES
+        ]
+        for cosine, number in sorted(near, reverse=True)[:MOST_REISSUES]:
+            other, story = _said(*self._kept(number)), self._story(number)
+            if reissues.is_reissue(other, entry) and not self._is_full(story):
+                decision = Decision(
+                    item=entry.id,
+                    story=self._id_of(story),
+                    score=1.0,
+                    evidence=Evidence(kind="reissue", nearest=other.id, cosine=cosine),
+                    joins=(Join(kind="reissue", items=(other.id,)),),
+                )
+                return story, decision, [number]
+        return None
+
     # Events
 
+    def _likest(self, article: Article, vector: Vector) -> list[int]:
+        most = LOOKED_UP_OF_PAIRS if article.is_paired else HEAVY_TERMS
+        sought = [(vector[term] ** 2, term) for term in _sought(article, vector, most)]
+        return self.items.likest(sought, 3 * LOOKED_AT, MOST_WALKED)
+
     def _event(
-        self, entry: Entry, article: Article, vector: Vector
+        self, entry: Entry, article: Article, vector: Vector, likest: list[int]
     ) -> tuple[int, Decision, list[int]] | None:
         if not _says_enough(article):
             return None
         best: tuple[float, int, list[int]] | None = None
-        near = self._near(entry, article, vector)
+        near = self._near(entry, vector, likest)
         mine = self.frequencies.weights(article.language, article.weighed) if near else {}
         for cosine, story, members in near:
             judged = self._judge(article, mine, cosine, members, entry)
@@ -531,15 +571,13 @@ class Window:
         return entry.time is None or time < 0 or abs(entry.time - time) <= CLOSED_AFTER
 
     def _near(
-        self, entry: Entry, article: Article, vector: Vector
+        self, entry: Entry, vector: Vector, likest: list[int]
     ) -> list[tuple[float, int, list[tuple[float, int]]]]:
         """The stories most like the item: the cosine with their mean, their number, their members found with
         their own cosine and negative number, the nearest first."""
-        most = LOOKED_UP_OF_PAIRS if article.is_paired else HEAVY_TERMS
-        sought = [(vector[term] ** 2, term) for term in _sought(article, vector, most)]
         feed = hashed(entry.feed)
         stories: dict[int, list[int]] = {}
-        for number in self.items.likest(sought, 3 * LOOKED_AT, MOST_WALKED):
+        for number in likest:
             story = self._story(number)
             if story in stories:
                 stories[story].append(number)
@@ -710,8 +748,11 @@ def why(one: Entry, other: Entry) -> Evidence:
     likeness = compare(
         mine, theirs, 0.0, _equal_weights(mine.weighed), _equal_weights(theirs.weighed), _equal_weights
     )
+    kind: str = copies.kind_of_copy(one, other) or "event"
+    if one.feed == other.feed and (kind != "event" or reissues.is_reissue(other, one)):
+        kind = "reissue" if reissues.is_changed(other, one) else kind
     return Evidence(
-        kind=copies.kind_of_copy(one, other) or "event",
+        kind=kind,
         nearest=other.id,
         names=likeness.names,
         numbers=likeness.shown_numbers,

@@ -83,6 +83,14 @@ def script(text: str) -> str:
     return best if most >= len(sample) or most >= _letters(sample) else "latin"
 
 
+_NO_SPACES = re.compile(f"[{''.join(_CHARACTERS[name] for name in sorted(_WITHOUT_SPACES))}]")
+
+
+def without_spaces(token: str) -> bool:
+    """True for characters of a script without spaces."""
+    return _NO_SPACES.match(token) is not None
+
+
 def _letters(text: str) -> int:
     return sum(map(str.isalpha, text))
 

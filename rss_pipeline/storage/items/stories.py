@@ -74,7 +74,8 @@ class StoredMember:
     link: str | None
     arrived_at: datetime
     kind: str
-    """`first`, `event`, or for a copy `link`, `text` or `retitled`; `operator`: a command put it here."""
+    """`first`, `event`, for a copy `link`, `text` or `retitled`, `reissue`: it replaces one of its own feed;
+    `operator`: a command put it here."""
     nearest: str | None
     """The item with which it was compared and that is most like it."""
     score: float | None

@@ -1,6 +1,7 @@
 """Pairs of two items by kind: what looks alike and is no event, and what is one in other clothes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,114 @@ FAMOUS: dict[str, list[Said]] = {
 @pytest.mark.parametrize("language", FAMOUS)
 def test_a_name_in_the_news_and_a_place_are_no_event(language: str) -> None:
     assert count(of_two_feeds(FAMOUS[language], language)) == 2
+
+
+TEXT = (
+    "A ferry with 60 passengers sank off Dunmarra early on Monday. Eleven people died and nine were missing, "
+    "the coastguard said. The vessel had left the harbour in a storm. Two helicopters were searching the bay."
+)
+TEXT_ES = (
+    "La piscina municipal de Lodares permanecerá cerrada diez días por la aparicion de una bacteria en el "
+    "agua. Los análisis se repetirán el lunes. El concejal pidió calma y anunció que los bonos se prolongan."
+)
+TEXT_ZH = (
+    "为给新航道让路，海州老码头的百年灯塔将整体平移六十米。"
+    "工程队将用液压千斤顶把塔身托起，再沿轨道缓慢推近，预计九月完工。"
+)
+TEXT_TR = (
+    "Belediye, yüz yıllık vapur iskelesinin taşınmasına karar verdi. Ahşap yapı 300 metre doğuda yeniden "
+    "kurulcak. Çalışmalar eylülde başlayacak, balıkçılar kararın kendilerine sorulmadığını söylüyor."
+)
+TEXT_KO = (
+    "경기도 화성의 한 도료 공장에서 불이 나 2명이 숨지고 6명이 다쳤다. "
+    "불은 3시간 만에 꺼졌으며 소방당국은 원인을 조사하고 있다."
+)
+REISSUES: dict[str, list[Said]] = {
+    "more dead": [
+        ("Ferry sinks off Dunmarra: 11 dead", TEXT),
+        ("Ferry sinks off Dunmarra: 14 dead", TEXT.replace("Eleven", "Fourteen").replace("nine", "six")),
+        ("Dunmarra ferry disaster: toll is 14", TEXT.replace("Eleven", "14").replace("nine", "six")),
+    ],
+    "spelling in the title": [("Ferry sinsk off Dunmarra", TEXT), ("Ferry sinks off Dunmarra", TEXT)],
+    "no text": [
+        ("Tram derails at Fenwick Square, 5 hurt, lines 3 and 8 stopped", ""),
+        ("CORRECTED: Tram derails at Fenwick Square, 7 hurt, lines 3 and 8 stopped", ""),
+    ],
+    "es": [
+        ("El ayuntamiento cierra la piscina de Lodares", TEXT_ES),
+        ("Una bacteria obliga a cerrar la piscina", TEXT_ES.replace("aparicion", "aparición")),
+    ],
+    "zh": [("老码头灯塔将整体平移", TEXT_ZH), ("百年灯塔要“搬家”", TEXT_ZH.replace("推近", "推进"))],
+    "tr": [
+        ("Vapur iskelesi taşınıyor", TEXT_TR),
+        ("Yüz yıllık iskele sökülüyor, balıkçılar tepkili", TEXT_TR.replace("kurulcak", "kurulacak")),
+    ],
+    "ko": [
+        ("공장 화재로 2명 사망", TEXT_KO),
+        ("공장 화재로 4명 사망", TEXT_KO.replace("2명", "4명").replace("6명", "5명")),
+    ],
+}
+QUAKE = "Magnitude {}. Depth {} km. 12 km N of Petrolia. Did you feel it? Tell us on the page of reports."
+GAUGE = (
+    "Der Pegel Dresden steht bei {} cm, Tendenz fallend. Die nächste Messung ist in drei Stunden, um {} Uhr."
+)
+JOB = (
+    "{} sucht eine Entwicklerin in Vollzeit, gern auch im Homeoffice. Bewerbungen bitte bis 31. Juli an uns."
+)
+WATCH = "Fans can stream it from Friday. Follow us for all previews, reviews and interviews of the season."
+TICKERS: dict[str, list[Said]] = {
+    "earthquakes": [
+        ("M 4.2 - 12 km N of Petrolia", QUAKE.format("4.2", "9.8")),
+        ("M 4.4 - 12 km N of Petrolia", QUAKE.format("4.4", "9.1")),
+    ],
+    "releases": [
+        ("tessel v3.4.1", f"Fixes of bugs: {WATCH}"),
+        ("tessel v3.4.2", f"Fixes of bugs: {WATCH}"),
+    ],
+    "measures": [
+        ("Pegel Dresden: 212 cm", GAUGE.format(212, 6)),
+        ("Pegel Dresden: 205 cm", GAUGE.format(205, 9)),
+    ],
+    "jobs": [
+        ("Entwicklerin bei Kranich gesucht", JOB.format("Kranich")),
+        ("Entwicklerin bei Sperling gesucht", JOB.format("Sperling")),
+    ],
+    "what a feed says below all": [
+        ("Harbour Lights returns", f"{WATCH} Today: cats."),
+        ("A western from Bolivia", f"{WATCH} Today: bees."),
+    ],
+    "roads": [("Crash on road 14 near Bury, 3 hurt", ""), ("Crash on road 19 near Bury, 3 hurt", "")],
+    "zh": [
+        (
+            "CA1832航班延误两小时",
+            "受流量控制影响，CA1832航班预计延误两小时，请旅客留意机场通知，并联系航空公司柜台办理改签手续。",
+        ),
+        (
+            "MU5117航班延误两小时",
+            "受流量控制影响，MU5117航班预计延误两小时，请旅客留意机场通知，并联系航空公司柜台办理改签手续。",
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", REISSUES)
+def test_an_item_that_a_feed_brings_again_corrected_replaces_the_older_one(kind: str) -> None:
+    window = Window()
+    first, *again = of_one_feed(REISSUES[kind])
+    window.decide(first)
+    for entry in again:
+        decision = window.decide(entry)
+        assert (decision.story, decision.kind) == (first.id, "reissue")
+    # A day later it is another one.
+    window = Window()
+    window.decide(first)
+    assert window.decide(replace(again[0], time=NOW + DAY)).story != first.id
+
+
+@pytest.mark.parametrize("kind", TICKERS)
+def test_items_of_a_ticker_stay_apart(kind: str) -> None:
+    assert count(of_one_feed(TICKERS[kind])) == 2
+
+
+def of_one_feed(said: Sequence[Said]) -> list[Entry]:
+    return [item(f"{at}", each, feed="one", hours=2 * at) for at, each in enumerate(said)]
