@@ -61,11 +61,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemNote:
-    """A note on an item's page: a sentence, and a button that posts to `action`."""
+    """A note on an item: a sentence below its text, and a button among its links."""
 
-    sentence: str
+    sentence: str | None = None
+    is_quiet: bool = False
+    """The sentence answers the key alone that presses the button, where there is none."""
     button: str = ""
     action: str | None = None
+    """The address that the button posts to, with `value` as `show`; None for no button."""
+    value: str = ""
+    is_coming: bool = False
+    """The text will change in a moment."""
 
 
 @dataclass(frozen=True)
@@ -254,6 +260,28 @@ class NeededPackages:
 
 
 @dataclass(frozen=True)
+class UserText:
+    """The HTML of an item that some users see in place of all others; the item's id is `{item}`."""
+
+    version: str
+    """An SQL expression for its version as `{user}` sees it; NULL for a user who does not."""
+    html: str
+    """An SQL expression for it."""
+
+
+@dataclass(frozen=True)
+class UserWork:
+    """Work that a user of the reader waits for. `up` runs its job within seconds of the act, which sets the
+    mark of reader/refresh.py; elsewhere a sensor of the feature does."""
+
+    next_at: "Part[Callable[[Database], datetime | None]]"
+    """The time of the first that waits; None where nothing does."""
+    job: "Part[dg.JobDefinition]"
+    reason: str
+    """The sentence on why it runs."""
+
+
+@dataclass(frozen=True)
 class UpFlag:
     """A flag of `up` for installations of a kind."""
 
@@ -311,6 +339,8 @@ class Feature:
     item_text: str | None = None
     """An SQL expression for the HTML that is shown, searched and published in place of an item's own, by
     `{item}`, its id; NULL for none. Where it changes, the item gets a row in item_versions."""
+    item_text_of_user: UserText | None = None
+    """The HTML that users see in place of all this who requested it. One feature has it."""
     metrics: "tuple[Part[Callable[[Database], Callable[[datetime], Iterable[Metric]]]], ...]" = ()
     """Metrics for Prometheus: read once a minute, and told for the time of each scrape."""
     packages: NeededPackages | None = None
@@ -368,6 +398,8 @@ class Feature:
     """Flags of `rss-pipeline up`, by name without the two hyphens."""
     user_rows: Mapping[str, UserRows] = field(default_factory=dict)
     """Rows in the backup of each user, and in its restore, by their name in its lines."""
+    user_work: UserWork | None = None
+    """Work that users wait for."""
 
 
 # Points that no feature of today uses. The first that needs one adds its field above, and reads it there:

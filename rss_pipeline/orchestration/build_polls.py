@@ -172,9 +172,12 @@ def poll_definitions(
 
 
 def refresh_definitions(settings: Settings, *, clock: Clock) -> dg.Definitions:
-    """The job of `in_process.refresh_in_process`."""
+    """The jobs that users wait for: of `in_process.refresh_in_process` and of features."""
     return dg.Definitions(
-        jobs=[refresh_feeds],
+        jobs=[
+            refresh_feeds,
+            *(each.user_work.job.load() for each in FEATURES if each.user_work is not None),
+        ],
         resources=run_resources(settings, clock=clock),
         executor=dg.in_process_executor,
     )

@@ -67,8 +67,15 @@ def refresh_in_process(
     definitions: dg.Definitions, instance: dg.DagsterInstance, *, reason: str
 ) -> str | None:
     """Run the job for requests of users once; return the error of a run that failed."""
+    return user_work_in_process(definitions, instance, REFRESH_FEEDS, reason=reason)
+
+
+def user_work_in_process(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, job: str, *, reason: str
+) -> str | None:
+    """Run a job that users wait for once; return the error of a run that failed."""
     tags = {**REFRESH_TAGS, REASON_TAG: reason}
-    result = _execute(definitions, instance, REFRESH_FEEDS, {}, tags=tags)
+    result = _execute(definitions, instance, job, {}, tags=tags)
     if result.success:
         return None
     found = first_error(result.all_events)

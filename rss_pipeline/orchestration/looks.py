@@ -56,6 +56,11 @@ def topics(found: NewestWork, since: str) -> bool:
     return found.topics
 
 
+def articles(found: NewestWork, since: str) -> bool:
+    """True if a user waits for an article."""
+    return found.articles
+
+
 class Looks:
     """One for all sensors and schedules of a process."""
 

@@ -41,6 +41,7 @@ _BY_UP = "UP_WAKES_SENSORS"
 """Set for the processes of `up`: under `dagster dev` nothing wakes a sensor."""
 _LONG_AGO = timedelta(days=1)
 _AWAITED: dict[str, tuple[Awaits, timedelta]] = {
+    "fetch_requested_articles_when_due": (looks.articles, timedelta(seconds=30)),
     "download_images_when_waiting": (looks.images, timedelta(seconds=60)),
     "publish_when_changed": (looks.topics, timedelta(seconds=60)),
     "refresh_feeds_when_requested": (looks.requests, timedelta(seconds=30)),

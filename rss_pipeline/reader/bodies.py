@@ -96,6 +96,10 @@ class _Entry:
     size: int
 
 
+def _is_users(key: BodyKey) -> bool:
+    return bodies.has_users_text(key.version)
+
+
 def image_path(key: str) -> str:
     """The path under which the reader serves an archived image."""
     return IMAGES_PATH + quote(key, safe="/-_.~")
@@ -189,11 +193,11 @@ class Bodies:
         """Add the bodies with HTML that is kept; the items without, before the first one for which there is
         no room."""
         missing = list[BodyKey]()
-        numbers = [key.arrived for key in keys if key.arrived is not None]
+        numbers = [key.arrived for key in keys if key.arrived is not None and not _is_users(key)]
         [read] = database.batch([kept_html.read(numbers, rules=self._rules, most_bytes=most_bytes)])
         kept, ready = kept_html.found_of(read), list[tuple[BodyKey, FoundHtml, bytes]]()
         for key in keys:
-            one = None if key.arrived is None else kept.get(key.arrived)
+            one = None if key.arrived is None or _is_users(key) else kept.get(key.arrived)
             if one is None or not one.is_valid(key.feed_link, key.feed_url):
                 missing.append(key)
             elif one.packed is None:
@@ -224,12 +228,13 @@ class Bodies:
     ) -> None:
         """Add bodies that are made now, of the first of these items."""
         ids = [key.id for key in keys]
-        sources, images = database.batch(
-            [bodies.sources(ids, most_characters=MOST_HTML_CHARACTERS + 1), bodies.images(ids)]
-        )
+        of_users = {key.id: key.version for key in keys if _is_users(key)}
+        read = bodies.sources(ids, most_characters=MOST_HTML_CHARACTERS + 1, with_users_text=of_users)
+        sources, images = database.batch([read, bodies.images(ids)])
         archived = bodies.images_by_item(images)
         for row in sources.rows:
-            found[row["id"]] = self._made(row, archived.get(row["id"], {}), shown)
+            version: str = of_users.get(row["id"]) or row["version"]
+            found[row["id"]] = self._made(row, version, archived.get(row["id"], {}), shown)
         if sources.rows:
             # Those before the last one that was read and not in the answer are gone.
             without_room.update(ids[ids.index(sources.rows[-1]["id"]) + 1 :])
@@ -250,8 +255,7 @@ class Bodies:
             for row in found.rows
         ]
 
-    def _made(self, row: Row, keys: Mapping[str, ArchivedImage], shown: BodyFor) -> Body:
-        version = row["version"]
+    def _made(self, row: Row, version: str, keys: Mapping[str, ArchivedImage], shown: BodyFor) -> Body:
         with self._making:
             known = self.known({row["id"]: version}, shown=shown)
             if known:

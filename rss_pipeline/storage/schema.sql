@@ -365,7 +365,8 @@ CREATE TABLE item_aliases (
 
 -- The article of the page behind an item, requested once: sanitized `html` where it is shown, else the `verdict` on the page, or
 -- the kind of its failure, and the reason for people. Its page is under `backup_key` as it was served. Characters of the text of
--- the feed and of the page are what `auto` decides by. `user_id`: the user whose switch wants it, where feeds.yaml does not.
+-- the feed and of the page are what `auto` decides by. `user_id`: the user whose switch or request wants it, where feeds.yaml
+-- does not. `for_all`: 0 where it is shown to `article_readers` alone.
 CREATE TABLE articles (
   item_id TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE,
   feed_id TEXT NOT NULL,
@@ -380,11 +381,13 @@ CREATE TABLE articles (
   own_characters INTEGER,
   page_characters INTEGER,
   html TEXT,
-  user_id TEXT
+  user_id TEXT,
+  for_all INTEGER NOT NULL DEFAULT 1
 );
 CREATE INDEX articles_feed ON articles (feed_id, status);
 CREATE INDEX articles_due ON articles (next_attempt_at) WHERE status = 'pending';
 CREATE INDEX articles_requested ON articles (requested_at, host) WHERE requested_at IS NOT NULL;
+CREATE INDEX articles_awaited ON articles (next_attempt_at) WHERE status = 'pending' AND for_all = 0;
 
 -- IMAGES
 
@@ -640,6 +643,14 @@ CREATE TABLE undoable_marks (
   PRIMARY KEY (user_id, id, feed_id),
   FOREIGN KEY (user_id, feed_id) REFERENCES subscriptions (user_id, feed_id) ON DELETE CASCADE
 ) WITHOUT ROWID;
+
+-- The users who requested the article of an item. One that is not for all is shown to them alone.
+CREATE TABLE article_readers (
+  user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+  item_id TEXT NOT NULL REFERENCES items (id) ON DELETE CASCADE,
+  PRIMARY KEY (user_id, item_id)
+) WITHOUT ROWID;
+CREATE INDEX article_readers_item ON article_readers (item_id);
 
 -- The story of an item as a user has it, after "the same" or "not the same"; others keep that of `story_members`.
 CREATE TABLE story_choices (

@@ -12,6 +12,8 @@ from rss_pipeline.features.full_text import sql
 from rss_pipeline.features.full_text.auto import Decision, read_decision
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.query import Query
+from rss_pipeline.reader.refresh import set_mark
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, one
 from rss_pipeline.storage.subscriptions.item_lists import known_ids
 
@@ -143,8 +145,8 @@ def about_feed(feed_id: str, *, now: datetime, user_id: str | None = None) -> Qu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboutItem:
-    """Full text of an item: `off`, `shown`, `none` or `pending`, with the reason where the feed's own text is
-    shown."""
+    """Full text of an item for one user: `off`, `shown`, `none` or `pending`, with the reason where the
+    feed's own text is shown."""
 
     status: str
     verdict: str | None = None
@@ -154,7 +156,9 @@ class AboutItem:
     own_characters: int | None = None
     page_characters: int | None = None
     can_fetch: bool = False
-    """It can be requested sooner."""
+    """A request shows it, or has its page requested, or requested again."""
+    can_hide: bool = False
+    """It is shown to who requested it: the feed's own text can be shown again."""
 
     def as_json(self) -> dict[str, Any]:
         """All of it for programs."""
@@ -167,28 +171,32 @@ class AboutItem:
             return f"This is the feed's own text, not the article: {self.reason}."
         if self.status == "pending":
             return f"This is the feed's own text. The article is not here yet: {self.reason}."
-        if self.can_fetch:
-            return "This is the feed's own text. The article behind it was never requested."
         return None
 
 
+NO_LINK = "no_link"
+"""The verdict on an item that leads to no page."""
+_WITHOUT_LINK = AboutItem(status="none", verdict=NO_LINK, reason="the item has no link to a page")
+_OF_CLOSED_FEED = "; the password and headers of its feed are sent to the feed alone, never to its pages"
+
+
 def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
-    """Full text of an item; None where the user's feeds have no such item."""
+    """Full text of an item; None where the user's feeds have no such item.
+
+    What others requested is not told: for them it is as if it were not there.
+    """
 
     def read(found: Result) -> AboutItem | None:
         row = one(found)
         if row is None:
             return None
-        is_pending = row["status"] == "pending"
-        decision = read_decision(row["full_text_decision"])
-        is_wanted = row["switched"] or (row["full_text"] and (decision is None or decision.is_truncated))
-        can_fetch = bool(row["link"] and is_wanted)
-        if row["status"] is None:
-            return AboutItem(status="off", can_fetch=can_fetch)
+        if row["status"] is None or not (row["for_all"] or row["is_reader"]):
+            return AboutItem(status="off", can_fetch=True) if row["link"] else _WITHOUT_LINK
+        is_pending, is_shown = row["status"] == "pending", row["status"] == "shown"
         has_failed = is_pending and int(row["attempts"]) > 0 and row["reason"] != sql.SOON
-        reason = (row["reason"] or NOT_YET) if row["status"] != "shown" else None
-        if is_pending and ARTICLES.missing is not None:
-            reason = CANNOT_READ
+        reason = None if is_shown else row["reason"] or NOT_YET
+        if row["needs_access"] and reason is not None and (has_failed or not is_pending):
+            reason += _OF_CLOSED_FEED
         return AboutItem(
             status=row["status"],
             verdict=None if is_pending else row["verdict"],
@@ -196,28 +204,45 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
             until=row["next_attempt_at"] if is_pending else None,
             own_characters=row["own_characters"],
             page_characters=row["page_characters"],
-            can_fetch=can_fetch and (has_failed or row["verdict"] == sql.INTERRUPTED),
+            can_fetch=has_failed or row["verdict"] == sql.INTERRUPTED,
+            can_hide=is_shown and not row["for_all"],
         )
 
     return Query.of(sql.look_at_item(user_id, item_id), read)
 
 
 def note_of_item(user_id: str, item_id: str) -> Query[ItemNote | None]:
-    """The sentence on an item's page, with a button; None where there is nothing to say."""
+    """The sentence on an item's page, and the button that shows the article or the feed's own text."""
 
     def note(found: AboutItem | None) -> ItemNote | None:
-        if found is None or found.sentence is None:
+        if found is None:
             return None
-        action = f"/full-text/{item_id}" if found.can_fetch else None
-        return ItemNote(sentence=found.sentence, button="Fetch the article now", action=action)
+        can_act = found.can_fetch or found.can_hide
+        return ItemNote(
+            sentence=found.sentence,
+            # Said to who asks for it: most items without a link are whole.
+            is_quiet=found.verdict == NO_LINK,
+            button="Show the feed's text" if found.can_hide else "Show the article",
+            action=f"/full-text/{item_id}" if can_act else None,
+            value="feed" if found.can_hide else "article",
+            is_coming=found.status == "pending" and not found.can_fetch,
+        )
 
     return about_item(user_id, item_id).then(note)
 
 
-def request_article(caller: Caller, item_id: str) -> bool:
-    """Request the article of an item, within the limits; False where the user's feeds have no such item."""
+def request_article(caller: Caller, settings: Settings, item_id: str) -> bool:
+    """Show the article of an item to this user, and request its page within the limits if nobody has; False
+    where the user's feeds have no such item."""
     *_, found = caller.write(
         *sql.request_article(caller.user_id, item_id, now=caller.clock()),
         known_ids(caller.user_id, [item_id]),
     )
+    set_mark(settings)
+    return bool(found.values)
+
+
+def hide_article(caller: Caller, item_id: str) -> bool:
+    """Show the feed's own text to this user again, likewise."""
+    *_, found = caller.write(sql.hide_article(caller.user_id, item_id), known_ids(caller.user_id, [item_id]))
     return bool(found.values)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.auth import AsyncCaller, SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, json_of, no_feed, no_item
@@ -67,14 +67,15 @@ class ItemFullText(BaseModel):
 
     status: str = Field(
         description="`shown`; `none`: the feed's own text, for the reason; `pending`: not requested yet, or"
-        " again later; `off`: nobody wants it."
+        " again later; `off`: you did not request it."
     )
     verdict: str | None
     reason: str | None = Field(description="Why the feed's own text is shown.")
     until: str | None = Field(description="The earliest time of the next request.")
     own_characters: int | None
     page_characters: int | None
-    can_fetch: bool = Field(description="POST requests it: it never was, or it failed.")
+    can_fetch: bool = Field(description="POST shows it to you, or has its page requested (again).")
+    can_hide: bool = Field(description="You see it because you requested it; DELETE hides it.")
 
 
 @router.get(
@@ -112,10 +113,28 @@ async def of_item(request: Request, caller: SignedIn, id: str) -> Response:
     responses=_ASKED,
 )
 async def request_now(caller: SignedIn, id: str) -> Response:
-    """Request the article of an item of a feed with articles: in a moment, or in its turn among your new
-    addresses; the limits and holds of its host apply."""
-    if not await caller.change(lambda own: about.request_article(own, id)):
+    """Show the article of an item to you, whatever its feed: its page is requested once for all who want it,
+    in a moment or in its turn among your new addresses; the limits and holds of its host apply."""
+    settings = caller.stores.settings
+    if not await caller.change(lambda own: about.request_article(own, settings, id)):
         raise no_item()
+    return await _now(caller, id)
+
+
+@router.delete(
+    "/items/{id}/full-text",
+    operation_id="hide_full_text_of_item",
+    response_model=ItemFullText,
+    responses=_ASKED,
+)
+async def hide(caller: SignedIn, id: str) -> Response:
+    """Show the feed's own text of an item again, of which you requested the article."""
+    if not await caller.change(lambda own: about.hide_article(own, id)):
+        raise no_item()
+    return await _now(caller, id)
+
+
+async def _now(caller: AsyncCaller, id: str) -> Response:
     found = await caller.ask(about.about_item(caller.user_id, id))
     if found is None:
         raise no_item()

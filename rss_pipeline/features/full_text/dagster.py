@@ -1,6 +1,7 @@
-"""The job `fetch_articles`, which requests the articles that are due, and the sensor that starts it.
+"""The job `fetch_articles`, which requests the articles that are due, the job for those that users wait for,
+and the sensors that start them.
 
-A job of its own, not a step of a poll: pages that fail delay no feed.
+Jobs of their own, not a step of a poll: pages that fail delay no feed.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """
 
@@ -18,7 +19,7 @@ from rss_pipeline.orchestration import looks as awaiting
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.parts import Building, DagsterParts, Starts
 from rss_pipeline.orchestration.poll_ops import SessionResource
-from rss_pipeline.orchestration.queueing import MINUTES_TAGS
+from rss_pipeline.orchestration.queueing import MINUTES_TAGS, REFRESH_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_runs
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, reason_to_wait
@@ -26,7 +27,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.feed_row import feed_titles
 
-FETCH_ARTICLES = "fetch_articles"
+FETCH_ARTICLES, FETCH_REQUESTED = "fetch_articles", "fetch_requested_articles"
 BETWEEN = timedelta(minutes=10)
 """Between two runs: articles of several polls share one."""
 
@@ -36,6 +37,15 @@ def articles(context: dg.OpExecutionContext, session: SessionResource) -> dg.Out
     """Request the pages of items that are due, keep them, and show the articles that they have."""
     with run_step(context, session):
         return dg.Output(None, metadata=_metadata(fetch_articles(session), session.run.database))
+
+
+@dg.op(name="requested_articles", out=dg.Out(dg.Nothing), tags=kind("http"))
+def requested_articles(context: dg.OpExecutionContext, session: SessionResource) -> dg.Output[None]:
+    """Request the pages that users of the reader wait for, and show them their articles. Which ones they are
+    is in no event: it is what people read."""
+    with run_step(context, session):
+        done = fetch_articles(session, is_requested=True)
+        return dg.Output(None, metadata=_counts(done))
 
 
 def _metadata(done: Articles, database: Database) -> dict[str, Any]:
@@ -48,12 +58,18 @@ def _metadata(done: Articles, database: Database) -> dict[str, Any]:
     table = dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))
     return {
         "articles_wanted": done.wanted,
-        "articles_shown": done.shown,
-        "pages_without_article": done.none,
-        "articles_waiting": done.waiting,
+        **_counts(done),
         **{f"decided: {feed_name(id, titles.get(id))}": it.sentence for id, it in done.decisions.items()},
         **({"full_hosts": ", ".join(done.full_hosts)} if done.full_hosts else {}),
         **({"reasons": table} if records else {}),
+    }
+
+
+def _counts(done: Articles) -> dict[str, Any]:
+    return {
+        "articles_shown": done.shown,
+        "pages_without_article": done.none,
+        "articles_waiting": done.waiting,
     }
 
 
@@ -69,6 +85,33 @@ def _metadata(done: Articles, database: Database) -> dict[str, Any]:
 )
 def fetch_articles_job() -> None:
     articles()
+
+
+@dg.job(
+    name=FETCH_REQUESTED,
+    description=(
+        "Requests the pages of items of which users of the reader want the article, each once, and shows it"
+        " to those who requested it. `rss-pipeline up` starts it at once, the sensor"
+        " `fetch_requested_articles_when_due` where the reader is on another machine."
+    ),
+    tags=MINUTES_TAGS,
+    owners=OWNERS,
+)
+def fetch_requested_articles_job() -> None:
+    requested_articles()
+
+
+def decide_requested(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
+    """Start a run or wait, by the articles that users wait for and the newest runs."""
+    next_at = sql.next_requested(database)
+    if next_at is None or next_at > now:
+        return Wait(reason="No user waits for an article.", is_idle=True)
+    if (missing := ARTICLES.missing) is not None:
+        return Wait(reason=f"{missing}. {ARTICLES.fix}")
+    runs = recent_runs(instance, FETCH_REQUESTED)
+    return reason_to_wait(runs, leases.live_run_ids(database), now=now) or Start(
+        reason="A user waits for an article."
+    )
 
 
 def decide_articles(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
@@ -101,6 +144,20 @@ _WHEN_DUE = Starts(
 )
 
 
+_WHEN_REQUESTED = Starts(
+    name="fetch_requested_articles_when_due",
+    job=fetch_requested_articles_job,
+    decide=lambda _: decide_requested,
+    awaits=awaiting.articles,
+    concerns="feeds",
+    description="Starts a run for articles that users of the reader wait for.",
+    tags=REFRESH_TAGS,
+)
+
+
 def parts(of: Building) -> DagsterParts:
-    """The job and its sensor."""
-    return DagsterParts(jobs=[fetch_articles_job], sensors=[_WHEN_DUE.build(of)])
+    """The jobs and their sensors."""
+    return DagsterParts(
+        jobs=[fetch_articles_job, fetch_requested_articles_job],
+        sensors=[_WHEN_DUE.build(of), _WHEN_REQUESTED.build(of)],
+    )

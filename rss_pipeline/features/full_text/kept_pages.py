@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -22,8 +23,17 @@ def page_key(feed_id: str, item_id: str) -> str:
     return f"{PAGES}{feed_id}/{item_id}.html"
 
 
-def open_page(objects: ObjectStore, key: str, folder: Path) -> Document | None:
-    """The page under this key as a document, in a file of this folder; None where it is gone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPage:
+    """A page as it was served."""
+
+    document: Document
+    for_all: bool
+    """False: its article was for those alone who requested it."""
+
+
+def open_page(objects: ObjectStore, key: str, folder: Path) -> KeptPage | None:
+    """The page under this key, in a file of this folder; None where it is gone."""
     got = objects.get(key)
     if got is None:
         return None
@@ -40,7 +50,8 @@ def open_page(objects: ObjectStore, key: str, folder: Path) -> Document | None:
         fetch_ms=0,
         content_type=about.get("content_type"),
     )
-    return Document(response=response, path=path, body_bytes=len(body), content_hash="", backup_key=key)
+    document = Document(response=response, path=path, body_bytes=len(body), content_hash="", backup_key=key)
+    return KeptPage(document=document, for_all=about.get("for_all", True))
 
 
 def forget_pages(objects: ObjectStore, feed_id: str) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.routers.answered import no_feed, no_item
-from rss_pipeline.features.full_text.about import about_feed, can_read, request_article
+from rss_pipeline.features.full_text.about import about_feed, can_read, hide_article, request_article
 from rss_pipeline.reader.edit import edit_feed
 from rss_pipeline.reader.query import together
 from rss_pipeline.reader.refresh import NotSubscribed, queue
@@ -52,8 +52,12 @@ async def switch(request: Request, caller: SignedIn, id: str) -> Response:
 
 @router.post("/full-text/{id}")
 async def request_now(request: Request, caller: SignedIn, id: str) -> Response:
-    """Request the article of an item."""
-    fields = await form_fields(request)
-    if not await caller.change(lambda own: request_article(own, id)):
+    """Show the article of an item to this user, or the feed's own text again."""
+    fields, settings = await form_fields(request), caller.stores.settings
+    if fields.get("show") == "feed":
+        is_known = await caller.change(lambda own: hide_article(own, id))
+    else:
+        is_known = await caller.change(lambda own: request_article(own, settings, id))
+    if not is_known:
         raise no_item()
     return see_other(local(fields.get("back"), item_url(id)))

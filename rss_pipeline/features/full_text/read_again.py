@@ -7,11 +7,10 @@ from datetime import datetime
 from pathlib import Path
 
 from rss_pipeline.batched import batched
-from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.extras import ARTICLES
 from rss_pipeline.features.feature import ReadAgain
 from rss_pipeline.features.full_text import sql
-from rss_pipeline.features.full_text.kept_pages import PAGES, open_page
+from rss_pipeline.features.full_text.kept_pages import PAGES, KeptPage, open_page
 from rss_pipeline.features.full_text.service import (
     ArticleTask,
     ReadArticle,
@@ -71,6 +70,7 @@ class _Page:
     row: Row
     task: ArticleTask
     fetched_at: datetime
+    for_all: bool
 
 
 class _OfFeed:
@@ -104,14 +104,17 @@ class _OfFeed:
     def _open(self, item_of: Mapping[str, str], rows: Mapping[str, Row]) -> Iterator[_Page]:
         keys = [key for key, item_id in item_of.items() if item_id in rows]
 
-        def opened(key: str) -> Document | None:
+        def opened(key: str) -> KeptPage | None:
             return open_page(self._run.objects, key, self._folder)
 
         with ThreadPoolExecutor(_THREADS, "pages") as threads:
             for key, page in zip(keys, threads.map(opened, keys), strict=True):
                 if page is not None:
                     row = rows[item_of[key]]
-                    yield _Page(key, row, article_task(row, page), page.response.fetched_at)
+                    for_all = page.for_all if row["for_all"] is None else bool(row["for_all"])
+                    document = page.document
+                    task = article_task(row, document)
+                    yield _Page(key, row, task, document.response.fetched_at, for_all)
 
     def _take(self, page: _Page, result: ReadArticle) -> None:
         text, link = result.extracted.text, (page.row["link"] or "").partition("#")[0]
@@ -128,6 +131,7 @@ class _OfFeed:
             backup_key=page.key,
             requested_at=None if row["status"] is not None else page.fetched_at,
             is_same=is_same,
+            for_all=page.for_all,
         )
         is_known = row["status"] is not None
         if is_known and (now.verdict, now.html) == (row["verdict"], row["html"]):

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -42,6 +43,8 @@ _AT_ONCE = 100
 _ATTEMPTS = 3
 _AGAIN = timedelta(hours=1)
 _BUSY = timedelta(minutes=5)
+_SOON = timedelta(seconds=20)
+"""In place of that, where a user waits."""
 _MOST_BYTES = 10_000_000
 _MOST_LATER = 200
 _ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
@@ -155,8 +158,11 @@ def _most_by_registry(row: Row) -> int:
     return auto.COMPARED if decision is None else FEED_AT_ONCE if decision.is_truncated else 0
 
 
-def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 2_000) -> Articles:
-    """Request the articles that are due, of all feeds or of one, at most so many.
+def fetch_articles(
+    session: Session, *, feed_id: str | None = None, most: int = 2_000, is_requested: bool = False
+) -> Articles:
+    """Request the articles that are due, of all feeds or of one, at most so many; `is_requested`: those alone
+    for which a user waits.
 
     Raises:
         ExtraMissing: articles cannot be read here; nothing was requested, and what was due waits for an hour.
@@ -169,13 +175,15 @@ def fetch_articles(session: Session, *, feed_id: str | None = None, most: int = 
         due = [row["item_id"] for row in sql.due_articles(session.run.database, now=now, most=most)]
         session.run.database.batch([sql.put_off(due, now + _AGAIN, CANNOT_READ)])
         raise
-    done = Articles(wanted=want(session, feed_id=feed_id))
+    done = Articles(wanted=0 if is_requested else want(session, feed_id=feed_id))
     session.run.objects.probe()
     left = most
     while left > 0:
-        rows = sql.due_articles(
-            session.run.database, now=session.run.clock(), most=min(_AT_ONCE, left), feed_id=feed_id
+        look = partial(
+            sql.due_articles, session.run.database, now=session.run.clock(), most=min(_AT_ONCE, left)
         )
+        # What a user waits for is shown before the rest is requested.
+        rows = look(feed_id=feed_id, is_requested=True) or ([] if is_requested else look(feed_id=feed_id))
         if not rows:
             break
         left -= len(rows)
@@ -302,7 +310,7 @@ class _Round:
                 if taken.requested_elsewhere:
                     self._session.politeness.pace.requested_elsewhere([host])
                 if not taken.is_ours:
-                    self._put_off([row], _BUSY, f"another run requests from {host}")
+                    self._put_off([row], _SOON, f"another run requests from {host}")
                     return
             if is_begun:
                 self._resume(row, host)
@@ -330,7 +338,7 @@ class _Round:
                     was_requested = failure.answered or failure.kind not in UNREQUESTED_KINDS
                     self._none(rows, host, failure.kind, failure.message, requested=was_requested)
             case NotBegun(not_before=not_before):
-                pause = max(_BUSY, (not_before or self._now) - self._now)
+                pause = (not_before or self._now) - self._now
                 self._put_off(rows, pause, "its turn did not come", has_ended=True)
             case _:
                 self._none(rows, host, "no_content", "the server sent nothing", requested=True)
@@ -342,7 +350,7 @@ class _Round:
         if page is None:
             self._none([row], host, sql.INTERRUPTED, _INTERRUPTED, requested=True)
         else:
-            self._pages.append((row, page))
+            self._pages.append((row, page.document))
 
     def _read(self) -> None:
         """Read each page, and record what it has."""
@@ -372,6 +380,7 @@ class _Round:
             "content_type": document.response.content_type,
             "url": document.response.url[:1_500],
             "fetched_at": document.response.fetched_at.isoformat(),
+            **({} if row["for_all"] else {"for_all": False}),
         }
         try:
             self._session.run.objects.put(
@@ -400,6 +409,7 @@ class _Round:
                 host=host,
                 verdict=kind,
                 reason=reason,
+                for_all=bool(row["for_all"]),
                 was_requested=requested,
             )
             self._record(row, fetched, ())
@@ -413,7 +423,8 @@ class _Round:
         self, rows: Sequence[Row], pause: timedelta, reason: str, *, has_ended: bool = False
     ) -> None:
         ids = [row["item_id"] for row in rows]
-        until: datetime = self._now + max(pause, _BUSY)
+        least = _SOON if all(row["is_awaited"] for row in rows) else _BUSY
+        until: datetime = self._now + max(pause, least)
         self._database.batch([sql.put_off(ids, until, reason, has_ended=has_ended)])
         self._done.waiting += len(ids)
 
@@ -425,6 +436,7 @@ def fetched_of(
     backup_key: str | None,
     requested_at: datetime | None = None,
     is_same: bool = False,
+    for_all: bool | None = None,
 ) -> sql.Fetched:
     """The end of a request by what was read of its page."""
     found = sql.Fetched(
@@ -434,6 +446,7 @@ def fetched_of(
         verdict="unreadable",
         reason="",
         backup_key=backup_key,
+        for_all=bool(row["for_all"]) if for_all is None else for_all,
         requested_at=requested_at,
     )
     if isinstance(result, WorkerFailure):

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import own_text
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.refresh.new_addresses import AN_HOUR, give_turns_to
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 from rss_pipeline.storage.stale import mark_stale
 
 OWN_CHARACTERS = 200_000
@@ -84,9 +84,15 @@ def end_articles(feed_ids: Sequence[str], *, now: datetime) -> list[Statement]:
     given up with its turns."""
     ids = compact(list(feed_ids))
     waiting = """SELECT item_id FROM articles WHERE status = 'pending' AND user_id IS NOT NULL
-      AND feed_id IN (SELECT value FROM json_each(?))"""
+      AND for_all = 1 AND feed_id IN (SELECT value FROM json_each(?))"""
     return [
         *leave_articles(ids),
+        Statement(
+            f"""UPDATE articles SET for_all = 0 WHERE item_id IN ({waiting})
+            AND item_id IN (SELECT item_id FROM article_readers)""",
+            [ids],
+            name="leave waiting articles to who requested them",
+        ),
         Statement(
             f"DELETE FROM new_addresses WHERE begins_at > ? AND address IN ({waiting})",
             [instant(now), ids],
@@ -105,13 +111,15 @@ def want_new(
     but for those of its first document; return their number. What a user's switch wants waits for its turn
     among the new addresses of that user (storage/refresh/new_addresses.py)."""
     rows = database.query(
-        """SELECT i.id FROM feeds AS f CROSS JOIN items AS i ON i.feed_id = f.id
+        """SELECT i.id,
+          (SELECT a.status FROM articles AS a WHERE a.item_id = i.id AND a.for_all = 0) AS of_some
+        FROM feeds AS f CROSS JOIN items AS i ON i.feed_id = f.id
         WHERE f.id = ? AND i.arrived > ? AND i.link IS NOT NULL AND i.created_at > f.first_stored_at
         ORDER BY i.arrived DESC LIMIT ?""",
         [feed_id, after, most],
         name="find new items without an article",
-    ).columns("id")
-    found = [id for (id,) in rows]
+    ).rows
+    found = [row["id"] for row in rows]
     ids = compact(found)
     # The newest first, which matters where they wait for turns.
     wanted, *_ = database.batch(
@@ -123,6 +131,8 @@ def want_new(
                 [instant(now), user_id, ids],
                 name="want articles of new items",
             ),
+            *_for_all([row["id"] for row in rows if row["of_some"]]),
+            *_shown(feed_id, [row["id"] for row in rows if row["of_some"] == "shown"], now),
             *([] if user_id is None else _in_turn(user_id, found, now)),
             Statement(
                 f"""UPDATE feeds SET full_text_after = {_ARRIVED}
@@ -166,15 +176,21 @@ def want_since(database: Database, feed_id: str, *, since: datetime | None, most
 
 
 def request_article(user_id: str, item_id: str, *, now: datetime) -> list[Statement]:
-    """Statements by which a subscriber wants the article of an item of a feed with articles: a page that was
-    never requested has its turn among the new addresses of that user, one that failed is tried again."""
+    """Statements by which a subscriber wants the article of an item, and sees it: a page that was never
+    requested has its turn among the new addresses of that user, one that failed is tried again."""
     return [
         Statement(
-            f"""INSERT INTO articles (item_id, feed_id, next_attempt_at, reason, user_id)
-            SELECT i.id, i.feed_id, ?, ?, s.user_id FROM items AS i
+            """INSERT INTO article_readers (user_id, item_id) SELECT s.user_id, i.id FROM items AS i
             CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
-            CROSS JOIN feeds AS f ON f.id = i.feed_id
-            WHERE i.id = ? AND i.link IS NOT NULL AND (f.full_text IS NOT NULL OR f.id IN ({_SWITCHED}))
+            WHERE i.id = ? AND i.link IS NOT NULL ON CONFLICT DO NOTHING""",
+            [user_id, item_id],
+            name="show an article to who requests it",
+        ),
+        Statement(
+            f"""INSERT INTO articles (item_id, feed_id, next_attempt_at, reason, user_id, for_all)
+            SELECT i.id, i.feed_id, ?, ?, s.user_id, 0 FROM items AS i
+            CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+            WHERE i.id = ? AND i.link IS NOT NULL
             ON CONFLICT (item_id) DO UPDATE SET next_attempt_at = excluded.next_attempt_at,
               reason = excluded.reason, status = 'pending',
               verdict = CASE WHEN articles.status = 'pending' THEN articles.verdict END
@@ -185,6 +201,40 @@ def request_article(user_id: str, item_id: str, *, now: datetime) -> list[Statem
         ),
         *_in_turn(user_id, [item_id], now),
     ]
+
+
+def hide_article(user_id: str, item_id: str) -> Statement:
+    """A statement after which a user sees the feed's own text again, unless the article is for all."""
+    return Statement(
+        "DELETE FROM article_readers WHERE user_id = ? AND item_id = ?",
+        [user_id, item_id],
+        name="hide an article from a user",
+    )
+
+
+def restore_readers(user_id: str, items: str) -> list[Statement]:
+    """Statements that show a user the articles of items again, a JSON list of lists with an id each."""
+    return [
+        Statement(
+            """INSERT INTO article_readers (user_id, item_id)
+            SELECT ?, i.id FROM json_each(?) AS j
+            CROSS JOIN items AS i ON i.id = json_extract(j.value, '$[0]')
+            WHERE true ON CONFLICT DO NOTHING""",
+            [user_id, items],
+            name="restore who requested articles",
+        )
+    ]
+
+
+def next_requested(database: Database) -> datetime | None:
+    """The time of the next request for an article that a user waits for and that was not requested so far;
+    None where there is none."""
+    [row] = database.query(
+        """SELECT min(next_attempt_at) AS at FROM articles AS a WHERE status = 'pending' AND attempts = 0
+        AND EXISTS (SELECT 1 FROM article_readers AS r WHERE r.item_id = a.item_id)""",
+        name="look for requested articles",
+    ).rows
+    return from_instant(row["at"])
 
 
 def waiting_of(database: Database, feed_id: str, *, now: datetime, most: int) -> list[Row]:
@@ -199,11 +249,18 @@ def waiting_of(database: Database, feed_id: str, *, now: datetime, most: int) ->
     ).rows
 
 
-def due_articles(database: Database, *, now: datetime, most: int, feed_id: str | None = None) -> list[Row]:
-    """The articles to be requested now, the longest due first, with what is needed of items and feeds."""
+def due_articles(
+    database: Database, *, now: datetime, most: int, feed_id: str | None = None, is_requested: bool = False
+) -> list[Row]:
+    """The articles to be requested now, the longest due first, with what is needed of items and feeds.
+    `is_requested`: those alone for which a user waits."""
     one = "" if feed_id is None else "AND a.feed_id = ?"
+    awaited = "EXISTS (SELECT 1 FROM article_readers AS r WHERE r.item_id = a.item_id)"
+    if is_requested:
+        one += f" AND {awaited}"
     return database.query(
-        f"""SELECT a.item_id, a.feed_id, a.attempts, a.verdict, i.arrived, i.link, i.title,
+        f"""SELECT a.item_id, a.feed_id, a.attempts, a.verdict, a.for_all, {number(awaited)} AS is_awaited,
+          i.arrived, i.link, i.title,
           substr({own_text("i")}, 1, {OWN_CHARACTERS}) AS own_html, f.url AS feed_url, f.allow_private,
           f.private_hosts, f.images
         FROM articles AS a CROSS JOIN items AS i ON i.id = a.item_id CROSS JOIN feeds AS f ON f.id = a.feed_id
@@ -285,6 +342,8 @@ class Fetched:
     backup_key: str | None = None
     own_characters: int | None = None
     page_characters: int | None = None
+    for_all: bool = True
+    """False: it is shown to those alone who requested it."""
     requested_at: datetime | None = None
     """The time of the request, where it is not stored."""
     was_requested: bool = True
@@ -295,9 +354,9 @@ def record(one: Fetched, *, was_shown: bool, now: datetime) -> list[Statement]:
     the feed's own as an earlier version of the item, by which all that keeps texts sees the change."""
     is_shown = one.html is not None
     begun = Statement(
-        """INSERT INTO articles (item_id, feed_id, next_attempt_at) VALUES (?, ?, ?)
-        ON CONFLICT (item_id) DO NOTHING""",
-        [one.item_id, one.feed_id, instant(now)],
+        """INSERT INTO articles (item_id, feed_id, next_attempt_at, for_all)
+        VALUES (?, ?, ?, CAST(? AS INTEGER)) ON CONFLICT (item_id) DO NOTHING""",
+        [one.item_id, one.feed_id, instant(now), int(one.for_all)],
         name="begin an article",
     )
     ended = Statement(
@@ -322,19 +381,38 @@ def record(one: Fetched, *, was_shown: bool, now: datetime) -> list[Statement]:
         ],
         name="end the request for an article",
     )
-    return [begun, ended, *(_shown(one, now) if is_shown or was_shown else ())]
+    if not (is_shown or was_shown):
+        return [begun, ended]
+    if not one.for_all:
+        return [begun, ended, note_change_of_items()]
+    return [begun, ended, *_shown(one.feed_id, [one.item_id], now)]
 
 
-def _shown(one: Fetched, now: datetime) -> list[Statement]:
-    ids = compact([one.item_id])
+def _for_all(item_ids: Sequence[str]) -> list[Statement]:
+    if not item_ids:
+        return []
+    return [
+        Statement(
+            "UPDATE articles SET for_all = 1 WHERE item_id IN (SELECT value FROM json_each(?))",
+            [compact(list(item_ids))],
+            name="show articles to all",
+        )
+    ]
+
+
+def _shown(feed_id: str, item_ids: Sequence[str], now: datetime) -> list[Statement]:
+    if not item_ids:
+        return []
+    ids = compact(list(item_ids))
     return [
         Statement(
             f"""INSERT INTO item_versions (item_id, replaced_at, {_VERSION})
-            SELECT id, ?, {_VERSION} FROM items WHERE id = ? ON CONFLICT DO NOTHING""",
-            [instant(now), one.item_id],
+            SELECT id, ?, {_VERSION} FROM items WHERE id IN (SELECT value FROM json_each(?))
+            ON CONFLICT DO NOTHING""",
+            [instant(now), ids],
             name="keep the feed's text as a version",
         ),
-        *mark_stale(compact([one.feed_id])),
+        *mark_stale(compact([feed_id])),
         drop_where("items.id IN (SELECT value FROM json_each(?))", [ids]),
         note_change_of_items(),
     ]
@@ -380,7 +458,8 @@ def items_of_pages(item_ids: Sequence[str]) -> Statement:
     """A query for these items with their article as it is, NULL where there is none, for `read_again`."""
     return Statement(
         f"""SELECT i.id AS item_id, i.feed_id, i.link, i.title,
-          substr({own_text("i")}, 1, {OWN_CHARACTERS}) AS own_html, f.images, a.status, a.verdict, a.html
+          substr({own_text("i")}, 1, {OWN_CHARACTERS}) AS own_html, f.images, a.status, a.verdict, a.html,
+          a.for_all
         FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
         CROSS JOIN feeds AS f ON f.id = i.feed_id LEFT JOIN articles AS a ON a.item_id = i.id""",
         [compact(list(item_ids))],
@@ -445,8 +524,10 @@ def hosts_of_feed(feed_id: str, since: datetime) -> Statement:
 def look_at_item(user_id: str, item_id: str) -> Statement:
     """A query for the article of an item of the user's feeds."""
     return Statement(
-        f"""SELECT a.status, a.verdict, a.reason, a.next_attempt_at, a.own_characters, a.page_characters,
-          a.attempts, i.link, f.full_text, f.full_text_decision, f.id IN ({_SWITCHED}) AS switched
+        """SELECT a.status, a.verdict, a.reason, a.next_attempt_at, a.own_characters, a.page_characters,
+          a.attempts, a.html IS NOT NULL AS has_article, a.for_all, i.link, f.needs_access,
+          EXISTS (SELECT 1 FROM article_readers AS r WHERE r.user_id = s.user_id AND r.item_id = i.id)
+            AS is_reader
         FROM items AS i CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
         CROSS JOIN feeds AS f ON f.id = i.feed_id LEFT JOIN articles AS a ON a.item_id = i.id
         WHERE i.id = ?""",

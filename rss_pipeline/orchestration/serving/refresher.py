@@ -1,4 +1,5 @@
-"""The runs of `up` for requests of users, within a second of each: the job `refresh_feeds`.
+"""The runs of `up` for requests of users, within a second of each: the job `refresh_feeds`, and those of
+features (`Feature.user_work`).
 
 A run by the sensor and the queue begins after half a minute or more. So the runner (runner.py), which has
 everything imported, looks at one file (reader/refresh.py), and forks a look at the requests when it changed;
@@ -6,12 +7,15 @@ the database is read only then. Runs elsewhere are started by the sensor `refres
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.features import FEATURES
+from rss_pipeline.features.feature import UserWork
 from rss_pipeline.orchestration.build_polls import refresh_definitions
-from rss_pipeline.orchestration.in_process import refresh_in_process
+from rss_pipeline.orchestration.in_process import refresh_in_process, user_work_in_process
 from rss_pipeline.orchestration.instance.dead_runs import dead_among
 from rss_pipeline.orchestration.instance.storages import OPEN_FILES
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, WAITING, expect_objects
@@ -31,6 +35,8 @@ LONGEST_WAIT = 2.0
 AGAIN_SECONDS = 3.0
 """Between two looks while requests wait for what other runs hold."""
 LONGEST_BACKOFF = 60.0
+SOON = timedelta(minutes=1)
+"""Work of a feature that waits for less is looked for again; a sensor starts what waits for more."""
 
 
 @dataclass(slots=True)
@@ -77,14 +83,17 @@ class Moment:
 
 
 def serve(settings: Settings) -> int:
-    """Run the job, if there are requests that it can begin with; return the exit code of the look."""
+    """Run the jobs that users wait for, if there is something that they can begin with; return the exit code
+    of the look."""
     with open_database(settings) as database:
         found = open_requests.waiting(database, now=utc_now())
-        if found.count == 0:
-            return WAITING if found.soon else DONE
-        with opened() as instance:
-            _end_leases_of_dead_runs(database, instance)
-        if found.can_begin == 0:
+        works, has_soon = _works(database)
+        if found.count == 0 and not works:
+            return WAITING if found.soon or has_soon else DONE
+        if found.count:
+            with opened() as instance:
+                _end_leases_of_dead_runs(database, instance)
+        if found.can_begin == 0 and not works:
             return WAITING
     expect_objects()
     if settings.database.is_here:
@@ -92,11 +101,30 @@ def serve(settings: Settings) -> int:
         fork_parser_server()
     with open_database(settings) as database, opened() as instance:
         definitions = refresh_definitions(settings, clock=utc_now)
-        error = refresh_in_process(definitions, instance, reason=refresh_reason(found))
-        if error is not None:
-            return FAILED
+        if found.can_begin:
+            error = refresh_in_process(definitions, instance, reason=refresh_reason(found))
+            if error is not None:
+                return FAILED
+        for work in works:
+            name = work.job.load().name
+            error = user_work_in_process(definitions, instance, name, reason=work.reason)
+            if error is not None:
+                return FAILED
         left = open_requests.waiting(database, now=utc_now())
-        return WAITING if left.count or left.soon else DONE
+        works, has_soon = _works(database)
+        return WAITING if left.count or left.soon or works or has_soon else DONE
+
+
+def _works(database: Database) -> tuple[list[UserWork], bool]:
+    """The work of features that users wait for now, and whether more does soon."""
+    now, works, has_soon = utc_now(), list[UserWork](), False
+    for each in FEATURES:
+        if each.user_work is None or (at := each.user_work.next_at.load()(database)) is None:
+            continue
+        if at <= now:
+            works.append(each.user_work)
+        has_soon |= at <= now + SOON
+    return works, has_soon
 
 
 def _end_leases_of_dead_runs(database: Database, instance: dg.DagsterInstance) -> None:

@@ -12,6 +12,7 @@ from rss_pipeline.features import FEATURES
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.sql import compact, number
 
+_OF_USER = next((each.item_text_of_user for each in FEATURES if each.item_text_of_user), None)
 MOST_ITEMS = 200
 """Items of one page."""
 MOST_BYTES = 4_000_000
@@ -37,22 +38,32 @@ class BodyKey(NamedTuple):
         return (self.base_url, self.link, self.feed_link, self.feed_url)
 
 
-def body_version(*, items: str = "items", feeds: str = "feeds") -> str:
-    """An SQL expression for the version of an item's body; `items` and `feeds` are the names of its rows.
+def body_version(*, items: str = "items", feeds: str = "feeds", user: str | None = None) -> str:
+    """An SQL expression for the version of an item's body; `items` and `feeds` are the names of its rows,
+    `user` is the id of the user who sees it.
 
     It changes with a repair, with the images that are archived, and with the feed's addresses, against which
-    links are resolved. A row that was restored has a new arrival number.
+    links are resolved. A row that was restored has a new arrival number. Where the user sees a text of their
+    own, it ends with its version.
     """
+    own = "NULL"
+    if user is not None and _OF_USER is not None:
+        own = f"({_OF_USER.version.format(item=f'{items}.id', user=user)})"
     return f"""json_array({items}.arrived, {feeds}.url, {feeds}.link,
       (SELECT max(v.replaced_at) FROM item_versions AS v WHERE v.item_id = {items}.id),
       (SELECT count(*) || ' ' || sum(t.rowid) FROM image_tasks AS t INDEXED BY image_tasks_item
-       WHERE t.item_id = {items}.id AND t.status = 'success'))"""
+       WHERE t.item_id = {items}.id AND t.status = 'success'), {own})"""
 
 
 def repaired_at(version: str) -> str | None:
     """The time of the last repair of an item, by the version of its body."""
     found: str | None = json.loads(version)[3]
     return found
+
+
+def has_users_text(version: str) -> bool:
+    """True if the body of this version is made of a text that its user alone sees."""
+    return _OF_USER is not None and not version.endswith("null]")
 
 
 def own_text(items: str) -> str:
@@ -92,27 +103,41 @@ def keys_of(result: Result) -> dict[str, BodyKey]:
     return {key.id: key for key in map(BodyKey._make, result.columns(*BodyKey._fields))}
 
 
-def sources(item_ids: Iterable[str], *, most_characters: int, most_bytes: int = MOST_BYTES) -> Statement:
+def sources(
+    item_ids: Iterable[str],
+    *,
+    most_characters: int,
+    most_bytes: int = MOST_BYTES,
+    with_users_text: Iterable[str] = (),
+) -> Statement:
     """A query for what the bodies of at most 200 items are made of.
 
     It gives the items in their order for as long as their texts are within `most_bytes`, and at least
     one; of each text so many characters from its start. A row has `id`, `version`, `title`, `link`,
     `base_url`, `enclosures`, `html` (the content, or the summary of an item without), `content_omitted` (what
-    was too large to be stored), `feed_url`, `feed_link`. Items that are gone are left out.
+    was too large to be stored), `feed_url`, `feed_link`. Items that are gone are left out. Of those
+    `with_users_text` it has what some users alone see.
     """
-    ids = compact(_ids(item_ids))
+    ids, of_users = compact(_ids(item_ids)), compact(list(with_users_text))
     text = body_text("i")
-    items = f"""WITH wanted AS (
-        SELECT {number("j.key")} AS n, i.rowid AS place, coalesce(length(CAST({text} AS BLOB)), 0) AS size
-        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value),
-      page AS (SELECT n, place, sum(size) OVER (ORDER BY n) AS total, row_number() OVER (ORDER BY n) AS nth
-        FROM wanted)
+    if _OF_USER is not None:
+        html = _OF_USER.html.format(item="i.id")
+        text = f"CASE WHEN {{page}}.is_users = 1 THEN coalesce(({html}), {text}) ELSE {text} END"
+    items = f"""WITH chosen AS (
+        SELECT {number("j.key")} AS n, j.value AS id,
+          {number("j.value IN (SELECT value FROM json_each(?))")} AS is_users FROM json_each(?) AS j),
+      wanted AS (
+        SELECT c.n, i.rowid AS place, c.is_users,
+          coalesce(length(CAST({text.format(page="c")} AS BLOB)), 0) AS size
+        FROM chosen AS c CROSS JOIN items AS i ON i.id = c.id),
+      page AS (SELECT n, place, is_users, sum(size) OVER (ORDER BY n) AS total,
+        row_number() OVER (ORDER BY n) AS nth FROM wanted)
       SELECT i.id, {body_version(items="i")} AS version, i.title, i.link, i.base_url, i.enclosures,
-        substr({text}, 1, CAST(? AS INTEGER)) AS html, i.content_omitted, feeds.url AS feed_url,
-        feeds.link AS feed_link
+        substr({text.format(page="page")}, 1, CAST(? AS INTEGER)) AS html, i.content_omitted,
+        feeds.url AS feed_url, feeds.link AS feed_link
       FROM page CROSS JOIN items AS i ON i.rowid = page.place JOIN feeds ON feeds.id = i.feed_id
       WHERE page.nth = 1 OR page.total <= ? ORDER BY page.n"""
-    return Statement(items, [ids, most_characters, most_bytes], name="read sources of bodies")
+    return Statement(items, [of_users, ids, most_characters, most_bytes], name="read sources of bodies")
 
 
 def images(item_ids: Iterable[str]) -> Statement:

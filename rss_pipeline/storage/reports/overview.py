@@ -311,6 +311,8 @@ class NewestWork:
     """A user's request for a visit is not done."""
     topics: bool
     """A topic changed since it was published."""
+    articles: bool
+    """A user waits for an article."""
     wrong_clock: bool
     """Something is scheduled further away than anything of ours: the next claim puts that right."""
 
@@ -332,7 +334,9 @@ _QUERY = f"""SELECT
   {_newest(_ATTEMPT, _PENDING)} AS image, {_newest("hold_until", _HOLDS["image_holds"])} AS image_host,
   EXISTS (SELECT 1 FROM image_tasks WHERE status = 'pending' AND last_error_kind = '{REQUESTED}') AS wanted,
   EXISTS (SELECT 1 FROM refresh_requests WHERE state <> 'done') AS requests,
-  EXISTS (SELECT 1 FROM topics WHERE stale > 0) AS topics"""
+  EXISTS (SELECT 1 FROM topics WHERE stale > 0) AS topics,
+  EXISTS (SELECT 1 FROM articles WHERE status = 'pending' AND for_all = 0 AND attempts = 0
+    AND next_attempt_at <= ?) AS articles"""
 _WRONG_CLOCK = f"""{_beyond("next_fetch_at", _POLLED)} OR {_beyond("hold_until", _HOLDS["hosts"])}
     OR {_beyond("hold_until", _HOLDS["feed_holds"])} OR {_beyond("hold_until", _HOLDS["image_holds"])}
     OR {_beyond(_ATTEMPT, _PENDING)}"""
@@ -343,7 +347,7 @@ def waiting(database: Database, *, now: datetime, with_clock: bool = True) -> Ne
     looked for, which takes nearly half of the rows."""
     at, late = instant(now), instant(now + WRONG_CLOCK)
     image_late = instant(now + IMAGE_RETRY_WRONG_CLOCK)
-    sql, params = f"{_QUERY}, 0 AS wrong_clock", 5 * [at]
+    sql, params = f"{_QUERY}, 0 AS wrong_clock", 6 * [at]
     if with_clock:
         sql = f"{_QUERY}, {_WRONG_CLOCK} AS wrong_clock"
         params += [late, late, late, image_late, image_late]
@@ -356,5 +360,6 @@ def waiting(database: Database, *, now: datetime, with_clock: bool = True) -> Ne
         images_requested=bool(row["wanted"]),
         requests=bool(row["requests"]),
         topics=bool(row["topics"]),
+        articles=bool(row["articles"]),
         wrong_clock=bool(row["wrong_clock"]),
     )

@@ -142,7 +142,7 @@ ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS fee
   i.pub_date_source AS date_source,
   i.updated_at AS updated, i.created_at AS collected, i.categories AS categories_json,
   i.enclosures AS enclosures_json, coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS read,
-  t.starred_at AS starred, {body_version(items="i", feeds="f")} AS body_version"""
+  t.starred_at AS starred, {body_version(items="i", feeds="f", user="s.user_id")} AS body_version"""
 """The fields of ItemRow, but for `together`."""
 ITEM_FROM = """CROSS JOIN items AS i ON i.rowid = page.place
   CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
@@ -260,7 +260,7 @@ def page_version(user_id: str, filter: Filter, page: Page) -> Statement:
     return Statement(
         f"""SELECT u.state_version, (
           SELECT group_concat(v.version, ' ') FROM (
-            SELECT json_array({body_version(items="i", feeds="f")}, f.title, i.comments_url,
+            SELECT json_array({body_version(items="i", feeds="f", user="u.id")}, f.title, i.comments_url,
               {folded_ids("u.id", "i.id")}) AS version
             FROM ({found}) AS page CROSS JOIN items AS i ON i.rowid = page.place
             CROSS JOIN feeds AS f ON f.id = i.feed_id ORDER BY {order_of(page)}) AS v) AS items

@@ -173,7 +173,7 @@ def test_a_switch_works_in_all_databases(place: Pipeline, server: FeedServer) ->
     assert again(place).shown == 1
     # The item of before has its article by its reader's word, in turn.
     [first] = [row["id"] for row in place.items("feed") if row["guid"] == "0"]
-    assert request_article(caller, first)
+    assert request_article(caller, place.settings, first)
     assert len(place.rows("SELECT * FROM new_addresses")) == 3
     assert (fetched(place).shown, ended(place)["0"]) == (1, ("shown", "article"))
     switch(place, caller, on=False)

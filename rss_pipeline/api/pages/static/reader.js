@@ -5,7 +5,9 @@
 const POLL_MS = 60_000;
 const LOOK_MS = 2_000;
 const IMAGES_MS = 5_000;
+const TEXT_MS = 1_500;
 const MOST_LOOKS = 24;
+const MOST_TEXT_LOOKS = 80;
 const IDS_AT_ONCE = 100;
 const MOST_FOLLOWED = 1_000;
 const KEPT_LISTS = 20;
@@ -230,6 +232,7 @@ async function open(entry) {
     opened.innerHTML = text;
     showDates(opened);
     waitForImages(one(".shown", opened));
+    waitForText(one(".shown", opened));
   } catch (error) {
     opened.textContent = `Not opened: ${error.message}`;
   }
@@ -443,6 +446,65 @@ function waitForImages(part, looks = MOST_LOOKS) {
   }, IMAGES_MS);
 }
 
+// The article in place of a teaser, or the teaser again: requested, and put in once it is there. The list stays.
+async function showText(form, button) {
+  const part = one(".shown", form.closest(".opened, .item"));
+  const back = `/items/${encodeURIComponent(part.dataset.id)}/body`;
+  button.disabled = true;
+  try {
+    const answer = await request(form.getAttribute("action"), new URLSearchParams({ back, [button.name]: button.value }));
+    putText(part, await answer.text(), { isRequested: true });
+    waitForText(part);
+  } catch (error) {
+    button.disabled = false;
+    throw error;
+  }
+}
+function putText(part, text, { isRequested = false } = {}) {
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  const there = one(".shown", fresh);
+  const root = part.closest(".opened, .item");
+  if (!there) return;
+  // A player that is open stays as it is, if its text does. What the page shows is not compared: scripts change it.
+  const version = one(".text", there).dataset.version;
+  const isNew = version !== one(".text", part).dataset.version;
+  const had = root.contains(document.activeElement) && document.activeElement.closest(".note-act");
+  const buttons = all(".note-act", fresh).map((each) => document.adoptNode(each));
+  const places = all(".note-act", root);
+  const [place] = places;
+  if (place) place.before(...buttons);
+  else one(".acts", root).prepend(...buttons);
+  for (const old of places) old.remove();
+  for (const name of [...(isNew ? [".text"] : []), ".notes", ".missing"]) one(name, part).replaceWith(document.adoptNode(one(name, there)));
+  if (had && buttons.length) one("button", buttons[0]).focus({ preventScroll: true });
+  const isComing = Boolean(one(".notes[data-coming]", part));
+  const note = one(".note", part);
+  if (isNew) say(one('.note-act [value="feed"]', root) ? "The article is shown" : "The text has changed");
+  else if (isRequested || !isComing) say(isComing ? "The article is requested" : note ? note.textContent : "Nothing has changed");
+  if (isNew) waitForImages(part);
+}
+function waitForText(part, looks = MOST_TEXT_LOOKS) {
+  if (!part || !looks || !one(".notes[data-coming]", part)) return;
+  setTimeout(async () => {
+    if (!part.isConnected) return;
+    if (!document.hidden) {
+      try {
+        putText(part, await (await request(`/items/${encodeURIComponent(part.dataset.id)}/body`)).text());
+      } catch { /* The next look may be answered. */ }
+    }
+    waitForText(part, document.hidden ? looks : looks - 1);
+  }, TEXT_MS);
+}
+async function pressNote(root) {
+  if (!root) return;
+  if (root.classList.contains("entry") && !root.classList.contains("open")) await open(root);
+  const button = one(".note-act button", root);
+  if (button) { button.click(); return; }
+  const note = one(".note", root);
+  if (note) note.hidden = false;
+  say(note ? note.textContent : "The article is shown to all who read this feed");
+}
+
 // Back: a list is as long as it was and at the same place, with the marks of now. What it showed is requested by the ids
 // of its items; the browser keeps no text of theirs.
 const session = {
@@ -539,6 +601,7 @@ const keys = {
   o: () => (item ? goBy("[data-up]") : current && toggle(current)),
   m: () => (item ? submitFrom('[formaction$="read"]') : current && setRead(current, !isRead(current))),
   s: () => (item ? submitFrom('[formaction$="star"]') : current && setStar(current, !isStarred(current))),
+  f: () => pressNote(item || current).catch((error) => say(error.message)),
   v: () => original(item || current || document.createElement("i")),
   r: () => refresh().catch((error) => say(error.message)),
   A: () => press("mark-all", "Nothing to mark"),
@@ -623,10 +686,11 @@ document.addEventListener("click", (event) => {
   else if (on.closest("[data-keys]")) { on.closest("details").open = false; document.getElementById("keys").showModal(); }
 });
 document.addEventListener("submit", (event) => {
-  const form = event.target.closest("form[data-images]");
+  const form = event.target.closest("form[data-images], form[data-note]");
   if (!form) return;
   event.preventDefault();
-  loadImages(form).catch((error) => say(error.message));
+  const done = "note" in form.dataset ? showText(form, event.submitter ?? one("button", form)) : loadImages(form);
+  done.catch((error) => say(error.message));
 });
 // What more there is to say of lines that are unfolded is requested once.
 document.addEventListener("toggle", async (event) => {
@@ -667,6 +731,7 @@ for (const button of all("[data-keys]")) button.hidden = false;
 showDates();
 shownLines(entries());
 waitForImages(item && one(".shown", item));
+waitForText(item && one(".shown", item));
 if (list && location.hash.startsWith("#i-")) {
   const back = document.getElementById(location.hash.slice(1));
   if (back) choose(back);
