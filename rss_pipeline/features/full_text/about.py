@@ -195,6 +195,8 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
         is_pending, is_shown = row["status"] == "pending", row["status"] == "shown"
         has_failed = is_pending and int(row["attempts"]) > 0 and row["reason"] != sql.SOON
         reason = None if is_shown else row["reason"] or NOT_YET
+        if is_pending and ARTICLES.missing is not None:
+            reason = CANNOT_READ
         if row["needs_access"] and reason is not None and (has_failed or not is_pending):
             reason += _OF_CLOSED_FEED
         return AboutItem(

@@ -260,6 +260,7 @@ def fill(side: Side) -> None:
     insert(side.database, "story_members", {**member, "lead": 2**52, "decided_at": AT, "version": 1})
     article = {"item_id": "i0000", "feed_id": "f0", "status": "shown", "html": f"<p>{CJK}</p>"}
     insert(side.database, "articles", {**article, "next_attempt_at": AT})
+    insert(side.database, "article_readers", {"user_id": "u", "item_id": "i0000"})
     said = {"user_id": "u", "item_id": "i0000", "act": 1}
     insert(side.database, "story_choices", {**said, "story_id": CJK})
     insert(

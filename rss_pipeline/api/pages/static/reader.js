@@ -471,7 +471,7 @@ function putText(part, text, { isRequested = false } = {}) {
   const had = root.contains(document.activeElement) && document.activeElement.closest(".note-act");
   const buttons = all(".note-act", fresh).map((each) => document.adoptNode(each));
   const places = all(".note-act", root);
-  const [place] = places;
+  const place = places[0] ?? one(".acts .original", root);
   if (place) place.before(...buttons);
   else one(".acts", root).prepend(...buttons);
   for (const old of places) old.remove();
