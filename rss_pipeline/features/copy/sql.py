@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rss_pipeline.batched import batched
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.features import FEATURES
 from rss_pipeline.progress import Progress
@@ -130,7 +131,9 @@ def _pages(database: Database, table: str, columns: Mapping[str, bool]) -> Itera
     keys, named = ", ".join(key), ", ".join(f"{column} AS k_{column}" for column in key)
     order = ", ".join(f"k_{column}" for column in key)
     same = " AND ".join(f"{table}.{column} = page.k_{column}" for column in key)
-    size = " + ".join(f"coalesce(length(CAST({column} AS BLOB)), 0)" for column in columns)
+    lengths = [f"coalesce(length(CAST({column} AS BLOB)), 0)" for column in columns]
+    # In groups: SQLite takes expressions of 100 levels, and a chain of sums has one for each.
+    size = " + ".join(f"({' + '.join(some)})" for some in batched(lengths, 20))
     first: list[Value] = [0 if columns[column] else "" for column in key]
     last: list[Value] | None = None
     while True:
