@@ -126,7 +126,7 @@ def test_an_item_says_why_its_article_is_not_shown(
     assert other is not None
     assert other.status == ("off" if link else "none")
     assert (other.reason is None) == bool(link)
-    # Nobody sent the feed's secret to a page.
+    # The feed's secret is sent to no page.
     assert all("x-key" not in each.headers for each in server.asked(HOST) if each.target == "/1")
 
 
