@@ -70,19 +70,18 @@ CREATE TABLE feeds (
   answered_url TEXT,
   move_url TEXT,
   move_since TEXT,
+  -- Where a redirect has led that is not followed yet, for its Retry-After: {"source", "url", "permanent", "at", "fresh_until"}.
+  led_to TEXT,
 
   -- Of the last stored document: its validators and the address that gave them, the SHA-256 of its bytes and of its
   -- Content-Type's charset, and for how long it said that it is fresh (a 304 that says nothing leaves it as it is).
   last_etag TEXT,
   last_modified TEXT,
   validators_url TEXT,
-  -- The Date of the answer that gave `last_modified`; documents in a row that came under the same validators: none is sent.
-  validators_dated TEXT,
-  false_validators INTEGER NOT NULL DEFAULT 0,
-  -- Those of the last document from other addresses to which it led: [address, ETag, Last-Modified, Date, false documents] each.
-  other_validators TEXT,
-  -- The last request without validators that was to check them, and failed: the next one is a day later at the soonest.
-  checked_at TEXT,
+  -- Of the validators: the Date of the answer that gave `last_modified`, how many documents in a row came under the same ones,
+  -- the time of a check of them that failed, and those of other addresses, [address, ETag, Last-Modified, Date, false] each
+  -- ({"dated", "false", "checked_at", "others"}).
+  validators_state TEXT,
   content_hash TEXT,
   max_age INTEGER,
   -- Of the last document if it was cut off, and how many in a row were. Validators stay those of the last whole one.

@@ -130,6 +130,8 @@ class Subscription:
     failures: int = 0
     last_at: datetime = NEVER
     leads_to: str | None = None
+    follow_at: datetime = NEVER
+    """The instant from which on its last redirect may be followed."""
     led_by: str | None = None
     """The first host of this visit, where it has redirected."""
     interval_until: datetime = NEVER
@@ -278,6 +280,8 @@ class Scorer:
             feed.cookies = {}
             self._check_schedule(feed, at)
             feed.led_until = NEVER
+        if feed.leads_to is not None and _place(feed.leads_to) == "".join(url) and at < feed.follow_at:
+            self.fault("before the answer is stale", feed.id, f"to be followed from {feed.follow_at} on")
         self._check_shape(feed, request)
         self._check_host(feed, url, at, connections)
         self._check_validators(feed, url, request, at)
@@ -392,6 +396,7 @@ class Scorer:
         led_by, feed.led_by = feed.led_by, None
         if said.status in (301, 302, 303, 307, 308):
             feed.leads_to = said.headers["location"]
+            feed.follow_at = at + (retry_after(said.headers, at=at) or timedelta(0))
             feed.led_by = led_by or url[0]
             feed.led_until = max(feed.led_until, at + _stays(said.headers, at=at))
             if "set-cookie" in said.headers:

@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.fetch.pacing import Turns
+from rss_pipeline.collector.fetch.pacing import HoldActive, Turns
 from rss_pipeline.collector.fetch.shared_answers import Asker, Headers, SharedAnswer, SharedAnswers
 from rss_pipeline.collector.fetch.validators import is_unchecked, sent_validators
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
@@ -35,14 +36,16 @@ from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import FEED_MESSAGES, FEED_WITH_ACCESS_MESSAGES, status_error
-from rss_pipeline.collector.models.clock import LONGEST, Clock
+from rss_pipeline.collector.models.clock import LONGEST, Clock, duration, whole_second
 from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, Validators
-from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.hold import FeedHold, LedTo, OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, NotModified, Response
 from rss_pipeline.collector.parse.parser_version import parser_version
 from rss_pipeline.errors import spooling
 
+SHORT_WAIT = 10
+"""Seconds that a visit waits for before it follows a redirect."""
 MAX_VALIDATOR_CHARACTERS = 8_170
 """Apache takes a line of 8,190 bytes, nginx one of 8 KB, with the name of the header. A longer one would come
 back as a request that is refused."""
@@ -90,6 +93,8 @@ class FeedVisit:
     """That of the host that was requested first, if it answered."""
     _led_until: datetime | None = field(default=None, init=False)
     """The time until which a redirect of this visit may be used unasked."""
+    _led_to: LedTo | None = field(default=None, init=False)
+    """A redirect of this visit that is followed in a later one."""
     _requested: RequestUrl = field(init=False)
     """The feed's URL, split once: that takes a tenth of a request's time."""
 
@@ -118,6 +123,8 @@ class FeedVisit:
         )
         if isinstance(outcome, Failure) and self._network is not None:
             outcome = replace(outcome, network=self._network)
+        if isinstance(outcome, OnHold) and self._led_to is not None:
+            return replace(outcome, led_to=self._led_to)
         return outcome if self._led_until is None else _waiting(outcome, self._led_until, now=self.clock())
 
     async def _follow(self) -> NotModified | Document:
@@ -125,6 +132,10 @@ class FeedVisit:
         registered = here.origin if here.url == self.feed.url else request_url(self.feed.url).origin
         must_check = is_unchecked(self.feed, now=self.clock())
         chain = RedirectChain(here, most=self.policy.max_redirects)
+        if (led := self._led_before(here)) is not None:
+            here = request_url(led.url)
+            chain.resume(here, is_permanent=led.is_permanent)
+            self._led_until = led.fresh_until
         while True:
             if self.check is not None:
                 await self.check(here, self._beside)
@@ -150,11 +161,40 @@ class FeedVisit:
                             "header that is set for it; the redirect is not followed.",
                             advice="Its publisher has to fix that.",
                         )
+                    await self._wait_to_follow(redirect, there, chain)
                     here = there
                 case outcome if chain.is_permanent:
                     return replace(outcome, response=replace(outcome.response, moved_to=here.url))
                 case outcome:
                     return outcome
+
+    def _led_before(self, here: RequestUrl) -> LedTo | None:
+        """The redirect of the last visit that may be followed by now."""
+        led = self.feed.led_to
+        if led is None or led.source != here.url or not led.at <= self.clock() < led.at + LONGEST:
+            return None
+        return led
+
+    async def _wait_to_follow(self, redirect: Redirect, there: RequestUrl, chain: RedirectChain) -> None:
+        """Wait for as long as a redirect asks before it is followed; in another visit if that is long."""
+        now = self.clock()
+        wait = requested_wait(HTTPStatus.FOUND, redirect.head, now=now)
+        if not wait:
+            return
+        if wait <= SHORT_WAIT:
+            await self.turns.pause(wait)
+            return
+        self._led_to = LedTo(
+            source=self._requested.url,
+            url=there.url,
+            is_permanent=chain.is_permanent,
+            at=whole_second(now + timedelta(seconds=wait)),
+            fresh_until=self._led_until,
+        )
+        reason = f"a redirect to it asks to wait {duration(timedelta(seconds=wait))}"
+        raise HoldActive(
+            FeedHold(feed_id=self.feed.id, host=there.host, until=self._led_to.at, reason=reason)
+        )
 
     async def _beside(self, url: str) -> FetchOutcome:
         """A request of another URL, without access; it may go where this visit may."""

@@ -240,6 +240,10 @@ class Turns:
         """True if a visit waits for `host` at this moment."""
         return host in self._gates and self._gates[host].is_awaited
 
+    async def pause(self, seconds: float) -> None:
+        """Wait between two requests of a visit, which holds nothing meanwhile."""
+        await self._pace.sleep(seconds)
+
     def begin_no_more(self, host: str) -> None:
         """Begin no more visits at `host`: a refresh by hand has precedence."""
         self._left_to_others.add(host)

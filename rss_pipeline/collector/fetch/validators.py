@@ -56,7 +56,7 @@ def is_unchecked(feed: Feed, *, now: datetime) -> bool:
     A feed that fails has no stuck cache. A check that failed is not made again within a day: a 304 to the
     next visit ends the failure.
     """
-    last, checked = feed.http.last_body_at, feed.http.checked_at
+    last, checked = feed.http.last_body_at, feed.http.validators_state.checked_at
     if last is None or feed.failures.in_a_row or (checked is not None and now - checked < CHECKED_AGAIN):
         return False
     return now - last >= unchecked_for(feed.schedule.hints.updates)

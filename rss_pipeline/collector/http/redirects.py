@@ -94,6 +94,13 @@ class RedirectChain:
         self._urls.add(there.url)
         return there
 
+    def resume(self, there: RequestUrl, *, is_permanent: bool) -> None:
+        """Go on where a redirect of an earlier visit has led."""
+        self._hops += 1
+        self._temporary |= not is_permanent
+        self._requested.add((there.url, ()))
+        self._urls.add(there.url)
+
     def cookies(self, there: RequestUrl) -> tuple[str, ...]:
         """The cookies for the next request, each as `name=value`: never for the first one of a visit."""
         return tuple(self._jar.pairs(there))

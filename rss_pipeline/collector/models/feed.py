@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from rss_pipeline.collector.models.failure import FailureKind
+from rss_pipeline.collector.models.hold import LedTo
 from rss_pipeline.collector.models.item import FeedHeader, PublisherHints
 
 ItemKey = Literal["guid", "link", "title+date"]
@@ -102,6 +103,21 @@ class Validators:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatorsState:
+    """More about a feed's validators than their values."""
+
+    dated: datetime | None = None
+    """`Validators.dated` of the newest ones."""
+    false: int = 0
+    """`Validators.false` of the newest ones."""
+    checked_at: datetime | None = None
+    """The last request without validators that was to check them, and failed."""
+    others: tuple[Validators, ...] = ()
+    """The last ones that came from other URLs with a stored document, the latest first: some addresses lead
+    to one mirror after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpState:
     """A feed's last documents and answers, as far as the next request needs them."""
 
@@ -109,15 +125,7 @@ class HttpState:
     last_modified: str | None = None
     validators_url: str | None = None
     """The URL that gave the two validators: they go to that hop only."""
-    validators_dated: datetime | None = None
-    """`Validators.dated` of the two."""
-    false_validators: int = 0
-    """`Validators.false` of the two."""
-    other_validators: tuple[Validators, ...] = ()
-    """The last ones that came from other URLs with a stored document, the latest first: some addresses lead
-    to one mirror after the other."""
-    checked_at: datetime | None = None
-    """The last request without validators that was to check them, and failed."""
+    validators_state: ValidatorsState = field(default_factory=ValidatorsState)
     content_hash: str | None = None
     """Hash of the last stored document."""
     failed_hash: str | None = None
@@ -144,7 +152,7 @@ class HttpState:
     def validators_at(self, url: str, *, requested_url: str) -> Validators | None:
         """The validators of the last document that was stored from this URL."""
         is_newest = url == (self.validators_url or requested_url) and (self.etag or self.last_modified)
-        others = (each for each in self.other_validators if each.url == url)
+        others = (each for each in self.validators_state.others if each.url == url)
         return self.newest_validators(url) if is_newest else next(others, None)
 
     def newest_validators(self, url: str) -> Validators:
@@ -153,8 +161,8 @@ class HttpState:
             url=url,
             etag=self.etag,
             last_modified=self.last_modified,
-            dated=self.validators_dated or self.last_body_at,
-            false=self.false_validators,
+            dated=self.validators_state.dated or self.last_body_at,
+            false=self.validators_state.false,
         )
 
     def codecs_after(self, header: FeedHeader) -> tuple[str | None, str | None]:
@@ -253,6 +261,8 @@ class Feed:
     """The memories of features from one document to the next, by the same names; each a text of a column."""
     later_memories: Mapping[str, str] = field(default_factory=dict)
     """The memories after this document, where it is read again."""
+    led_to: LedTo | None = None
+    """A redirect of the last visit that was not followed, for it asked to wait."""
     wished_interval: timedelta | None = None
     """The shortest that a subscriber wishes; None if none wishes any."""
     auto_is_wished: bool = False

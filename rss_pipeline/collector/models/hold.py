@@ -71,12 +71,29 @@ def url_hash(url: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LedTo:
+    """A redirect that is to be followed later, by its Retry-After (RFC 9110 10.2.3)."""
+
+    source: str
+    """The URL that the visit began with: from another one the redirect leads nowhere."""
+    url: str
+    is_permanent: bool
+    """All redirects of the visit were."""
+    at: datetime
+    """The instant from which on it may be followed; within a day, or the source is requested again."""
+    fresh_until: datetime | None = None
+    """The redirect itself is not to be requested again before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OnHold:
     """Not requested, or not to the end: the next host, or its address, is on hold. No failure."""
 
     hold: HostHold | FeedHold
     not_before: datetime | None = None
     """The time until which a redirect of the visit asked to wait."""
+    led_to: LedTo | None = None
+    """The redirect that wants this wait."""
     by_hand: bool = False
     """No server wants it: a visit by hand was requested right after an answer."""
 

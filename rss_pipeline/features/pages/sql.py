@@ -22,7 +22,7 @@ def register_pages(specs: Sequence[FeedSpec]) -> list[Statement]:
         Statement(
             """UPDATE feeds SET page_known = '{"home":"' || json_extract(page_known, '$.home') || '"}',
               content_hash = NULL, failed_hash = NULL, cut_hash = NULL,
-              last_etag = NULL, last_modified = NULL, other_validators = NULL,
+              last_etag = NULL, last_modified = NULL, validators_state = NULL,
               next_fetch_at = coalesce(last_visited_at, next_fetch_at)
             FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS settings
               FROM json_each(?)) AS j
@@ -41,7 +41,7 @@ def accept_page(feed_id: str, value: str, offer: Offer) -> list[Statement]:
     return [
         Statement(
             """UPDATE feeds SET page_known = ?, content_hash = NULL, failed_hash = NULL, last_etag = NULL,
-              last_modified = NULL, other_validators = NULL,
+              last_modified = NULL, validators_state = NULL,
               next_fetch_at = coalesce(last_visited_at, next_fetch_at) WHERE id = ?""",
             [known.to_text(), feed_id],
             name="accept page",

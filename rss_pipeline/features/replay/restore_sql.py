@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import Feed, ValidatorsState
 from rss_pipeline.collector.models.item import ImageSize
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.shard import bucket_of
@@ -120,7 +120,7 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
     """
     newest, failure = state.newest, state.failure
     stored_at: str | None = None
-    document: Row = {"cuts": 0, "false_validators": 0}
+    document: Row = {"cuts": 0}
     failed_at = None if failure is None or failure.fetched_at is None else instant(failure.fetched_at)
     if (last := state.cut or newest) is not None:
         # A cut document leaves the validators of the whole one before, or none.
@@ -165,7 +165,7 @@ def _with_document(feed: Feed, parsed: Parsed) -> Feed:
         etag=response.etag,
         last_modified=response.last_modified,
         validators_url=response.url if response.etag or response.last_modified else None,
-        validators_dated=response.fetched_at,
+        validators_state=ValidatorsState(dated=response.fetched_at),
         content_hash=parsed.document.content_hash,
     )
     return replace(feed, http=http)

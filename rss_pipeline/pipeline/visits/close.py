@@ -108,7 +108,13 @@ def release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Visi
                 led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
             if visit.token:
                 releases.append(
-                    leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led)
+                    leases.Release(
+                        feed_id=visit.feed.id,
+                        token=visit.token,
+                        next=later,
+                        hold=led,
+                        led_to=visit.outcome.led_to,
+                    )
                 )
             done[visit.feed.id] = replace(visit, next=later)
     leases.release(database, releases)

@@ -7,10 +7,11 @@ closings.py; the decisions (which document shows a gap, which redirect counts) i
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit, Validators
+from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit, Validators, ValidatorsState
 from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.outcome import IfGap, Parsed, Response
 from rss_pipeline.collector.models.shard import bucket_of
@@ -49,9 +50,7 @@ VALIDATOR_COLUMNS = (
     "last_etag",
     "last_modified",
     "validators_url",
-    "validators_dated",
-    "false_validators",
-    "other_validators",
+    "validators_state",
 )
 
 
@@ -82,23 +81,29 @@ def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
             last_modified=given.last_modified or known.last_modified,
             dated=given.dated if given.last_modified else known.dated,
         )
-    others = [each for each in http.other_validators if each.url != url]
+    others = [each for each in http.validators_state.others if each.url != url]
     if not overwrite and known is not None and url != newest.url:
-        return _validators_row(newest, [given, *others])
-    return _validators_row(given, others if url == newest.url else [newest, *others])
+        return _validators_row(newest, [given, *others], checked_at=http.validators_state.checked_at)
+    checked_at = None if overwrite else http.validators_state.checked_at
+    return _validators_row(given, others if url == newest.url else [newest, *others], checked_at=checked_at)
 
 
-def _validators_row(newest: Validators, others: Sequence[Validators]) -> Row:
+def _validators_row(newest: Validators, others: Sequence[Validators], *, checked_at: datetime | None) -> Row:
     has_any = newest.etag or newest.last_modified
     small = [each for each in others if 0 < _characters(each) <= _MOST_OTHER_CHARACTERS]
-    dated = newest.dated if newest.last_modified else None
+    state = ValidatorsState(
+        dated=newest.dated if newest.last_modified else None,
+        false=newest.false,
+        checked_at=checked_at,
+        others=tuple(small[:MOST_OTHER_VALIDATORS]),
+    )
     return {
         "last_etag": newest.etag,
         "last_modified": newest.last_modified,
         "validators_url": newest.url if has_any else None,
-        "validators_dated": None if dated is None else instant(dated),
+        "validators_state": validators_text(state),
+        # For the warning of them.
         "false_validators": newest.false,
-        "other_validators": validators_text(small[:MOST_OTHER_VALIDATORS]),
     }
 
 
@@ -115,7 +120,8 @@ def kept_validators(feed: Feed) -> Row:
     """The validators as they are: a document that was cut off has none that a 304 may rest on."""
     http = feed.http
     newest = http.newest_validators(http.validators_url or feed.requested_url)
-    return _validators_row(replace(newest, dated=http.validators_dated), http.other_validators)
+    state = http.validators_state
+    return _validators_row(replace(newest, dated=state.dated), state.others, checked_at=state.checked_at)
 
 
 SET_DOCUMENT = f"""{

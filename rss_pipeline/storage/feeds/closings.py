@@ -164,7 +164,7 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   -- A run that died between store and extract_images left items without a search for images.
   images_pending = max(images_pending, {number("unclosed_claims > 1")}, backup_unsure),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0,
-  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0
+  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0, led_to = NULL
   FROM clock, json_each(?) AS v
   -- Another run may have taken the feed over: then this visit writes nothing.
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")} RETURNING id""")
@@ -203,7 +203,8 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
     ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
   failing_since = CASE consecutive_failures WHEN 0 THEN clock.now ELSE failing_since END,
-  checked_at = CASE WHEN {NUMBER_FIELD.format("was_check")} = 1 THEN clock.now ELSE checked_at END,
+  validators_state = CASE WHEN {NUMBER_FIELD.format("was_check")} = 1
+    THEN json_set(coalesce(validators_state, '{{}}'), '$.checked_at', clock.now) ELSE validators_state END,
   -- The alert goes by the moment at which a feed became prominent, once.
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
   {count_visit("'failed'")},
@@ -213,7 +214,7 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   images_pending = max(images_pending, {number("unclosed_claims > 1")}, backup_unsure,
     CAST({FIELD.format("last_error_kind")} = 'storage_rejected' AS INTEGER)),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0,
-  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0
+  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0, led_to = NULL
   FROM clock, json_each(?) AS v
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")} RETURNING id""")
 
@@ -300,7 +301,7 @@ _STORED = without_comments(f"""WITH listed(id) AS (SELECT value FROM json_each(?
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0,
-  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0
+  network = coalesce({FIELD.format("network")}, network), outage_pauses = 0, led_to = NULL
   FROM fresh, clock, v, gap
   -- Another run may have taken the feed over: then this visit writes nothing.
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")}

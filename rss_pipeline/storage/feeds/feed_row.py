@@ -19,7 +19,9 @@ from rss_pipeline.collector.models.feed import (
     ScheduleState,
     UnfinishedWork,
     Validators,
+    ValidatorsState,
 )
+from rss_pipeline.collector.models.hold import LedTo
 from rss_pipeline.collector.models.item import PublisherHints
 from rss_pipeline.features import FEED_KEYS
 from rss_pipeline.storage.database import Database, Result, Row, Statement
@@ -67,21 +69,67 @@ _TEXTS = _Type(lambda text: tuple(_list(text)), lambda texts: compact(list(texts
 _NUMBERS = _Type(lambda text: frozenset(map(int, _list(text))), lambda numbers: compact(sorted(numbers)))
 
 
-def _validators(text: str | None) -> tuple[Validators, ...]:
-    return tuple(
-        Validators(url=url, etag=etag, last_modified=modified, dated=from_instant(dated), false=false)
-        for url, etag, modified, dated, false in _list(text)
+def _validators(text: str | None) -> ValidatorsState:
+    if text is None:
+        return ValidatorsState()
+    known = json.loads(text)
+    return ValidatorsState(
+        dated=from_instant(known.get("dated")),
+        false=known.get("false", 0),
+        checked_at=from_instant(known.get("checked_at")),
+        others=tuple(
+            Validators(url=url, etag=etag, last_modified=modified, dated=from_instant(dated), false=false)
+            for url, etag, modified, dated, false in known.get("others", ())
+        ),
     )
 
 
-def validators_text(validators: Sequence[Validators]) -> str | None:
-    """The column `other_validators`."""
-    rows = [
-        [each.url, each.etag, each.last_modified, _instant(each.dated), each.false] for each in validators
+def validators_text(state: ValidatorsState) -> str | None:
+    """The column `validators_state`, without what is not there."""
+    others = [
+        [each.url, each.etag, each.last_modified, _instant(each.dated), each.false] for each in state.others
     ]
-    return compact(rows) if rows else None
+    known = {
+        "dated": _instant(state.dated),
+        "false": state.false,
+        "checked_at": _instant(state.checked_at),
+        "others": others,
+    }
+    given = {name: value for name, value in known.items() if value}
+    return compact(given) if given else None
 
 
+def _led_to(text: str | None) -> LedTo | None:
+    if text is None:
+        return None
+    known = json.loads(text)
+    at = from_instant(known["at"])
+    assert at is not None
+    return LedTo(
+        source=known["source"],
+        url=known["url"],
+        is_permanent=bool(known["permanent"]),
+        at=at,
+        fresh_until=from_instant(known["fresh_until"]),
+    )
+
+
+def led_to_text(led: LedTo | None) -> str | None:
+    """The column `led_to`."""
+    if led is None:
+        return None
+    return compact(
+        {
+            "source": led.source,
+            "url": led.url,
+            "permanent": int(led.is_permanent),
+            "at": instant(led.at),
+            "fresh_until": _instant(led.fresh_until),
+        }
+    )
+
+
+_LED_TO = _Type(_led_to, led_to_text)
 _VALIDATORS = _Type(_validators, validators_text)
 
 _Columns = Mapping[str, tuple[str, _Type]]
@@ -108,6 +156,7 @@ _FEED: _Columns = {
     "counted_day": ("counted_day", _TEXT),
     "day_items": ("day_items", _NUMBER),
     "day_backup_bytes": ("day_backup_bytes", _NUMBER),
+    "led_to": ("led_to", _LED_TO),
 }
 _ADDRESS: _Columns = {
     "fetch_url": ("fetch_url", _TEXT),
@@ -119,10 +168,7 @@ _HTTP: _Columns = {
     "etag": ("last_etag", _TEXT),
     "last_modified": ("last_modified", _TEXT),
     "validators_url": ("validators_url", _TEXT),
-    "validators_dated": ("validators_dated", _INSTANT),
-    "false_validators": ("false_validators", _NUMBER),
-    "other_validators": ("other_validators", _VALIDATORS),
-    "checked_at": ("checked_at", _INSTANT),
+    "validators_state": ("validators_state", _VALIDATORS),
     "content_hash": ("content_hash", _TEXT),
     "failed_hash": ("failed_hash", _TEXT),
     "failed_version": ("failed_version", _TEXT),

@@ -227,7 +227,7 @@ def begin_removal_of_unused(database: Database, feed_id: str, *, now: datetime) 
         [
             Statement(
                 f"""UPDATE feeds SET last_etag = NULL, last_modified = NULL, validators_url = NULL,
-                other_validators = NULL,
+                validators_state = NULL,
                 content_hash = NULL, failed_hash = NULL, failed_version = NULL, cut_hash = NULL, cuts = 0
                 WHERE id = ? AND {_DUE}""",
                 [feed_id, before],

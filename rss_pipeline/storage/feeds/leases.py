@@ -13,9 +13,10 @@ from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NextVisit
-from rss_pipeline.collector.models.hold import FeedHold
+from rss_pipeline.collector.models.hold import FeedHold, LedTo
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.claimable import AMONG
+from rss_pipeline.storage.feeds.feed_row import led_to_text
 from rss_pipeline.storage.feeds.stored_holds import feed_statements
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, NOW, chunked, compact, new_token, storable
 
@@ -229,6 +230,8 @@ class Release:
     hold: FeedHold | None = None
     """A hold to keep for the feed itself, where a host other than its own is on hold. Without it each
     refresh by hand would request the feed's own host in vain."""
+    led_to: LedTo | None = None
+    """A redirect to follow at the next visit."""
 
 
 def release(database: Database, releases: Sequence[Release], *, others: Sequence[Statement] = ()) -> None:
@@ -237,7 +240,14 @@ def release(database: Database, releases: Sequence[Release], *, others: Sequence
         compact(
             [each.feed_id, each.token]
             if each.next is None
-            else [each.feed_id, each.token, instant(each.next.at), storable(each.next.reason), each.next.kind]
+            else [
+                each.feed_id,
+                each.token,
+                instant(each.next.at),
+                storable(each.next.reason),
+                each.next.kind,
+                led_to_text(each.led_to),
+            ]
         )
         for each in releases
     )
@@ -255,6 +265,7 @@ _RELEASE = f"""UPDATE feeds SET lease_token = NULL, {_NOT_CLAIMED},
   next_fetch_at = coalesce(json_extract(v.value, '$[2]'), next_fetch_at),
   schedule_reason = coalesce(json_extract(v.value, '$[3]'), schedule_reason),
   schedule_kind = coalesce(json_extract(v.value, '$[4]'), schedule_kind),
+  led_to = coalesce(json_extract(v.value, '$[5]'), led_to),
   outage_pauses = CASE WHEN json_extract(v.value, '$[4]') = 'our_outage' THEN outage_pauses + 1
     ELSE outage_pauses END
   FROM json_each(?) AS v WHERE feeds.id = json_extract(v.value, '$[0]')

@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import HostGap, OnHold
 from rss_pipeline.pipeline.visits.poll import poll_round
@@ -211,6 +213,36 @@ def test_the_hold_of_a_redirect_or_an_error_is_waited_for_wherever_it_led(
     for id, least in hours.items():
         assert pipeline.feed(id)["next_fetch_at"] >= instant(now + timedelta(hours=least)), id
     assert server.asked(C, "/x") == []
+
+
+@pytest.mark.parametrize(("wait", "status"), [(28_800, 302), (28_800, 301), (5, 307)])
+def test_a_redirect_with_a_wait_is_followed_once_that_has_passed(
+    wait: int, status: int, pipeline: Pipeline, server: FeedServer
+) -> None:
+    headers = {"Location": server.url(B, "/feed"), "Retry-After": str(wait)}
+    server.route(B, "/feed", Answer(body=rss("a"), etag='"1"'))
+    url = server.route(A, "/feed", Answer(status=status, headers=headers))
+    pipeline.register(url, "led", interval="1h")
+    pipeline.poll()
+    if wait > 10:
+        assert server.asked(B) == []
+        assert pipeline.feed("led")["consecutive_failures"] == 0
+        pipeline.clock.turn(seconds=wait - 120)
+        assert isinstance(pipeline.refresh("led")["led"].outcome, OnHold), "also by hand"
+        assert server.asked(B) == []
+        pipeline.clock.turn(seconds=1_000)
+        pipeline.poll()
+    assert (len(server.asked(A)), len(server.asked(B))) == (1, 1)
+    feed = pipeline.feed("led")
+    assert pipeline.guids("led") == ["a"]
+    assert (feed["led_to"], feed["move_url"]) == (None, server.url(B, "/feed") if status == 301 else None)
+    # The next visit begins with the redirect again, and what it leads to gets its ETag back.
+    pipeline.clock.turn(hours=9)
+    pipeline.poll()
+    pipeline.clock.turn(hours=9)
+    pipeline.poll()
+    assert len(server.asked(A)) > 1
+    assert server.asked(B)[-1].headers["if-none-match"] == '"1"'
 
 
 def test_a_host_that_refuses_for_another_feeds_sake_is_requested_in_its_pace_and_that_feed_comes_first(
