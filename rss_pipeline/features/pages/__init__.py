@@ -7,7 +7,7 @@ lists.py       the groups of links of one structure, and the box of each entry
 titles.py      titles of the boxes; dates.py finds dates, entries.py the rest; structured.py reads JSON-LD
 judged.py      how much each group looks like entries; doubts.py what is against the best
 detect.py      the list of a page, of all these: a pure function
-links.py       the identity of an entry
+links.py       the identity of an entry; addresses.py: words of addresses, of news and of sections
 known.py       marks of the entries that a page had; with them detect.py knows a list again
 selectors.py   the list by selectors of feeds.yaml, in a child of the parser process
 document.py    the document of a page as that of a feed, in the parser process

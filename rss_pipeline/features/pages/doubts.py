@@ -11,19 +11,12 @@ from itertools import pairwise
 from statistics import median
 from urllib.parse import unquote, urlsplit
 
+from rss_pipeline.features.pages.addresses import LIST_WORDS, is_named_as_entry, is_of_offer, segments
 from rss_pipeline.features.pages.dates import PageDates, beside_day
 from rss_pipeline.features.pages.entries import dates_of
-from rss_pipeline.features.pages.judged import Judged, width
+from rss_pipeline.features.pages.judged import Judged, has_other_news, width
 from rss_pipeline.features.pages.page import BLOCK, Page
 
-_LIST_WORDS = frozenset(
-    # A list of forty strings is read by nobody.
-    """announcements archiv archive archives article articles artikel aktuelles blog blogs career careers
-    changelog entries episodes events jobs journal log nachrichten news newsroom notes noticias notizie
-    nouvelles podcast post posts press presse publications release releases stellen termine updates
-    vacancies veranstaltungen weblog writing""".split()  # noqa: SIM905
-)
-"""Last words of the addresses of lists, in a few languages."""
 _DOCS_WORDS = frozenset(
     (
         "api",
@@ -39,7 +32,22 @@ _DOCS_WORDS = frozenset(
         "wiki",
     )
 )
-_NO_LIST_WORDS = frozenset(
+_NO_DOCS_WORDS = frozenset(
+    (
+        "api",
+        "doc",
+        "docs",
+        "documentation",
+        "guide",
+        "guides",
+        "handbook",
+        "help",
+        "manual",
+        "reference",
+        "wiki",
+    )
+)
+_NOLIST_WORDS = frozenset(
     (
         "404",
         "cart",
@@ -84,6 +92,7 @@ _TITLE_WORDS = 5
 _MOST_DATED = 0.6
 _MOST_HEADED = 0.8
 _SOME_TEXT = 0.2
+_MUCH_OF_TEXT = 0.7
 _LIST_SHARE = 0.6
 """The share of the page's text that a list without dates has to be."""
 _ARCHIVE_SHARE = 0.45
@@ -121,12 +130,12 @@ def _is_fuller(other: Judged, best: Judged) -> bool:
 
 
 def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
-    segments = _segments(page.url)
+    parts = segments(page.url)
     if page.has_password:
         yield "The page has a field for a password."
-    if set(segments) & _NO_LIST_WORDS or _SEARCH.search(page.url) or _NOT_FOUND.search(page.title):
+    if set(parts) & _NOLIST_WORDS or _SEARCH.search(page.url) or _NOT_FOUND.search(page.title):
         yield "It is a page for a search, a login or an error, by its address or title."
-    if {*segments, _first_of_host(page.url)} & _DOCS_WORDS:
+    if {*parts, _first_of_host(page.url)} & _DOCS_WORDS:
         yield "By its address it is documentation, of which an index is no list of news."
     inside, outside, total = _texts(page, best)
     # Of a page that is all menus, feet and margins by its names, these say nothing.
@@ -139,20 +148,20 @@ def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
     priced = sum(_PRICE.search(page.text, box.begin, box.stop) is not None for box in best.links.boxes)
     if priced * 2 >= len(best.links.boxes):
         yield "Most entries have a price, as in a shop."
-    is_list_address = bool(segments) and segments[-1] in _LIST_WORDS
-    is_home = all(_LANGUAGE.fullmatch(each) or each in ("index", "home") for each in segments)
+    is_list_address = bool(parts) and parts[-1] in LIST_WORDS
+    is_home = all(_LANGUAGE.fullmatch(each) or each in ("index", "home") for each in parts)
     if page.og_type == "article" and (outside > _MUCH_TEXT or _is_titled_as_one(page, best)):
         yield "The page says that it is one article, and it has its title or running text."
     if _is_article(page.url):
         yield "By its address it is one article."
-    if segments and segments[-1] in _THINGS_WORDS:
+    if parts and parts[-1] in _THINGS_WORDS:
         yield "By its address it is a list of people or places."
     if _is_calendar(page, best, days):
         yield "Each entry is a day, as in a calendar."
     undated = None
     if best.dated < _MOST_DATED:
         undated = "Few of the entries have a date"
-    elif not set(segments) & _LIST_WORDS:
+    elif not set(parts) & LIST_WORDS:
         undated = _why_undated(best, days, is_home=is_home)
     if undated is None:
         most = 4.0 if is_list_address or (is_home and best.headed >= _MOST_HEADED) else 1.0
@@ -160,10 +169,16 @@ def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
         most = 0.3
         if any(_CART.search(anchor.url) for anchor in page.anchors):
             yield f"{undated}, and the page has a shopping cart."
+        if _are_in_menu(page, best):
+            yield f"{undated}, and they are in a menu of the page, too."
+        if has_other_news(page, best):
+            yield f"{undated}, and other links of the page look like news by their addresses."
         if len(best.links.boxes) < _FEW or best.own < _MOST_HEADED:
             yield f"{undated}, and they are few or on other hosts."
         # Things for sale, people and answers have headings and texts, too.
-        is_headed = is_home and best.headed >= _MOST_HEADED and best.text >= _SOME_TEXT
+        is_headed = (
+            is_home and best.headed >= _MOST_HEADED and best.text >= _SOME_TEXT and _are_named_as_news(best)
+        )
         documents = sum(_DOCUMENT.search(box.anchor.url) is not None for box in best.links.boxes)
         is_shown_by_text = best.title_length >= _LONG_TITLE and (
             documents >= _MOST_HEADED * len(best.links.boxes)
@@ -176,6 +191,30 @@ def _doubts(page: Page, best: Judged, days: Sequence[date]) -> Iterator[str]:
             yield f"{undated}, and little else says that they are news."
     if outside > most * inside and outside > _RUNNING_TEXT:
         yield "There is more running text outside the entries than in them."
+
+
+def _are_in_menu(page: Page, best: Judged) -> bool:
+    """True if half of the links are in a menu, too: they are sections."""
+    menus = {
+        each.identity
+        for node, tag in enumerate(page.tags)
+        if tag == "nav"
+        for each in page.anchors_in(node, page.ends[node])
+        if not any(box.node <= each.node < box.end for box in best.links.boxes)
+    }
+    return 2 * sum(box.anchor.identity in menus for box in best.links.boxes) >= len(best.links.boxes)
+
+
+def _are_named_as_news(best: Judged) -> bool:
+    """True for entries without dates whose titles and addresses say what is new, as those of posts do. The
+    buttons of a home page have headings and texts, too: they name a section in a word or two."""
+    urls = best.links.urls()
+    if sum(map(is_of_offer, urls)) * 2 >= len(urls):
+        return False
+    if len(urls) >= _MANY and best.text >= _MUCH_OF_TEXT:
+        return True
+    is_named = sum(map(is_named_as_entry, urls)) * 2 >= len(urls)
+    return len(urls) > _FEW and is_named and best.title_length >= _LONG_TITLE
 
 
 def _why_undated(best: Judged, days: Sequence[date], *, is_home: bool) -> str | None:
@@ -221,21 +260,9 @@ def _is_article(url: str) -> bool:
     except ValueError:
         return False
     words = _NAME_WORDS.findall(path.rpartition("/")[2].partition(".")[0])
-    if not words or words[-1] in _LIST_WORDS or words[-1] in ("index", "page"):
+    if not words or words[-1] in LIST_WORDS or words[-1] in ("index", "page"):
         return False
     return len(words) >= _TITLE_WORDS or bool(_OF_A_DAY.search(path))
-
-
-def _segments(url: str) -> list[str]:
-    """The parts of an address's path in lower case, without numbers and endings."""
-    try:
-        path = unquote(urlsplit(url).path).lower()
-    except ValueError:
-        return []
-    found = [each.partition(".")[0] for each in path.split("/") if each]
-    while found and (found[-1].isdigit() or found[-1] in ("index", "page")):
-        found.pop()
-    return [word for each in found for word in (_WORDS.findall(each) if len(each) < 20 else [each])]
 
 
 def _first_of_host(url: str) -> str:

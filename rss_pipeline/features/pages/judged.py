@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+from rss_pipeline.features.pages.addresses import is_below_list
 from rss_pipeline.features.pages.dates import PageDates, address_date
 from rss_pipeline.features.pages.entries import dates_above
 from rss_pipeline.features.pages.links import same_host, shape
-from rss_pipeline.features.pages.lists import Box, LinkList, link_lists
+from rss_pipeline.features.pages.lists import LEAST_ENTRIES, Box, LinkList, link_lists
 from rss_pipeline.features.pages.page import HEADINGS, Page
 from rss_pipeline.features.pages.titles import titles_of
 
@@ -34,6 +35,7 @@ _MOST_ELEMENTS = 60
 _LEAD_SHARE = _SHOWN_SHARE = 0.8
 _LEAD_TEXT = 40
 _DOCUMENT = re.compile(r"\.(?:pdf|docx?|odt|rtf|wpd)(?:\Z|[?#])", re.IGNORECASE)
+_NEWS_SHARE, _NEWS_SCORE = 0.6, 0.4
 _KNOWN_SHARE, _SCORE_SHARE, _SECOND_SHARE = 0.6, 0.6, 0.5
 
 
@@ -64,8 +66,36 @@ def judged_lists(page: Page, dates: PageDates) -> list[Judged]:
     likely = sorted(every, key=_rough, reverse=True)[:_MOST_LISTS]
     lists = {id(links): links for links in (*likely, *longest)}.values()
     found = sorted((judged(page, dates, links) for links in lists), key=lambda each: -each.score)
-    titled = next((each for each in found[1:] if _has_titles_of(page, each, found[0])), None)
-    return found if titled is None else [titled, *(each for each in found if each is not titled)]
+    first = next((each for each in found[1:] if _has_titles_of(page, each, found[0])), None)
+    if first is None and found and found[0].dated < _KNOWN_SHARE and has_other_news(page, found[0]):
+        first = next((each for each in found[1:] if _is_news_beside(each, found[0])), None)
+    return found if first is None else [first, *(each for each in found if each is not first)]
+
+
+def has_other_news(page: Page, best: Judged) -> bool:
+    """True if few of a list's links are below the address of a list of news, and others of the page are: they
+    are of its sections, and the others are its news."""
+    urls = best.links.urls()
+    ids = {box.anchor.identity for box in best.links.boxes}
+    others = {
+        each.identity
+        for each in page.anchors
+        if each.identity not in ids and not page.is_aside[each.node] and is_below_list(each.url)
+    }
+    below = sum(map(is_below_list, urls))
+    return below < _NEWS_SHARE * len(urls) and len(others) + below >= LEAST_ENTRIES
+
+
+def _is_news_beside(other: Judged, best: Judged) -> bool:
+    """True for a list with titles of which all links are below the address of a list of news."""
+    return (
+        not other.links.in_aside
+        and other.score >= _NEWS_SCORE * best.score
+        and all(map(is_below_list, other.links.urls()))
+        and not {box.anchor.identity for box in best.links.boxes}.intersection(
+            box.anchor.identity for box in other.links.boxes
+        )
+    )
 
 
 def _has_titles_of(page: Page, other: Judged, best: Judged) -> bool:

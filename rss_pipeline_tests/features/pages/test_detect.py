@@ -344,6 +344,51 @@ COMMENTS = "".join(
 WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in range(7)) + "</tr>"
 
 
+SECTIONS = ("report", "pay", "permits", "councillors", "schools", "housing", "jobs-and-careers")
+
+
+def tiles(count: int, *, below: str = "", title: str = "", tag: str = "h3") -> str:
+    """Buttons of a home page: a heading, a text, an address of a word."""
+    return "".join(
+        f'<div class="tile"><{tag}><a href="{below}/{name}">{title}{name.title()}</a></{tag}>'
+        f"<p>{WORDS}</p></div>"
+        for name in SECTIONS[:count]
+    )
+
+
+CARDS = "".join(
+    f'<article><img src="{n}.jpg"><h3><a href="/news/{n}-a-card">{each}</a></h3></article>'
+    for n, each in enumerate(TITLES[:5])
+)
+HOME = "https://example.org/"
+IN_MENU = "".join(f'<a href="/the-town-and-its-{name}">{name}</a>' for name in SECTIONS)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        pytest.param(tiles(4) + CARDS, id="four buttons and five cards"),
+        pytest.param(tiles(4).replace("h3>", "b>") + CARDS, id="buttons without headings"),
+        pytest.param(CARDS + tiles(7), id="more buttons, below the cards"),
+        pytest.param(tiles(3, tag="h2") + CARDS, id="a hero"),
+        pytest.param(tiles(7), id="buttons alone"),
+        pytest.param(tiles(7, below="/products", title="The bag of strong cotton for "), id="products"),
+        pytest.param(tiles(7, below="/category", title="All that was written about "), id="categories"),
+        pytest.param(tiles(7, below="/features"), id="features of a product"),
+        pytest.param(
+            f"<nav>{IN_MENU}</nav>" + tiles(7, below="/the-town-and-its").replace("-its/", "-its-"),
+            id="what is in a menu, too",
+        ),
+        pytest.param("".join(f'<a href="/t/{each}">{each}</a> ' for each in WORDS.split()), id="tags"),
+    ],
+)
+def test_the_buttons_of_a_home_page_are_never_certain_and_its_news_are_found(html: str) -> None:
+    detected = detect(page(html), HOME)
+    assert detected.verdict != "certain"
+    if CARDS in html:
+        assert all("/news/" in (entry.link or "") for entry in detected.entries)
+
+
 @pytest.mark.parametrize(
     ("html", "url"),
     [
@@ -377,7 +422,7 @@ WEEK = "<tr>" + "".join(f'<td><a href="/day/{day}">{day}</a></td>' for day in ra
         pytest.param(things(sorted(IN_DISORDER)), "https://example.org/branches", id="an address of places"),
         pytest.param(things([""] * 6, DAYS), FIND, id="days as titles"),
         pytest.param(
-            page(entries().replace("h2>", "b>") + f"<ul>{DEPARTMENTS}</ul>"),
+            page(entries().replace("h2>", "b>").replace("/news/", "/p/") + f"<ul>{DEPARTMENTS}</ul>"),
             URL,
             id="a menu longer than the dated list",
         ),
