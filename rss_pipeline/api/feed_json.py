@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from rss_pipeline.reader.failures import shown_error
+from rss_pipeline.reader.failures import shown_error, shown_kind
 from rss_pipeline.reader.feed_queries import FeedRow
 from rss_pipeline.reader.feed_queries import Health as HealthWord
 from rss_pipeline.reader.item_queries import FeedOfPage
@@ -140,7 +140,9 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
      read_at, unread, version, changed, health, kind, error, fails_since, visit_at, visit_reason,
      success_at, _, may_accept, _) = row
     # fmt: on
-    kind, reason = (kind, shown_error(kind, error)) if row.last_visit_failed else (None, None)
+    kind, reason = (
+        (kind and shown_kind(kind), shown_error(kind, error)) if row.last_visit_failed else (None, None)
+    )
     visit = f"Next visit at {visit_at}"
     return {
         "id": feed_id,
@@ -162,7 +164,7 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
         "health": {
             "status": health,
             "summary": _summary(row) or _failing(fails_since, reason),
-            "error_kind": kind,
+            "error_kind": kind and shown_kind(kind),
             "reason": reason,
             "failing_since": fails_since,
             "last_success_at": success_at,

@@ -84,7 +84,7 @@ def _failing(row: FeedRow) -> FailingFeed:
         title=row.title or row.url,
         url=row.url,
         since=row.failing_since or row.added_at,
-        error_kind=kind,
+        error_kind=shown_kind(kind),
         error=error,
         full_error=None if error in (row.error, PRIVATE) else row.error,
         what_to_do=what_to_do(kind),
@@ -96,7 +96,12 @@ def _failing(row: FeedRow) -> FailingFeed:
 # For users, who have no registry and no logs, and are told no internal names. What an operator can do is in
 # the messages of the kinds in `_SHOWN`; those of all other kinds are written for users as well.
 
-PRIVATE = "This address is in a private network, or at a port that is not open here."
+PRIVATE = (
+    "This address cannot be requested here: its host is unknown or in a private network, or its port is not"
+    " open."
+)
+"""The one sentence for addresses that a user may not know anything of: with another one for names that are
+unknown, whoever adds feeds or publishes links would learn which hosts the private network has."""
 
 _WAIT = "Nothing: it is tried again by itself."
 _ADDRESS = "Look for the feed's address on the site, and subscribe to that instead."
@@ -105,10 +110,9 @@ _OPERATOR = "Write to the operator of this server."
 _ADVICE = {
     "timeout": _WAIT,
     "connect": _WAIT,
-    "dns": "Check the spelling. If the site has a new name, subscribe to its feed there.",
     "tls": "The site's certificate is not valid; its owner can renew it. It is tried again by itself.",
     "bad_url": _ADDRESS,
-    "blocked_address": "You cannot subscribe to addresses of private networks here.",
+    "blocked_address": "Check the spelling. If the site has a new name, subscribe to its feed there.",
     "redirect": _ADDRESS,
     "http_status": "If this lasts, look on the site for a new address of the feed.",
     "gone": "The site has removed this feed for good: unsubscribe from it, or look there for a new one.",
@@ -136,6 +140,7 @@ _SHOWN = {
     "no_list": "The page has no list of entries that is certain.",
     "list_lost": "The page does not show the entries that it had.",
     "blocked_address": PRIVATE,
+    "connect": "There is no connection to the site.",
     "our_network": "The network of this server was down.",
     "crashed": "The reader failed at the document of this feed.",
     "storage_rejected": "The items of this feed could not be stored.",
@@ -146,11 +151,17 @@ _SHOWN = {
 files, hosts of the private network, or a feed of somebody else's."""
 
 
+def shown_kind(kind: str) -> str:
+    """The kind of a failure, for users: that of a name that is unknown is that of a private address."""
+    return "blocked_address" if kind == "dns" else kind
+
+
 def shown_error(kind: str | None, error: str | None) -> str | None:
     """The words of a failure of this kind, for users."""
-    return error if kind is None else _SHOWN.get(kind, error)
+    return error if kind is None else _SHOWN.get(shown_kind(kind), error)
 
 
 def what_to_do(kind: str) -> str:
     """The sentence for this kind of failure."""
-    return _ADVICE.get(kind, "The document of this feed has a mistake; its owner can correct it.")
+    advice = _ADVICE.get(shown_kind(kind))
+    return advice or "The document of this feed has a mistake; its owner can correct it."

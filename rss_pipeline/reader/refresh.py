@@ -16,7 +16,7 @@ from typing import Any, Literal
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.reader.accounts.callers import Caller
-from rss_pipeline.reader.failures import shown_error, what_to_do
+from rss_pipeline.reader.failures import shown_error, shown_kind, what_to_do
 from rss_pipeline.reader.query import Query
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one
@@ -270,7 +270,7 @@ def _result_of(result: Row) -> TaskResult:
         outcome=result["outcome"],
         items_new=int(result.get("items_new", 0)),
         milliseconds=int(result["milliseconds"]),
-        error_kind=kind,
+        error_kind=None if kind is None else shown_kind(kind),
         error=shown_error(kind, result.get("error")),
         what_to_do=None if kind is None else what_to_do(kind),
         until=from_instant(result.get("until")),

@@ -332,7 +332,7 @@ def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: Pipeline) ->
     assert result.exit_code == 0
     assert "consecutive_failures  1\n" in result.stdout
     assert "http_status" in result.stdout
-    assert "schedule_reason       failure 1 in a row (http_status): 30 min" in result.stdout
+    assert "schedule_reason       failure 1 in a row: 30 min" in result.stdout
     assert "enabled               yes\n" in result.stdout
     assert "News" not in result.stdout
 

@@ -14,14 +14,20 @@ from rss_pipeline_tests.support.pipeline import NOON, Pipeline
 
 @pytest.fixture
 def ann(pipeline: Pipeline) -> str:
-    for id in ("fine", "slow", "gone", "inside", "not-hers"):
+    for id in ("fine", "slow", "gone", "inside", "unknown", "not-hers"):
         pipeline.register(f"http://{id}.example/feed", id, allow_private=False)
     pipeline.sync()
     user = add_user(pipeline.database, "ann", clock=pipeline.clock)
-    wanted = [Wanted(feed_id=id) for id in ("fine", "slow", "gone", "inside")]
+    wanted = [Wanted(feed_id=id) for id in ("fine", "slow", "gone", "inside", "unknown")]
     pipeline.database.batch(subscriptions.subscribe(user, wanted, at=pipeline.clock()))
     for hours, (id, kind) in enumerate(
-        (("slow", "timeout"), ("gone", "gone"), ("inside", "blocked_address"), ("not-hers", "timeout"))
+        (
+            ("slow", "timeout"),
+            ("gone", "gone"),
+            ("inside", "blocked_address"),
+            ("unknown", "dns"),
+            ("not-hers", "timeout"),
+        )
     ):
         pipeline.database.query(
             """UPDATE feeds SET last_visited_at = '2026-03-02T12:00:00Z', consecutive_failures = 2,
@@ -35,11 +41,14 @@ def test_a_user_sees_which_of_the_feeds_fail_since_when_and_why(pipeline: Pipeli
     [result] = pipeline.database.batch([list_feeds(ann)])
     found = failing_feeds(feed_rows(result))
     assert [(feed.feed_id, feed.error_kind) for feed in found] == [
+        ("unknown", "blocked_address"),
         ("inside", "blocked_address"),
         ("gone", "gone"),
         ("slow", "timeout"),
     ]
     assert found[-1].since == NOON - timedelta(days=1)
     assert found[-1].error == "timeout at 10.1.2.3."
-    assert found[0].error == PRIVATE, "a private address is nobody's to know"
+    unknown, inside, *_ = found
+    assert (inside.error, inside.full_error) == (PRIVATE, None), "a private address is nobody's to know"
+    assert (unknown.error, unknown.full_error, unknown.what_to_do) == (PRIVATE, None, inside.what_to_do)
     assert all(feed.what_to_do and feed.title for feed in found)

@@ -95,7 +95,8 @@ def next_after_failure(
     count = feed.failures.in_a_row + 1
     # Six doublings pass 24 h; the exponent of a feed that failed 10,000 times overflows otherwise.
     delay = min(FIRST_BACKOFF * 2 ** min(count - 1, 6), LONGEST)
-    reasons = [f"failure {count} in a row ({failure.kind}): {duration(delay)}"]
+    # Without the kind: users see the reason, and for them not all kinds are apart (reader/failures.py).
+    reasons = [f"failure {count} in a row: {duration(delay)}"]
     if failure.kind == "gone":
         delay = LONGEST
         reasons.append(f"410 Gone waits {duration(LONGEST)}")

@@ -10,16 +10,22 @@ from rss_pipeline.extras import ARTICLES
 from rss_pipeline.features.feature import ItemNote
 from rss_pipeline.features.full_text import sql
 from rss_pipeline.features.full_text.auto import Decision, read_decision
+from rss_pipeline.features.full_text.model import REASONS
 from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.failures import shown_error, shown_kind
 from rss_pipeline.reader.query import Query
 from rss_pipeline.reader.refresh import set_mark
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Result, one
+from rss_pipeline.storage.database import Result, Row, one
 from rss_pipeline.storage.subscriptions.item_lists import known_ids
 
 HOST_A_DAY = 200
 """Requests for articles to one host within 24 hours."""
 NOT_YET = "its page was not requested yet"
+_SHOWN: dict[str, str] = {
+    **{str(verdict): reason for verdict, reason in REASONS.items()},
+    "storage_rejected": "the article could not be stored",
+}
 CANNOT_READ = "this server cannot read articles now; its operator sees why in `rss-pipeline doctor`"
 """For users, while packages are missing (extras.py): of these they learn no more."""
 
@@ -112,7 +118,8 @@ class AboutFeed:
 
 
 def about_feed(feed_id: str, *, now: datetime, user_id: str | None = None) -> Query[AboutFeed | None]:
-    """Full text of a feed; None where there is none, or the user does not subscribe to it."""
+    """Full text of a feed; None where there is none, or the user does not subscribe to it. Without a user it
+    is for the operator, who sees each reason in full."""
 
     def read(results: Sequence[Result]) -> AboutFeed | None:
         feed, counted, hosts = results
@@ -127,11 +134,7 @@ def about_feed(feed_id: str, *, now: datetime, user_id: str | None = None) -> Qu
             shown=int(ended["shown"]["items"]) if "shown" in ended else 0,
             waiting=int(ended["pending"]["items"]) if "pending" in ended else 0,
             until=from_instant(ended["pending"]["until"]) if "pending" in ended else None,
-            reasons=tuple(
-                Reason(verdict=each["verdict"], items=int(each["items"]), example=each["reason"])
-                for each in counted.rows
-                if each["status"] == "none"
-            ),
+            reasons=_reasons(counted.rows, is_operator=user_id is None),
             hosts=tuple(HostDay(host=each["host"], requests=int(each["n"])) for each in hosts.rows),
         )
 
@@ -141,6 +144,26 @@ def about_feed(feed_id: str, *, now: datetime, user_id: str | None = None) -> Qu
         sql.hosts_of_feed(feed_id, sql.day_before(now)),
     )
     return Query(statements, read)
+
+
+def _reasons(rows: Sequence[Row], *, is_operator: bool) -> tuple[Reason, ...]:
+    found: dict[str, Reason] = {}
+    for row in rows:
+        if row["status"] != "none":
+            continue
+        kind, reason, items = row["verdict"], row["reason"], int(row["items"])
+        if not is_operator:
+            kind, reason = shown_kind(kind), shown_reason(kind, reason)
+        items += found[kind].items if kind in found else 0
+        found[kind] = Reason(verdict=kind, items=items, example=reason)
+    return tuple(found.values())
+
+
+def shown_reason(kind: str | None, reason: str) -> str:
+    """The reason of a verdict or of a failure, for users: without what only the operator may know."""
+    if kind is None or reason in (NOT_YET, sql.SOON, sql.IN_TURN):
+        return reason
+    return _SHOWN.get(kind) or (shown_error(kind, reason) or reason).rstrip(".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,14 +217,14 @@ def about_item(user_id: str, item_id: str) -> Query[AboutItem | None]:
             return AboutItem(status="off", can_fetch=True) if row["link"] else _WITHOUT_LINK
         is_pending, is_shown = row["status"] == "pending", row["status"] == "shown"
         has_failed = is_pending and int(row["attempts"]) > 0 and row["reason"] != sql.SOON
-        reason = None if is_shown else row["reason"] or NOT_YET
+        reason = None if is_shown else shown_reason(row["verdict"], row["reason"] or NOT_YET)
         if is_pending and ARTICLES.missing is not None:
             reason = CANNOT_READ
         if row["needs_access"] and reason is not None and (has_failed or not is_pending):
             reason += _OF_CLOSED_FEED
         return AboutItem(
             status=row["status"],
-            verdict=None if is_pending else row["verdict"],
+            verdict=None if is_pending else shown_kind(row["verdict"]),
             reason=reason,
             until=row["next_attempt_at"] if is_pending else None,
             own_characters=row["own_characters"],

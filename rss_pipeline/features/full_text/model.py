@@ -24,7 +24,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REASONS: dict[Verdict, str] = {
     "article": "the page has the article",
     "no_html": "the address leads to a file that is no web page",
-    "unreadable": "the characters of the page cannot be read",
+    "unreadable": "the page cannot be read",
     "empty": "the page has no text",
     "scripts": "the page is made by scripts and needs a browser",
     "error_page": "the page says that there is no such page",

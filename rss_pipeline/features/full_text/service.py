@@ -329,11 +329,12 @@ class _Round:
             case Failure() as failure:
                 attempts = min(int(row["attempts"]) for row in rows) + 1
                 is_unreached = failure.kind in UNREACHED_KINDS - UNREQUESTED_KINDS
-                if (is_unreached or failure.kind == "host_on_hold" or failure.retry_after) and (
-                    attempts < _ATTEMPTS
-                ):
+                # A private address waits as an unknown name does: users are not to see which it is.
+                may_pass = is_unreached or failure.kind in ("host_on_hold", "blocked_address")
+                if (may_pass or failure.retry_after) and attempts < _ATTEMPTS:
                     pause = max(_AGAIN * 4 ** (attempts - 1), timedelta(seconds=failure.retry_after or 0))
-                    self._put_off(rows, pause, failure.message, has_ended=True)
+                    kind = None if failure.kind == "host_on_hold" else failure.kind
+                    self._put_off(rows, pause, failure.message, has_ended=True, kind=kind)
                 else:
                     was_requested = failure.answered or failure.kind not in UNREQUESTED_KINDS
                     self._none(rows, host, failure.kind, failure.message, requested=was_requested)
@@ -420,12 +421,18 @@ class _Round:
             self._done.reasons.append((row["feed_id"], row["link"], reason))
 
     def _put_off(
-        self, rows: Sequence[Row], pause: timedelta, reason: str, *, has_ended: bool = False
+        self,
+        rows: Sequence[Row],
+        pause: timedelta,
+        reason: str,
+        *,
+        has_ended: bool = False,
+        kind: str | None = None,
     ) -> None:
         ids = [row["item_id"] for row in rows]
         least = _SOON if all(row["is_awaited"] for row in rows) else _BUSY
         until: datetime = self._now + max(pause, least)
-        self._database.batch([sql.put_off(ids, until, reason, has_ended=has_ended)])
+        self._database.batch([sql.put_off(ids, until, reason, has_ended=has_ended, kind=kind)])
         self._done.waiting += len(ids)
 
 

@@ -316,13 +316,31 @@ def begin(item_ids: Iterable[str], *, host: str, at: datetime) -> Statement:
     )
 
 
-def put_off(item_ids: Iterable[str], until: datetime, reason: str, *, has_ended: bool = False) -> Statement:
-    """A statement that lets articles wait. `has_ended`: no request of them is under way."""
+def put_off(
+    item_ids: Iterable[str],
+    until: datetime,
+    reason: str,
+    *,
+    has_ended: bool = False,
+    kind: str | None = None,
+) -> Statement:
+    """A statement that lets articles wait. `has_ended`: no request of them is under way, and the last one
+    was a failure of this kind. It is an attempt also where not even the robots.txt could be requested."""
     return Statement(
         """UPDATE articles SET next_attempt_at = ?, reason = ?,
-          verdict = CASE WHEN CAST(? AS INTEGER) = 0 THEN verdict END
+          verdict = CASE WHEN CAST(? AS INTEGER) = 0 THEN verdict ELSE ? END,
+          attempts = attempts
+            + CASE WHEN CAST(? AS INTEGER) = 1 AND coalesce(verdict, '') <> ? THEN 1 ELSE 0 END
         WHERE item_id IN (SELECT value FROM json_each(?)) AND status = 'pending'""",
-        [instant(until), reason, int(has_ended), compact(list(item_ids))],
+        [
+            instant(until),
+            reason,
+            int(has_ended),
+            kind,
+            int(kind is not None),
+            BEGUN,
+            compact(list(item_ids)),
+        ],
         name="put off articles",
     )
 

@@ -5,6 +5,7 @@ The rules of an origin are requested at most once a day, whatever came, in the h
 
 import asyncio
 import json
+import logging
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.fetch.feed_visit import Get
@@ -18,6 +19,8 @@ from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBeg
 from rss_pipeline.features.pages.robots import allows, rules_for_us
 from rss_pipeline.features.pages.sql import drop_robots, keep_robots, robots_since
 from rss_pipeline.storage.database import Database, Statement
+
+logger = logging.getLogger(__name__)
 
 ROBOTS_FOR = timedelta(days=1)
 """A host's robots.txt is requested at most once in this time, whatever came."""
@@ -101,11 +104,9 @@ def read_rules(outcome: FetchOutcome) -> Rules:
         case Failure() if outcome.kind in ("empty_body", "no_content", "gone") or _is_refusal(outcome.status):
             return "[]", None
         case Failure():
-            return (
-                None,
-                f"robots.txt cannot be read, so no page of its host may be: {outcome.message}"
-                " Try again tomorrow.",
-            )
+            # Users see the sentence, and what the failure says is for the operator.
+            logger.info("robots.txt cannot be read: %s", outcome.message)
+            return None, "robots.txt cannot be read, so no page of its host may be. Try again tomorrow."
         case _:
             return "[]", None
 

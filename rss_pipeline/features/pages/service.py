@@ -3,6 +3,7 @@
 Nothing is stored of the page.
 """
 
+import logging
 from dataclasses import replace
 from datetime import date
 
@@ -21,8 +22,11 @@ from rss_pipeline.pipeline.adding.offer import Offer, OfferedEntry
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.parse import unreadable
+from rss_pipeline.reader.failures import shown_error
 
 _SHOWN = 5
+
+logger = logging.getLogger(__name__)
 
 
 def preview(session: Session, url: str, *, allow_private: bool) -> Detected | Failure:
@@ -83,7 +87,8 @@ def _refusal(session: Session, lease: str, url: str, *, allow_private: bool) -> 
             session.run.database.batch(keep(origin, known, at=now))
         check(address, known)
     except FetchError as error:
-        return error.message
+        logger.info("%s is not collected: %s", url, error.message)
+        return shown_error(error.kind, error.message)
     return None
 
 

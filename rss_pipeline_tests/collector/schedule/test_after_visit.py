@@ -76,7 +76,7 @@ HOST_HOLD = HostHold(host="a.example", until=NOW + 5 * HOUR, reason="429")
         (NotModified(response=response(status=304)), 3 * HOUR, "ttl 3 h"),
         (NotModified(response=response(status=304, max_age=18_000)), 5 * HOUR, "max-age 5 h"),
         (NotModified(response=response(status=304, retry_after=18_000)), 5 * HOUR, "Retry-After 5 h"),
-        (failure(), HOUR / 2, "failure 1 in a row (http_status): 30 min"),
+        (failure(), HOUR / 2, "failure 1 in a row: 30 min"),
         (failure(kind="gone", status=410), DAY, "410 Gone waits 24 h"),
         (failure(kind="rate_limited", retry_after=7200), 2 * HOUR, "a wait of 2 h"),
         (OnHold(hold=HOST_HOLD), 5 * HOUR, "2026-02-18T13:30:00Z: 429"),
