@@ -31,7 +31,7 @@ TEMPLATE_CHARACTERS = 170
 HEAD, LEAST_COMPOUND = 6, 7
 """Letters of a word's beginning, and of the word at least."""
 _TITLE_TIMES = 3
-CALENDAR = frozenset(map(stem, [*vocabulary.MONTHS, *vocabulary.WEEKDAYS, *vocabulary.PARTS_OF_WEEKDAYS]))
+CALENDAR = frozenset(map(stem, [*vocabulary.MONTHS, *vocabulary.WEEKDAYS, *vocabulary.OTHER_WEEKDAYS]))
 
 
 @dataclass(slots=True)

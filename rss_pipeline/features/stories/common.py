@@ -6,7 +6,7 @@ Texts of one event in other words share a few rare things; look-alikes share a t
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import fsum
 from operator import add
@@ -48,8 +48,8 @@ class Shared(NamedTuple):
     """The worth of other rare words."""
     titled: float
     """The worth of names that stand in a title, of one or both."""
-    happened: float
-    """The number of rare things that say what happened, and not only to whom and where."""
+    happening: Callable[[], float]
+    """Counts the rare things that say what happened, and not only to whom and where."""
 
 
 def shared(
@@ -74,7 +74,6 @@ def shared(
     weighed = weights({key for _, key in found})
     seen: set[str] = set()
     named = told = titled = best = 0.0
-    apart: list[float] = []
     last = -2
     for at, key in found:
         is_name = key in one.names or key in other.names
@@ -89,23 +88,18 @@ def shared(
         is_beside = at - last <= 1 + (at in in_run)
         more = max(0.0, worth - best) if is_beside else worth
         best = max(best, worth) if is_beside else worth
-        if is_beside and apart:
-            apart[-1] += more
-        else:
-            apart.append(more)
         named += more
         if key in one.title_names or key in other.title_names:
             titled += more
         last = at
     told += AS_HEAD * _of_heads(one, other, keys, weights)
-    happened = _happened(one, other, keys, found, weighed, apart)
-    return Shared(named, told, titled, happened)
+    return Shared(named, told, titled, partial(_happened, one, other, keys, found, weighed))
 
 
 _WHO_AND_WHERE = 2
 """Names that two events have in common: that of a firm, or of a person, and that of a place."""
-_BEFORE, _AFTER = 2, 1
-"""Words before and behind a name that say what it is: the electronics group Velmora."""
+_BEFORE = 2
+"""Words before a name that say what it is: the electronics group Velmora."""
 _FAR = 0.5
 """The part of a word that stands in no title."""
 _COMMON_IN_TITLES = 0.3
@@ -118,7 +112,6 @@ def _happened(
     keys: Sequence[str],
     found: Sequence[tuple[int, str]],
     weighed: Weights,
-    apart: Sequence[float],
 ) -> float:
     """The number of rare things of both that say what happened: words of a title, other words that do not
     stand beside a name as those of its kind, and names beyond who and where."""
@@ -126,29 +119,54 @@ def _happened(
     if not unit:
         return 0.0
     names = {key for _, key in found if key in one.names or key in other.names}
-    total = sum(sorted(apart, reverse=True)[_WHO_AND_WHERE:]) / unit
+    total = sum(sorted(_apart(found, names, weighed), reverse=True)[_WHO_AND_WHERE:]) / unit
     others = list(map(stem, other.words))
     title, other_title = keys[: one.title_length], others[: other.title_length]
     titles = {*title, *other_title}
-    both = (set(title) & set(other_title)) - _beside(title, names, 0) - _beside(other_title, names, 0)
-    beside = _beside(keys[one.title_length :], names, _AFTER)
-    beside |= _beside(others[other.title_length :], names, _AFTER)
-    for key in {key for _, key in found} - names - CALENDAR:
+    before, text_before, text_behind = _beside(keys, names, one.title_length)
+    other_before, other_text_before, other_text_behind = _beside(others, names, other.title_length)
+    # A word that both have before it says who that is: the minister, the phone maker.
+    roles = before & other_before
+    beside = text_before | other_text_before | (text_behind & other_text_behind)
+    for key in {key for _, key in found} - names - CALENDAR - roles:
         worth = _worth(weighed[key]) / unit
         if key in titles:
-            total += max(worth, _COMMON_IN_TITLES if key in both else 0.0)
+            total += max(worth, _COMMON_IN_TITLES if key in title and key in other_title else 0.0)
         elif key not in beside:
             total += _FAR * worth
     return total
 
 
-def _beside(keys: Sequence[str], names: AbstractSet[str], after: int) -> set[str]:
-    """The words before and behind one of these names."""
+def _apart(found: Sequence[tuple[int, str]], names: AbstractSet[str], weighed: Weights) -> Iterable[float]:
+    """The worth of each name, those as one that stand side by side anywhere: Salvani, and Giulia Salvani."""
+    of: dict[str, str] = {}
+    last, before = -2, ""
+    for at, key in found:
+        if key not in names:
+            continue
+        of.setdefault(key, key)
+        if at - last == 1 and of[key] != of[before]:
+            mine, theirs = of[key], of[before]
+            of = {name: theirs if name_of == mine else name_of for name, name_of in of.items()}
+        last, before = at, key
+    worths: dict[str, float] = {}
+    for key, name in of.items():
+        worths[name] = max(worths.get(name, 0.0), _worth(weighed[key]))
+    return worths.values()
+
+
+def _beside(keys: Sequence[str], names: AbstractSet[str], start: int) -> tuple[set[str], set[str], set[str]]:
+    """The words before one of these names, those of them in the text, and there the words behind one."""
     found: set[str] = set()
+    in_text: set[str] = set()
+    behind: set[str] = set()
     for at, key in enumerate(keys):
         if key in names:
-            found.update(keys[max(0, at - _BEFORE) : at], keys[at + 1 : at + 1 + after])
-    return found
+            found.update(keys[max(0, at - _BEFORE) : at])
+            if at >= start:
+                in_text.update(keys[max(start, at - _BEFORE) : at])
+                behind.update(keys[at + 1 : at + 2])
+    return found, in_text, behind
 
 
 @lru_cache(16_384)
@@ -222,7 +240,7 @@ def _of_paired(one: Article, other: Article, weights: Callable[[Iterable[str]], 
     total = [named, *(worth for _, worth in worths)]
     unit = max(map(_worth, weighed.values()), default=0.0) or 1.0
     happened = sum(sorted(total, reverse=True)[_WHO_AND_WHERE:]) / unit
-    return Shared(sum(total) - max(total), 0.0, max(titled), happened)
+    return Shared(sum(total) - max(total), 0.0, max(titled), lambda: happened)
 
 
 def _worth_of(rarities: Sequence[float]) -> float:

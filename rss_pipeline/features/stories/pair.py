@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
-from math import fsum, sqrt
+from math import fsum, inf, sqrt
 
 from rss_pipeline.features.stories.article import HEAD, Article
 from rss_pipeline.features.stories.common import AS_HEAD, Run, Weights, korean_names, shared
@@ -79,6 +79,8 @@ class Likeness:
     """The worth of names of both that stand in a title."""
     happened: float
     """The number of rare things of both that say what happened, beyond to whom and where."""
+    happening: Callable[[], float]
+    """Counts these."""
     unmet: float
     """The worth of names in each title that the other text lacks, of the title that has less of these: both
     have them in look-alikes, of one event the longer text has them."""
@@ -117,8 +119,8 @@ def compare_words(
     weights: Callable[[Iterable[str]], Weights],
     soon: float = 0.0,
 ) -> Likeness:
-    """The likeness of two articles, if of their facts all that one has were in the other and none differed:
-    no facts make them more alike."""
+    """The likeness of two articles, if of their facts all that one has were in the other, none differed, and
+    they said what happened: nothing makes them more alike."""
     template, slots, runs = _aligned(one, other)
     common_rare = shared(one, other, runs, weights)
     name_slots = number_slots = title_name_slots = title_word_slots = 0
@@ -169,7 +171,8 @@ def compare_words(
         named=common_rare.named,
         told=common_rare.told,
         titled=common_rare.titled,
-        happened=common_rare.happened,
+        happened=inf,
+        happening=common_rare.happening,
         unmet=min(*unmet, _MOST_UNMET),
         placed=not (one.located.isdisjoint(other.known) and other.located.isdisjoint(one.known)),
         soon=soon,
@@ -177,8 +180,9 @@ def compare_words(
 
 
 def compare_facts(likeness: Likeness, one: Article, other: Article) -> None:
-    """Put into the likeness of two articles what their facts say."""
+    """Put into the likeness of two articles what their facts say, and whether they say what happened."""
     some, others = one.facts, other.facts
+    likeness.happened = likeness.happening()
     count = common_counts if one.is_paired else common_numbers
     likeness.numbers, likeness.shown_numbers, comparable, agreeing = count(some, others)
     likeness.all_numbers_differ = comparable > 0 and agreeing == 0

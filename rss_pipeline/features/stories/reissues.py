@@ -26,7 +26,7 @@ _EQUAL_TITLE, _LEAST_TITLE = 0.6, 24
 """The same for items of a title alone, and its characters at least."""
 _OWN = 0.2
 """The share of words in which two titles differ that their text has, where each is a headline of it."""
-_SPELLED_ALIKE, _LEAST_SPELLED = 0.8, 4
+_SPELLED_ALIKE, _LEAST_SPELLED, _LEAST_INFLECTED = 0.8, 4, 3
 _MOST_ADDED = 24
 """Characters that a title may have more, such as "corrected"."""
 _BEHIND = 3
@@ -40,7 +40,24 @@ _COUNTERS = frozenset("人名户戸戶棟艘辆輛具位명채")
 """Characters behind a number of persons, homes, ships, cars."""
 _OPPOSED = frozenset("东东西南北東上下前后後左右内外男女大小高低早晚春夏秋冬升降涨跌晴阴雨雪甲乙丙丁ABCD")
 _ONE = frozenset(
-    ["un", "una", "uno", "une", "ein", "eine", "einen", "um", "uma", "een", "one", "один", "одна", "одного"]
+    [
+        "un",
+        "una",
+        "bir",
+        "einer",
+        "uno",
+        "une",
+        "ein",
+        "eine",
+        "einen",
+        "um",
+        "uma",
+        "een",
+        "one",
+        "один",
+        "одна",
+        "одного",
+    ]
 )
 _NUMERALS = frozenset("零〇一二三四五六七八九十百千万两")
 """Characters that make another thing of a word."""
@@ -64,7 +81,8 @@ def is_reissue(older: Entry, newer: Entry) -> bool:
         return False
     equal_title, title_spans = _compared(*titles)
     if equal_title >= _ONE_TITLE:
-        return all(map(_is_mended, spans)) and all(map(_is_mended_title, title_spans))
+        is_one_title = all(map(_is_mended_title, title_spans))
+        return is_one_title and (any(map(_is_toll, title_spans)) or all(map(_is_mended, spans)))
     return _are_headlines(older, newer, equal_title)
 
 
@@ -163,6 +181,15 @@ def _is_mended(span: Span) -> bool:
     )
 
 
+def _is_toll(span: Span) -> bool:
+    before, one, other, behind = span
+    return (
+        any(map(_is_count, one))
+        and any(map(_is_count, other))
+        and any(stem(token) in vocabulary.TOLLS for token in (before, *one, *other, *behind))
+    )
+
+
 def _is_spelled_alike(one: str, other: str) -> bool:
     if bare(one) == bare(other):
         return True
@@ -170,6 +197,9 @@ def _is_spelled_alike(one: str, other: str) -> bool:
         return False
     if without_spaces(one) or without_spaces(other):
         return len(one) == len(other) == 1 and {one, other}.isdisjoint(_OPPOSED | _NUMERALS)
+    shorter, longer = sorted((bare(one), bare(other)), key=len)
+    if len(shorter) >= _LEAST_INFLECTED and longer.startswith(shorter) and len(longer) - len(shorter) < 3:
+        return True
     is_long = min(len(one), len(other)) >= _LEAST_SPELLED
     return is_long and SequenceMatcher(None, bare(one), bare(other)).ratio() >= _SPELLED_ALIKE
 

@@ -65,6 +65,10 @@ FUNCTION_WORDS = _bare(
     "ma nel nella non o per piu sono su sul sulla tra un una de een en het in is met na niet of om ook "
     "op te tot "
     "uit van voor zijn wordt heeft "
+    # Polish, Swedish
+    "jest nie się na do od za przez przy dla jako oraz ale czy już także tylko może był była było były "
+    "będzie został została zostało który która które tym tego jego ich "
+    "och att det som för med av till inte har ett den från efter vid kan ska när vi han hon man alla också "
     # Turkish, Russian
     "ve bir bu için daha çok gibi kadar sonra önce olan olarak veya değil diye üzere tüm bazı ancak çünkü "
     "karşı arasında üzerinde altında içinde dışında kendi olduğu "
@@ -202,8 +206,10 @@ WEEKDAYS.update(
         for part in ("fruh", "morgen", "vormittag", "mittag", "nachmittag", "abend", "nacht")
     }
 )
-PARTS_OF_WEEKDAYS = _bare("segunda terça quarta quinta sexta feira günü")
-"""Words of the weekdays of Portuguese and Turkish, which are two."""
+OTHER_WEEKDAYS = _bare(
+    "segunda terça quarta quinta sexta feira günü środę piątek sobotę niedzielę poniedziałek wtorek czwartek"
+)
+"""Words of Portuguese and Turkish weekdays, which are two, and Polish ones."""
 COUNTED = {
     word: kind
     for kind, words in {
@@ -258,6 +264,7 @@ TOLLS = _stems(
     "muertos muerto heridos herido desaparecidos victimas personas casas hectareas evacuados casos "
     "fallecidos "
     "mortos feridos pessoas morti feriti dispersi persone doden gewonden vermisten mensen "
+    "tue tues tuee uccisi zabitych rannych ofiar osob doda skadade saknade "
     "погибли погиб погибших пострадали пострадавших ранены раненых жертв человек "
     "kişi kişinin kişiden kişiyi ölü yaralı kayıp şüpheli şüpheliden gözaltı işçi asker"
 )

@@ -39,6 +39,7 @@ LIKENESS = Likeness(
     told=1.0,
     titled=0.5,
     happened=1.0,
+    happening=float,
     unmet=0.5,
     placed=False,
     soon=0.0,

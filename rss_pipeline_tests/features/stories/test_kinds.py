@@ -121,6 +121,16 @@ FAMOUS: dict[str, list[Said]] = {
             "was hurt.",
         ),
     ],
+    "it": [
+        (
+            "La premier Salvani annuncia il bonus asili",
+            "La premier Giulia Salvani ha annunciato giovedì a Roma un bonus di 200 euro per gli asili nido.",
+        ),
+        (
+            "La premier Salvani si sposa a Roma",
+            "La premier Giulia Salvani ha sposato giovedì a Roma un cardiologo con una cerimonia civile.",
+        ),
+    ],
     "de": [
         (
             "Bundespräsident fordert Pflichtjahr",
@@ -195,6 +205,10 @@ TEXT = (
     "A ferry with 60 passengers sank off Dunmarra early on Monday. Eleven people died and nine were missing, "
     "the coastguard said. The vessel had left the harbour in a storm. Two helicopters were searching the bay."
 )
+TEXT_SNOW = (
+    "An avalanche swept away four skiers above Contamin on Saturday. One of them is dead. The danger was "
+    "given as four of five, and two helicopters with six dogs were sent to the slope before noon."
+)
 TEXT_ES = (
     "La piscina municipal de Lodares permanecerá cerrada diez días por la aparicion de una bacteria en el "
     "agua. Los análisis se repetirán el lunes. El concejal pidió calma y anunció que los bonos se prolongan."
@@ -218,6 +232,13 @@ REISSUES: dict[str, list[Said]] = {
         ("Dunmarra ferry disaster: toll is 14", TEXT.replace("Eleven", "14").replace("nine", "six")),
     ],
     "spelling in the title": [("Ferry sinsk off Dunmarra", TEXT), ("Ferry sinks off Dunmarra", TEXT)],
+    "another sentence of the toll": [
+        ("Avalanche at Contamin: one skier killed", TEXT_SNOW),
+        (
+            "Avalanche at Contamin: two skiers killed",
+            TEXT_SNOW.replace("One of them is dead", "Two are dead"),
+        ),
+    ],
     "no text": [
         ("Tram derails at Fenwick Square, 5 hurt, lines 3 and 8 stopped", ""),
         ("CORRECTED: Tram derails at Fenwick Square, 7 hurt, lines 3 and 8 stopped", ""),
