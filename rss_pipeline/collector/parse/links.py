@@ -6,6 +6,7 @@ No request is made, and no address is checked; `collector.http` does that.
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from unicodedata import normalize
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 MAX_LINK_CHARACTERS = 8_000
@@ -50,6 +51,43 @@ def last_part(url: str) -> str | None:
     return unquote(names[-1]) if names and not parts.query else None
 
 
+_AUTHORITY = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^\x00-\x20\x7f\\/?#\[\]<>\"^`{|}]*@)?"
+    r"(?:\[[0-9A-Fa-f:.]+\]|(?P<host>[^\s\x00-\x20\x7f\\/?#@:\[\]<>\"^`{|}%]+))(?::(?P<port>[0-9]{0,5}))?(?=[/?#]|\Z)"
+)
+_HOSTLESS = re.compile(r"\A(?:(?:https?|ftp):(?!//)|[/\\]{2}(?<!//)|/{3})", re.IGNORECASE)
+"""Browsers find a host in these, or a path beside the page that shows them: `/\\host`, `https:settings`."""
+_EDGES = "".join(map(chr, range(0x21)))
+"""The characters that a browser cuts around a reference."""
+
+
+def browsers_agree(reference: str) -> bool:
+    """Return True unless browsers (the URL standard of the WHATWG) read scheme or host of a reference
+    otherwise than RFC 3986, or cannot read them: what a link names has to be what it leads to.
+
+    >>> browsers_agree("https:settings"), browsers_agree("https://a.example/")
+    (False, True)
+    """
+    text = reference.strip(_EDGES)
+    if "\t" in text or "\n" in text or "\r" in text:
+        text = _UNSEEN.sub("", text)
+    if _HOSTLESS.match(text):
+        return False
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return not text.startswith("//") or _has_plain_authority(f"https:{text}")
+    return not text.startswith("//", scheme.end()) or _has_plain_authority(text)
+
+
+def _has_plain_authority(url: str) -> bool:
+    found = _AUTHORITY.match(url)
+    if found is None or int(found["port"] or 0) > 65_535:
+        return False
+    host = found["host"] or ""
+    # Browsers take other dots and letters of another width for those of ASCII.
+    return host.isascii() or not ("。" in host or normalize("NFKC", host) != normalize("NFC", host))
+
+
 _PLAIN_BASE = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*/[!-\"$->A-~]*")
 """It is its own base, without `#`, `?` and `@`; to read a URL into parts takes ten times as long as this."""
 
@@ -69,7 +107,7 @@ def web_base(url: str | None) -> str | None:
         parts = urlsplit(url.strip())
     except ValueError:
         return None
-    if parts.scheme not in _WEB or not parts.hostname:
+    if parts.scheme not in _WEB or not parts.hostname or not browsers_agree(url.strip()):
         return None
     # A password in the base would be repeated in every reference, and stored with it.
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
@@ -79,17 +117,17 @@ def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
     """`reference` as an absolute URL, resolved against the first usable of `bases`.
 
     None for an empty one, for one with a scheme that is not of `SCHEMES`, for one of more than 8,000
-    characters, and for one that cannot be resolved: `urljoin` raises on some (`http://[`), and one bad URL
-    must not cost an item.
+    characters, for one that browsers read otherwise (`browsers_agree`), and for one that cannot be resolved:
+    `urljoin` raises on some (`http://[`), and one bad URL must not cost an item.
     """
     if reference and len(reference) <= MAX_LINK_CHARACTERS and _PLAIN.fullmatch(reference):
         return reference
-    text = _UNSEEN.sub("", (reference or "").strip()).replace(" ", "%20")
-    if not text or len(text) > MAX_LINK_CHARACTERS:
+    text = _UNSEEN.sub("", (reference or "").strip().strip(_EDGES)).replace(" ", "%20")
+    if not text or len(text) > MAX_LINK_CHARACTERS or not browsers_agree(text):
         return None
     scheme = _SCHEME.match(text)
     try:
-        if scheme is None or (scheme[1].lower() in _WEB and not text[scheme.end() :].startswith("//")):
+        if scheme is None:
             base = next((usable for each in bases if (usable := web_base(each))), None)
             if base is None:
                 base = "https:" if text.startswith("//") else None
@@ -128,6 +166,12 @@ def is_path(guid: str, *, is_stated: bool) -> bool:
     By default most guids are no address at all; where the publisher states it, they are also no number.
     """
     return (_STATED_PATH if is_stated else _ROOTED_PATH).fullmatch(guid) is not None
+
+
+def may_be_web(reference: str) -> bool:
+    """True if a reference is relative, or begins with http(s): it may lead to a web page."""
+    scheme = _SCHEME.match(reference)
+    return scheme is None or scheme[1].lower() in _WEB
 
 
 def is_web(url: str) -> bool:

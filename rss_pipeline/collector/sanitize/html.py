@@ -15,7 +15,7 @@ import nh3
 
 from rss_pipeline.collector.images.archived import render
 from rss_pipeline.collector.images.find import has_overloaded_tag, in_lower_case
-from rss_pipeline.collector.parse.links import SCHEMES, web_base
+from rss_pipeline.collector.parse.links import SCHEMES, browsers_agree, web_base
 from rss_pipeline.collector.sanitize import mathml, svg
 from rss_pipeline.collector.sanitize.markup import ATTRIBUTES, DROPPED_WITH_CONTENT, TAGS, names
 from rss_pipeline.collector.sanitize.readable import readable
@@ -68,6 +68,11 @@ _MOST_CLEANERS = 64
 _IMAGES = frozenset(("img", "picture", "noscript", "amp-img", "amp-anim"))
 """Elements without which, and without a `srcset`, there is no image, as `render` has it."""
 
+_UNUSUAL_REFERENCE = re.compile(
+    r'(?:href|src|poster)="(?!https?://[A-Za-z0-9.-]{1,250}(?::[0-9]{1,4})?[/?#"]|#|data:image/|mailto:)'
+)
+_ANY_TAG_WRITTEN = re.compile("<[a-z][^<>]*+>")
+_WRITTEN_REFERENCE = re.compile(r' (?:href|src|poster)="([^"]*+)"')
 _IMAGE = re.compile(r'(<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src=")([^"<>]*+)')
 _POSTER = re.compile(r'(<video(?: (?!poster=)[a-z-]++="[^"<>]*+")*+ poster=")([^"<>]*+)')
 _LINK = re.compile(r"<a((?: [^<>]*+)?)>")
@@ -136,7 +141,16 @@ def sanitized(html: str, *, bases: Sequence[str | None]) -> str | None:
     cleaned = _cleaned(html, lowered, bases, has_all=is_replaced)
     if is_replaced:
         cleaned = cleaned.replace(f'href="{HERE}#{ID_PREFIX}', f'href="#{ID_PREFIX}')
-    return legal(cleaned).strip()
+    cleaned = legal(cleaned)
+    if _UNUSUAL_REFERENCE.search(cleaned):
+        cleaned = _ANY_TAG_WRITTEN.sub(_with_agreed_references, cleaned)
+    return cleaned.strip()
+
+
+def _with_agreed_references(tag: re.Match[str]) -> str:
+    return _WRITTEN_REFERENCE.sub(
+        lambda found: found[0] if browsers_agree(unescape(found[1])) else "", tag[0]
+    )
 
 
 def with_images(html: str, image: Callable[[str], str | None]) -> str:
