@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rss_pipeline
-from rss_pipeline.collector.parse import authors, image_references, web_page
+from rss_pipeline.collector.models import author
+from rss_pipeline.collector.parse import image_references, web_page
 from rss_pipeline.collector.parse.characters import decode
 from rss_pipeline.collector.parse.xml import repair
 from rss_pipeline_tests.patterns.collected import Collected, collected, unseen
@@ -188,10 +189,12 @@ FORMER: dict[str, tuple[re.Pattern[str], str, str, list[str]]] = {
         ["<!DOCTYPE", " ", "a", "[", "]", ">", "<"],
     ),
     "an author": (
-        authors._MAIL_AND_NAME,
-        r"[^\s@()]+@[^\s@()]+\s*\(([^()]*[^()\s][^()]*)\)",
+        author._NAMED,
+        r"(?:mailto:)?[^\s@()<>,;]+@[^\s@()<>,;]+\s*\((?P<behind>[^()]*(?:\([^()]*\)[^()]*)*)\)"
+        r"|(?P<before>[^@<>()]*)(?:<\s*(?:mailto:)?[^\s@()<>,;]+@[^\s@()<>,;]+\s*>"
+        r"|\(\s*(?:mailto:)?[^\s@()<>,;]+@[^\s@()<>,;]+\s*\))",
         "fullmatch",
-        ["a", "@", " ", "(", ")", "b"],
+        ["a", "@", " ", "(", ")", "<", ">", "mailto:"],
     ),
 }
 OTHERS = (

@@ -324,7 +324,7 @@ def _entry(row: ItemRow, body: Body | None, end: bytes | None) -> StreamEntry:
         origin=_origin(row),
         title=body.title,
         link=row.link,
-        authors=row.authors or ((row.author,) if row.author else ()),
+        authors=row.authors,
         published=published,
         updated=row.updated_at or published,
         html_json=html_json,

@@ -1,6 +1,6 @@
 """The authors of an item: all that its document names, in the order of preference of each format.
 
-Names stay as published, also in a text such as `mail (Name)`.
+Names stay as published, also in a text such as `mail (Name)` (collector.models.author).
 """
 
 import re
@@ -21,8 +21,6 @@ ATOM_AUTHORS = ("author", "dc:creator", "itunes:author")
 _TEXTS = frozenset({"dc:creator", "author", "itunes:author"})
 """The elements that may be a text with markup inside."""
 _WHITE_SPACE = re.compile("[ \t\r\n]+")
-_MAIL_AND_NAME = re.compile(r"\A[^\s@()]++@[^\s@()]++\s*+\((\s*+[^()\s][^()]*+)\)")
-"""An author of RSS 2.0: `mail (Name)`."""
 
 
 def author_names(published: Iterable[str | None]) -> tuple[str, ...]:
@@ -32,12 +30,6 @@ def author_names(published: Iterable[str | None]) -> tuple[str, ...]:
     Others, such as U+3000 in a Japanese name, are part of the name.
     """
     return distinct(_WHITE_SPACE.sub(" ", text) for text in published if text)[:MAX_AUTHORS]
-
-
-def name_of(author: str) -> str:
-    """The name in an author of RSS 2.0, `mail (Name)`; any other text as it is."""
-    match = _MAIL_AND_NAME.fullmatch(author.strip()[:1_000])
-    return match[1] if match else author
 
 
 def rss_authors(fields: Fields, vocabulary: Vocabulary) -> tuple[str | None, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.accounts.user_rows import note_change_of_items
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
-from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids, stored_authors
+from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids, published_authors
 from rss_pipeline.storage.items.tombstones import revive
 from rss_pipeline.storage.kept_html import drop_where
 from rss_pipeline.storage.sql import compact, number
@@ -150,7 +150,7 @@ def differing(stored: Row, row: Sequence[Any]) -> tuple[str, ...]:
     otherwise a repair would rewrite every such item.
     """
     read = row_of(row)
-    before, now = ({**each, "authors": stored_authors(each)} for each in (stored, read))
+    before, now = ({**each, "authors": published_authors(each)} for each in (stored, read))
     return tuple(name for name in READ if before[name] != now[name])
 
 

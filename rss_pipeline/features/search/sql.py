@@ -11,7 +11,7 @@ from datetime import datetime
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import body_text
 from rss_pipeline.storage.items.cursor import highest_number
-from rss_pipeline.storage.items.items import stored_authors
+from rss_pipeline.storage.items.items import published_authors
 from rss_pipeline.storage.sql import compact, number
 
 PAGE_ITEMS = 1_000
@@ -185,7 +185,7 @@ def _source(row: Row) -> IndexSource:
         arrived=int(row["arrived"]),
         feed_id=row["feed_id"],
         title=row["title"] or "",
-        authors=stored_authors(row),
+        authors=published_authors(row),
         published_at=datetime.fromisoformat(row["pub_date"]),
         html=row["html"] or "",
     )

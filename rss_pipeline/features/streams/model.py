@@ -5,13 +5,13 @@ Pure. XPath expressions are evaluated in xpath.py.
 
 import hashlib
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
+from rss_pipeline.collector.models.author import author_name
 from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
@@ -315,11 +315,7 @@ class _Field(dict[str, int]):
 # The names that the text of an author counts for, where items are selected by author.
 # Stored authors stay as published (collector.parse.authors).
 
-_ADDRESS_AND_NAME = re.compile(r"\A[^\s@()<>]+@[^\s@()<>]+\s*\((.*)\)", re.DOTALL)
-
 
 def names_of(author: str) -> tuple[str, ...]:
     """The text itself; and of `mail (Name)`, as RSS 2.0 writes authors, also `Name`."""
-    found = _ADDRESS_AND_NAME.fullmatch(author.strip())
-    name = found[1].strip() if found else ""
-    return (author, name) if name else (author,)
+    return tuple(dict.fromkeys((author, author_name(author))))

@@ -19,7 +19,7 @@ from rss_pipeline.features.streams.model import (
     streams_of_json,
 )
 from rss_pipeline.storage.database import Database, Row, Statement, Value
-from rss_pipeline.storage.items.items import stored_authors
+from rss_pipeline.storage.items.items import published_authors
 from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, chunked, compact, number, storable
 from rss_pipeline.storage.stale import mark_stale_if
 
@@ -286,7 +286,7 @@ def _stored_item(row: Row) -> SelectableItem:
         id=row["id"],
         title=row["title"],
         link=row["link"],
-        authors=stored_authors(row),
+        authors=published_authors(row),
         categories=tuple(json.loads(row["categories"])),
     )
 

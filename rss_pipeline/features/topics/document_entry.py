@@ -10,10 +10,10 @@ from uuid import UUID
 
 from rss_pipeline.collector.images.urls import former_base, former_url, usable_base
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.collector.parse.authors import name_of
 from rss_pipeline.collector.parse.iri import published_url
 from rss_pipeline.collector.parse.pictures import is_picture
 from rss_pipeline.collector.sanitize.html import text_of, with_images
+from rss_pipeline.collector.sanitize.item_body import title_of_place
 from rss_pipeline.collector.sanitize.shown import files_beside, first_picture, shown_html
 from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.features.topics.choice import TopicItem, entry_id, feed_urn, topic_urn
@@ -179,7 +179,7 @@ def entry_of(
         title=title or _title_of(item, link),
         has_title=bool(title),
         link=link,
-        authors=_names(map(name_of, item.authors)),
+        authors=_names(item.authors),
         published=published,
         updated=updated,
         categories=_names(item.categories),
@@ -232,7 +232,7 @@ def _title_of(item: Candidate, link: str | None) -> str:
     return (
         text_of(item.summary, limit=limit)
         or text_of(item.content_html, limit=limit)
-        or one_line(link, limit=limit)
+        or title_of_place(item.enclosures, link)
         or _feed_title(item.feed)
     )
 

@@ -15,6 +15,7 @@ from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
+from rss_pipeline.collector.models.author import author_name
 from rss_pipeline.collector.parse.links import is_web, web_base
 from rss_pipeline.collector.sanitize.replace import replaced
 from rss_pipeline.collector.sanitize.text import without_markup
@@ -158,6 +159,8 @@ def item_as_json(row: Row) -> dict[str, Any]:
             found["is_dated"] = value == "feed"
         elif name == "authors":
             found[name] = list(stored_authors(row))
+        elif name == "author":
+            found[name] = value and author_name(value)
         elif name in _LISTS:
             found[name] = json.loads(value)
         else:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rss_pipeline.collector.models.author import author_name
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import Enclosure, GuidSource, Item, item_id
@@ -219,7 +220,12 @@ def by_ids(database: Database, ids: Sequence[str], *, columns: Sequence[str]) ->
 
 
 def stored_authors(row: Row) -> tuple[str, ...]:
-    """All authors of an item's row, which has `author` and `authors`.
+    """The names of all authors of an item's row, as people read them."""
+    return tuple(dict.fromkeys(map(author_name, published_authors(row))))
+
+
+def published_authors(row: Row) -> tuple[str, ...]:
+    """All authors of an item's row, which has `author` and `authors`, as published.
 
     Rows from before there was a column for all of them have NULL there: the one author counts.
     """

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from rss_pipeline.collector.models.author import author_name
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Database, Row, Value
@@ -209,7 +210,7 @@ def stored_item(row: Row, *, html: str | None = None) -> StoredItem:
         guid=row["guid"],
         link=row["link"],
         title=row["title"],
-        author=row["author"],
+        author=row["author"] and author_name(row["author"]),
         authors=stored_authors(row),
         published_at=published,
         is_dated=row["pub_date_source"] == "feed",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from rss_pipeline.collector.models.author import author_name
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Result, Statement, one
@@ -54,7 +55,7 @@ class ItemRow(NamedTuple):
     base_url: str | None
     comments_url: str | None
     """The page on which readers discuss the item."""
-    author: str | None
+    first_author: str | None
     authors_json: str | None
     published: str
     date_source: str
@@ -74,8 +75,12 @@ class ItemRow(NamedTuple):
         return shown_url(self.stored_feed_url)
 
     @property
+    def author(self) -> str | None:
+        return self.first_author and author_name(self.first_author)
+
+    @property
     def authors(self) -> tuple[str, ...]:
-        return stored_authors({"author": self.author, "authors": self.authors_json})
+        return stored_authors({"author": self.first_author, "authors": self.authors_json})
 
     @property
     def published_at(self) -> datetime:
@@ -138,8 +143,8 @@ class ItemRow(NamedTuple):
 
 ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS feed_title,
   f.url AS stored_feed_url, f.link AS feed_link, f.language, s.folder, i.title,
-  i.link, i.base_url, i.comments_url, i.author, i.authors AS authors_json, i.pub_date AS published,
-  i.pub_date_source AS date_source,
+  i.link, i.base_url, i.comments_url, i.author AS first_author, i.authors AS authors_json,
+  i.pub_date AS published, i.pub_date_source AS date_source,
   i.updated_at AS updated, i.created_at AS collected, i.categories AS categories_json,
   i.enclosures AS enclosures_json, coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS read,
   t.starred_at AS starred, {body_version(items="i", feeds="f", user="s.user_id")} AS body_version"""
