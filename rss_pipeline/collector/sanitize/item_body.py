@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 from json.encoder import encode_basestring
+from urllib.parse import unquote
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.links import web_base
 from rss_pipeline.collector.parse.sections import Sections
 from rss_pipeline.collector.sanitize.html import text_of, with_link_rel, with_marks
 from rss_pipeline.collector.sanitize.shown import files_beside, shown_html
-from rss_pipeline.collector.sanitize.text import cut, legal, title_line
+from rss_pipeline.collector.sanitize.text import cut, legal, one_line, title_line
 
 LINK_REL = "noopener noreferrer"
 _MOST_TITLE_CHARACTERS = 500
@@ -70,7 +71,7 @@ class SafeBody:
     marked: bytes
     """Its sanitized HTML, for `with_places` and `without_marks`."""
     title_of_text: str | None
-    """The title, made of the text, of an item without one; None for an item with a title."""
+    """The title, made of the text, file or address, of an item without one; None for an item with a title."""
     files: tuple[Enclosure, ...]
     """The enclosures that it does not show."""
     of_feed: bool
@@ -82,13 +83,23 @@ def safe_body(source: BodySource) -> SafeBody:
     html = _html(source, source.bases)
     # Another base gives other references; few items have none of their own.
     has_base = any(web_base(each) for each in source.bases[:2])
-    title = None if plain_title(source.title) else text_of(source.text, limit=_TITLE_OF_TEXT_CHARACTERS)
+    title = None
+    if not plain_title(source.title):
+        title = text_of(source.text, limit=_TITLE_OF_TEXT_CHARACTERS)
+        title = title or title_of_place(source.enclosures, source.link)
     return SafeBody(
         marked=_marked(html),
         title_of_text=title,
         files=tuple(files_beside(html, source.enclosures)),
         of_feed=not has_base and "<" in html and html != _html(source, (_ANY_BASE,)),
     )
+
+
+def title_of_place(enclosures: Iterable[Enclosure], link: str | None) -> str:
+    """The title of an item that has neither title nor text: the name of its first file, else its address."""
+    names = (unquote(each.url.partition("#")[0].partition("?")[0].rpartition("/")[2]) for each in enclosures)
+    name = next((line for each in names if (line := one_line(each, limit=_TITLE_OF_TEXT_CHARACTERS))), "")
+    return name or one_line(link, limit=_TITLE_OF_TEXT_CHARACTERS)
 
 
 def with_places(marked: bytes, place: Callable[[str], str | None], placed: Mapping[bytes, bytes]) -> Pieces:

@@ -456,6 +456,7 @@ class _Work:
             target = name_of(id) if is_bounded else None
             if target is None and element.name == "use":
                 element.become()
+                self.drawings.leave_if_empty(element)
                 continue
             written = f"{HERE}#{target}" if attribute == "href" else f"url(#{target})"
             element.start = with_attribute(element.start, attribute, None if target is None else written)

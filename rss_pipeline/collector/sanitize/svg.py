@@ -123,6 +123,16 @@ class Drawings:
             svg.become(shown, *pictures)
         return words
 
+    def leave_if_empty(self, element: Element) -> None:
+        """Remove the drawing around an element if it draws nothing now: the symbol of an icon is on the
+        publisher's page."""
+        while element.parent is not None and (element.name != "svg" or element.parent.name in ELEMENTS):
+            element = element.parent
+        within = [each for each in element.elements() if each.name]
+        if element.name == "svg" and not any(each.name in _DRAWN or each.name in _UNSEEN for each in within):
+            label = element.attributes().get("aria-label", "")
+            element.become(escape(label, quote=False))
+
     def _take(self, element: Element) -> None:
         kept = _kept(element)
         place = len(self.elements)

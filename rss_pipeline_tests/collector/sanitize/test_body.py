@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.sanitize.item_body import (
     BodySource,
     safe_body,
@@ -42,6 +43,23 @@ def test_html_without_other_images_is_itself(html: str) -> None:
     marked = safe_body(replace(SOURCE, text=html)).marked
     assert json.loads(b"".join(with_places(marked, lambda _: None, {}))) == without_marks(marked)
     assert b"\x02" not in b"".join(with_places(marked, lambda _: None, {}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({"text": "<p>Some <b>text</b></p>"}, "Some text"),
+        ({"enclosures": (Enclosure(url="https://a.example/b/My%20talk.mp3?c=d"),)}, "My talk.mp3"),
+        ({"enclosures": (Enclosure(url="https://a.example/"),)}, "https://news.example/1"),
+        ({"text": "<!-- -->"}, "https://news.example/1"),
+        ({"link": None}, ""),
+    ],
+)
+def test_an_item_without_title_is_named_by_its_text_file_or_address(
+    changes: dict[str, Any], title: str
+) -> None:
+    source = replace(SOURCE, title=None, link="https://news.example/1")
+    assert safe_body(replace(source, **changes)).title_of_text == title
 
 
 def test_html_too_large_to_be_read_keeps_all_of_its_text_in_paragraphs() -> None:

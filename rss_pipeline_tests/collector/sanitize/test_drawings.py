@@ -41,6 +41,17 @@ def test_lines_of_html_in_a_drawing_are_a_text() -> None:
     assert shown(both).count("Start here") == 1
 
 
+def test_a_drawing_of_a_symbol_that_is_elsewhere_leaves_nothing_but_its_name() -> None:
+    assert shown('<svg><use xlink:href="#i"/></svg>') == ""
+    assert shown('<p>a</p><svg class="icon"><g><use href="#i"></use></g></svg>') == "<p>a</p>"
+    assert shown('<svg><title>Home</title><use href="#i"/></svg>') == "Home"
+    assert shown('<svg><use href="/icons.svg#i"/></svg>') == ""
+    assert "<rect" in (shown('<svg><use href="#i"/><rect width="3"/></svg>') or "")
+    both = shown('<svg><use href="#i"/></svg><svg><symbol id="i"><path d="M0 0h9"/></symbol></svg>')
+    assert both is not None
+    assert "<use" in both
+
+
 def test_a_picture_in_a_drawing_is_shown_behind_it() -> None:
     html = '<svg><title>A</title><rect/><image xlink:href="https://x.example/a.png"/></svg>'
     assert shown(html) == (
