@@ -3,6 +3,7 @@
 import base64
 import html
 import re
+from contextlib import suppress
 from xml.etree.ElementTree import Element
 
 from lxml import etree
@@ -19,16 +20,26 @@ HTML_TYPES = (
 _BYTES = "application/octet-stream"
 """Some publishers' type for HTML in base64."""
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f]")
+_OF_URLS = str.maketrans("-_", "+/")
+_NO_BASE64 = re.compile("[^A-Za-z0-9+/]+")
 _TAG = re.compile(r"</?[a-zA-Z]")
 
 
 def base64_text(text: str) -> str | None:
-    """The UTF-8 text that `text` is the base64 of; None if it is not."""
-    try:
-        return base64.b64decode(text, validate=False).decode("utf-8")
-    # ValueError for characters above ASCII; its other exceptions are subclasses of it.
-    except ValueError:
-        return None
+    """The UTF-8 text that `text` is the base64 of; None if it is not. Its padding may be missing, and its
+    alphabet may be that for URLs."""
+    if ("-" in text or "_" in text) and "+" not in text and "/" not in text:
+        text = text.translate(_OF_URLS)
+    for written in (text, _padded(text)):
+        # ValueError for characters above ASCII; its other exceptions are subclasses of it.
+        with suppress(ValueError):
+            return base64.b64decode(written, validate=False).decode("utf-8")
+    return None
+
+
+def _padded(text: str) -> str:
+    letters = _NO_BASE64.sub("", text)
+    return letters + "=" * (-len(letters) % 4)
 
 
 def inner_place(element: Element, outer: LinkBases) -> LinkBases:

@@ -32,7 +32,7 @@ from rss_pipeline.collector.parse.item_identity import (
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.pictures import with_pictures
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem, with_line_breaks
-from rss_pipeline.collector.parse.rss_atom import read_feed
+from rss_pipeline.collector.parse.rss_atom import in_feed, read_feed
 from rss_pipeline.collector.parse.sections import Sections
 from rss_pipeline.collector.parse.web_page import is_web_page, web_page_sentence
 from rss_pipeline.collector.parse.xml.namespaces import NAMESPACES
@@ -129,8 +129,9 @@ def _read(text: str, content_type: str | None, url: str | None, now: datetime) -
         raise NotAFeed(web_page_sentence(text, url), kind="html")
     feed = None
     tree, repairs, repaired_text = _tree(document)
-    if tree is not None and is_feed_name(document.root):
-        feed = read_feed(tree, url, now=now)
+    feed_tree = tree and in_feed(tree)
+    if feed_tree is not None and is_feed_name(document.root):
+        feed = read_feed(feed_tree, url, now=now)
     else:
         feed = read_with_feedparser(repaired_text, url, now=now)
         if tree is None:
@@ -230,9 +231,9 @@ def _identified(
             pub_date_raw=published[0] if published else next(iter((*dates, *raw.updates)), None),
             updated_at=updated[1] if updated else None,
             categories=raw.categories,
-            enclosures=with_pictures(raw.enclosures, raw.pictures),
-            summary=with_line_breaks(raw.summary),
-            content_html=with_line_breaks(raw.content_html) or raw.fallback_html,
+            enclosures=with_pictures((*raw.enclosures, *raw.further_files), raw.pictures),
+            summary=None if raw.summary == raw.fallback_html else with_line_breaks(raw.summary),
+            content_html=with_line_breaks(raw.fallback_html or raw.content_html),
             comments_url=raw.comments_url,
             base_url=raw.base_url,
         )
@@ -327,7 +328,7 @@ def _item(channel: Element, item: RawItem) -> Element:
     _add(element, _UPDATED, next(iter(item.updates), None))
     _add(element, "description", item.summary or item.content_html)
     _add(element, _CONTENT, item.content_html)
-    for each in with_pictures(item.enclosures, item.pictures):
+    for each in with_pictures((*item.enclosures, *item.further_files), item.pictures):
         _add(element, "enclosure", None, url=each.url, **_kind(each))
     _add_json(element, {key: value for key, value in item.json.items() if key not in _NOT_COPIED})
     return element
@@ -346,7 +347,7 @@ def _entry(feed: Element, item: RawItem) -> Element:
     _add(element, "updated", next(iter(item.updates), None))
     _add(element, "summary", item.summary)
     _add(element, "content", item.content_html)
-    for each in with_pictures(item.enclosures, item.pictures):
+    for each in with_pictures((*item.enclosures, *item.further_files), item.pictures):
         _add(element, "link", None, rel="enclosure", href=each.url, **_kind(each))
     return element
 

@@ -23,6 +23,7 @@ from rss_pipeline.collector.parse.links import (
     is_discussion,
     is_path,
     is_web,
+    may_be_web,
     web_base,
 )
 from rss_pipeline.collector.parse.loose_fields import with_one_of_each, with_plain_authors
@@ -41,7 +42,9 @@ from rss_pipeline.collector.parse.raw_feed import (
     byte_count,
     content_and_summary,
     distinct,
+    first_that_speaks,
     newest_items,
+    speaks,
     trimmed,
 )
 from rss_pipeline.collector.parse.sections import Sections
@@ -271,10 +274,13 @@ def _item(
     )
     updates = distinct([entry.raw("updated")])
     base = _base(entry, "x-item-base", bases) or base
+    if link is not None and not may_be_web(page or link):
+        # A page on the web goes before one elsewhere, such as `gemini:`.
+        page = next((each for other in alternates if (each := other.text("href")) and may_be_web(each)), page)
     url = absolute(page or link or path, (base, *bases))
     bases = (base, url, *bases)
-    fallback = None if content else _further_text(entry)
-    files, pictures = _enclosures_and_pictures(entry, links, bases, content or fallback)
+    fallback = None if speaks(content) else first_that_speaks([summary]) or _further_text(entry)
+    files, pictures = _enclosures_and_pictures(entry, links, bases, fallback or content)
     return RawItem(
         guid=guid,
         is_about=guid is not None and not atom and element is None,
@@ -289,6 +295,7 @@ def _item(
         updates=updates if atom else (),
         categories=distinct([each.raw("term") for each in entry.each("tags")]) or _further_categories(entry),
         enclosures=files,
+        further_files=() if files else _further_files(entry, bases),
         pictures=pictures,
         summary=summary,
         content_html=content,
@@ -386,6 +393,20 @@ def _enclosures_and_pictures(
     ]
     images = (absolute(reference, bases) for reference in named)
     return files or tuple(each for _, each in media), pictures_beside(content, files, media, images)
+
+
+def _further_files(entry: Values, bases: tuple[str | None, ...]) -> tuple[Enclosure, ...]:
+    """As the strict reader has them; feedparser keeps the last of several elements of one name."""
+    [alternate, source, secure] = [
+        next(iter(entry.each(name)), None)
+        for name in ("podcast_alternateenclosure", "podcast_source", "ppg_enclosuresecure")
+    ]
+    named = ((alternate, source, "uri"), (secure, secure, "url"))
+    return tuple(
+        Enclosure(url=url, type=each.text("type"), length=byte_count(each.raw("length")))
+        for each, place, name in named
+        if each is not None and place is not None and (url := absolute(place.raw(name), bases))
+    )
 
 
 def _dates(entry: Values) -> tuple[str, ...]:

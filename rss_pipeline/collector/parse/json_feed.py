@@ -22,7 +22,9 @@ from rss_pipeline.collector.parse.raw_feed import (
     byte_count,
     content_and_summary,
     distinct,
+    first_that_speaks,
     newest_items,
+    speaks,
     trimmed,
 )
 from rss_pipeline.errors import NotAFeed
@@ -88,6 +90,9 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
         [_text(item, "content_html"), None if plain is None else _escaped(plain)],
         None if summary is None else _escaped(summary),
     )
+    fallback = None
+    if not speaks(content):
+        fallback = first_that_speaks((None if plain is None else _escaped(plain), summary))
     id = trimmed(_text(item, "id"))
     link = trimmed(_text(item, "url")) or trimmed(_text(item, "external_url"))
     authors = _authors(item)
@@ -123,9 +128,10 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
         updates=distinct([_text(item, "date_modified")]),
         categories=_tags(item),
         enclosures=attachments,
-        pictures=pictures_beside(content, attachments, (), images),
+        pictures=pictures_beside(fallback or content, attachments, (), images),
         summary=summary,
         content_html=content,
+        fallback_html=fallback,
         json=item,
     )
 

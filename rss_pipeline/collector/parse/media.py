@@ -133,6 +133,29 @@ def enclosures_and_pictures(
     return files or tuple(each for _, each in media), pictures_beside(content, files, media, images)
 
 
+def further_files(fields: Fields, vocabulary: Vocabulary, place: LinkBases) -> tuple[Enclosure, ...]:
+    """The files of an item without enclosures: those of podcast:alternateEnclosure, the default first, and of
+    the BBC's ppg:enclosureSecure.
+
+    Of the sources of one file, which are copies, it is the first that is on the web.
+    """
+    found = []
+    alternates = sorted(
+        fields.get("podcast:alternateEnclosure", ()), key=lambda each: attribute(each, "default") != "true"
+    )
+    for each in alternates:
+        sources = vocabulary.fields(each).get("podcast:source", [])
+        urls = [url for source in sources if (url := place.within(source).resolve(attribute(source, "uri")))]
+        if urls:
+            found.append((next(filter(is_web, urls), urls[0]), each))
+    for each in fields.get("ppg:enclosureSecure", ()):
+        if url := place.within(each).resolve(attribute(each, "url")):
+            found.append((url, each))
+    return tuple(
+        Enclosure(url=url, type=trimmed(attribute(each, "type")), length=_length(each)) for url, each in found
+    )
+
+
 def _length(element: Element) -> int | None:
     return byte_count(attribute(element, "length") or attribute(element, "fileSize"))
 

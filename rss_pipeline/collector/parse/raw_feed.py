@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from html import unescape
 from typing import Any, TypeVar
 
 from rss_pipeline.collector.models.item import Enclosure, ItemTree, PublisherHints
 from rss_pipeline.collector.parse.dates.read import parse_date
+from rss_pipeline.collector.parse.image_references import shows_picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +41,14 @@ class RawItem:
     updates: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
+    further_files: tuple[Enclosure, ...] = ()
+    """Files of an item without enclosures that other vocabularies name; they are no part of an identity."""
     pictures: tuple[Enclosure, ...] = ()
     """The pictures beside content and enclosures, the best first; they are no part of an identity either."""
     summary: str | None = None
     content_html: str | None = None
     fallback_html: str | None = None
-    """Another text of the item, for one without content; it is no part of an identity."""
+    """Another text of the item, for one whose content says nothing; it is no part of an identity."""
     comments_url: str | None = None
     """The page on which readers discuss the item, resolved."""
     base_url: str | None = None
@@ -108,6 +112,35 @@ def content_and_summary(contents: Iterable[str | None], summary: str | None) -> 
     described = summary if summary and summary.strip() else None
     content = next((each for each in contents if each and each.strip()), described)
     return content, None if described is None or content == described else described
+
+
+_SILENT = re.compile(
+    r"(?:\s|&[#A-Za-z0-9]{1,31};|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0]|<!--(?:[^-]|-(?!->))*+(?:-->|\Z)"
+    r"|<(?P<raw>script|style|template)\b[^<>]*+>(?:[^<]|<(?!/(?P=raw)))*+</(?P=raw)\s*+>"
+    r"|</?(?!(?:picture|source|svg|math|video|audio|iframe|frame|embed|object|canvas|input|button|amp-|lite-)"
+    r"|script\b|style\b|template\b)[A-Za-z][^<>]*+>)*+\Z",
+    re.IGNORECASE,
+)
+"""Text without a letter, tags that show nothing, comments, and characters without a width."""
+_COMMENT_OR_TAG = re.compile(r"<!--(?:[^-]|-(?!->))*+(?:-->|\Z)|<[^<>]*+>")
+_REFERENCE = re.compile("&[#A-Za-z0-9]{1,31};")
+
+
+def speaks(html: str | None) -> bool:
+    """True if HTML shows anything: a comment, `&nbsp;`, empty paragraphs or a tracker's pixel do not."""
+    if not html or html[0].isalnum() or not _SILENT.match(html):
+        return bool(html)
+    if "&" in html:
+        named = _REFERENCE.findall(_COMMENT_OR_TAG.sub("", html))
+        if not all(_SILENT.match(unescape(each)) for each in set(named)):
+            return True
+    return "<img" in html.lower() and shows_picture(html)
+
+
+def first_that_speaks(texts: Iterable[str | None]) -> str | None:
+    """The first text that shows anything."""
+    return next(filter(speaks, texts), None)
 
 
 def byte_count(text: str | None) -> int | None:

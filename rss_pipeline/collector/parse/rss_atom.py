@@ -6,6 +6,7 @@ and dates are decided in `document.py`.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
@@ -22,11 +23,13 @@ from rss_pipeline.collector.parse.links import (
     is_discussion,
     is_path,
     is_web,
+    may_be_web,
     web_base,
 )
 from rss_pipeline.collector.parse.media import (
     enclosures_and_pictures,
     further_categories,
+    further_files,
     further_text,
     further_title,
     markup,
@@ -39,7 +42,9 @@ from rss_pipeline.collector.parse.raw_feed import (
     byte_count,
     content_and_summary,
     distinct,
+    first_that_speaks,
     newest_items,
+    speaks,
     trimmed,
 )
 from rss_pipeline.collector.parse.xml.fields import (
@@ -51,7 +56,7 @@ from rss_pipeline.collector.parse.xml.fields import (
     inner_texts,
     texts,
 )
-from rss_pipeline.collector.parse.xml.namespaces import ATOM_03, XML
+from rss_pipeline.collector.parse.xml.namespaces import ATOM_03, ATOM_10, XML
 from rss_pipeline.collector.parse.xml.tree import Tree, attribute, inner_html, text_of
 
 _LANG = f"{{{XML}}}lang"
@@ -99,7 +104,8 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
 
     outer = LinkBases(None, (web_base(url),)).within(root)
     place = outer.within(channel) if channel is not None and channel is not root else outer
-    link = _resolved(_atom_link(fields, "link") if atom else _rss_link(fields), fields, place)
+    link = _atom_link(fields, "link") if atom else _rss_link(fields)
+    link = _resolved(_web_link(fields, link), fields, place)
     place = LinkBases(place.base, (link, *place.further))
     read: Callable[[Element, Vocabulary, LinkBases], RawItem] = _rss_item
     if atom:
@@ -131,6 +137,19 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
             left_out=tuple(each for each in tree.unended if vocabulary.name(each) in _ITEM_NAMES),
         ),
     )
+
+
+def in_feed(tree: Tree) -> Tree | None:
+    """The tree of a document that is one Atom entry (RFC 4287, 2) with a feed around it; any other as it is,
+    but None for an `entry` of another vocabulary."""
+    uri, _, local = tree.root.tag.rpartition("}")
+    if local != "entry":
+        return tree
+    if uri.lstrip("{").rstrip("#") not in (ATOM_10, ATOM_03.rstrip("#")):
+        return None
+    feed = Element(f"{uri}}}feed")
+    feed.append(tree.root)
+    return replace(tree, root=feed)
 
 
 def _is_whole(root: str, channel: Element | None, tree: Tree) -> bool:
@@ -174,14 +193,17 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         if (stated or "true").strip().lower() != "false":
             link = guid if is_web(guid) else None
             further_link = further_link or (guid if is_path(guid, is_stated=bool(stated)) else None)
-    url = _resolved(further_link or link, fields, place)
+    url = _resolved(_web_link(fields, further_link or link), fields, place)
     place = LinkBases(place.base, (url, *place.further))
     contents = _texts(fields, "content:encoded", place, markup, _inside)
     descriptions = _texts(fields, "description", place, markup, _inside)
     content, summary = content_and_summary(
         [text for text, _ in contents], next((text for text, _ in descriptions), None)
     )
-    fallback = None if content else further_text(fields, vocabulary, place)
+    fallback = None
+    if not speaks(content):
+        fallback = first_that_speaks((*(text for text, _ in contents), summary))
+        fallback = fallback or further_text(fields, vocabulary, place)
     author, authors = rss_authors(fields, vocabulary)
     files, pictures = enclosures_and_pictures(
         [
@@ -195,7 +217,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         fields,
         vocabulary,
         place,
-        content or fallback,
+        fallback or content,
     )
     return RawItem(
         guid=guid,
@@ -217,6 +239,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         )
         or further_categories(fields, vocabulary),
         enclosures=files,
+        further_files=() if files else further_files(fields, vocabulary, place),
         pictures=pictures,
         summary=summary,
         content_html=content,
@@ -252,7 +275,10 @@ def _atom_item(
     content, summary = content_and_summary(
         [text for text, _ in contents], next((text for text, _ in descriptions), None)
     )
-    fallback = None if content else further_text(fields, vocabulary, place, atom=True)
+    fallback = None
+    if not speaks(content):
+        fallback = first_that_speaks((*(text for text, _ in contents), summary))
+        fallback = fallback or further_text(fields, vocabulary, place, atom=True)
     author, authors = atom_authors(fields, vocabulary, inherited)
     files, pictures = enclosures_and_pictures(
         [
@@ -262,7 +288,7 @@ def _atom_item(
         fields,
         vocabulary,
         place,
-        content or fallback,
+        fallback or content,
     )
     return RawItem(
         guid=id,
@@ -283,6 +309,7 @@ def _atom_item(
         )
         or further_categories(fields, vocabulary),
         enclosures=files,
+        further_files=() if files else further_files(fields, vocabulary, place),
         pictures=pictures,
         summary=summary,
         content_html=content,
@@ -382,9 +409,19 @@ def _atom_link(fields: Fields, name: str, read: _Attribute = attribute) -> str |
 
 
 def _page_link(fields: Fields) -> str | None:
-    """The href of the first alternate that may be a page."""
+    """The href of the first alternate that may be a page: on the web, rather than elsewhere (`gemini:`)."""
     pages = (each for each in _alternates(fields, "link") if PAGE.match(attribute(each, "type") or "html"))
-    return next(filter(None, (trimmed(attribute(each, "href")) for each in pages)), None)
+    hrefs = [href for each in pages if (href := trimmed(attribute(each, "href")))]
+    return next(filter(may_be_web, hrefs), None) or next(iter(hrefs), None)
+
+
+def _web_link(fields: Fields, link: str | None) -> str | None:
+    """The link, or the first one on the web if it leads elsewhere (`gemini:`, `nostr:`)."""
+    if link is None or may_be_web(link):
+        return link
+    links = [each for name in ("link", "atom:link") for each in _alternates(fields, name)]
+    found = filter(None, (_target(each) or trimmed(text_of(each)) for each in links))
+    return next(filter(may_be_web, found), link)
 
 
 def _alternates(fields: Fields, name: str) -> list[Element]:

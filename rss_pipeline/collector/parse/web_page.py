@@ -23,6 +23,8 @@ _START = re.compile(
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
 _WIDER_TYPES = ("application/xml", "text/xml", "application/json")
 """Types of feeds by old templates, and of much else."""
+_ENTRY_TYPE = re.compile(r";\s*+type\s*+=\s*+[\"']?entry\b", re.IGNORECASE)
+"""The parameter of an Atom entry that is a document of its own (RFC 5023, 12.1): no feed."""
 _FEED_NAME = re.compile("feed|(?<![a-z])(?:rss|atom|rdf)", re.IGNORECASE)
 _FEED_SCHEME = re.compile(r"\Afeed:(?://)?(?:(https?):)?(?://)?", re.IGNORECASE)
 """As in feed://host/ and feed:https://host/."""
@@ -90,6 +92,8 @@ def of_alternates(
     found: dict[str, tuple[int, bool]] = {}
     for link in links:
         kind = link["type"].split(";")[0].strip().lower()
+        if _ENTRY_TYPE.search(link["type"]):
+            continue
         named = f"{link['title']} {link['href']}"
         is_wide = kind in _WIDER_TYPES and _FEED_NAME.search(named) is not None
         if "alternate" not in link["rel"].lower().split() or not (kind in _FEED_TYPES or is_wide):

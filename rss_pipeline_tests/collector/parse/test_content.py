@@ -1,11 +1,13 @@
 """The text of an item: content and summary as published, to the byte."""
 
+import base64
 import hashlib
 
 import pytest
 
 from rss_pipeline.collector.images.find import item_images
-from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.models.item import Enclosure, Item
+from rss_pipeline.errors import NotAFeed
 from rss_pipeline_tests.collector.parse.documents import atom, entry, json_feed, only, parsed, rss, rss_item
 
 HTML = (
@@ -29,6 +31,120 @@ def test_content_encoded_comes_before_description_which_is_then_the_summary() ->
     ):
         item = rss_item(f"<guid>1</guid>{fields}")
         assert (item.content_html, item.summary) == ("c", "d")
+
+
+SILENT = [
+    "<!-- empty -->",
+    "<!-- a > b",
+    "&nbsp;",
+    "<p>&nbsp;</p><br/>",
+    "<p>&#160;&#xA0;</p>\n<div><span></span></div>",
+    "\u200b\ufeff",
+    "<p>&#8203;&zwnj;&shy;</p>",
+    "<script>var a = 1 < 2;</script><style>p { color: red }</style>",
+    '<img src="https://feeds.example/~r/1" height="1" width="1"/>',
+]
+SPEAKING = [
+    "<p>.</p>",
+    "&amp;",
+    "&lt;!-- --&gt;",
+    '<img src="a.jpg">',
+    "<iframe src='a'></iframe>",
+    "<!-- --> x",
+]
+
+
+@pytest.mark.parametrize("ill_formed", ["", "<b></itme>"])
+@pytest.mark.parametrize("text", SILENT)
+def test_a_content_that_shows_nothing_hides_no_other_text(text: str, ill_formed: str) -> None:
+    def of(content: str, description: str) -> Item:
+        encoded = f"<content:encoded><![CDATA[{content}]]></content:encoded>" if content else ""
+        fields = f"{encoded}<description><![CDATA[{description}]]></description>"
+        return rss_item(f"<itunes:summary>further</itunes:summary>{fields}{ill_formed}")
+
+    for item in (of(text, "said"), of("", "said")):
+        assert (item.content_html, item.summary) == ("said", None)
+    assert of(text, "").content_html == of("", text).content_html == "further"
+    assert of(text, text).guid == of(text, "said").guid
+    assert only(json_feed({"id": "1", "content_html": text, "content_text": "said"})).content_html == "said"
+    assert only(json_feed({"id": "1", "content_html": text, "summary": "said"})).content_html == "said"
+    assert only(json_feed({"id": "1", "content_html": text})).content_html == text
+
+
+@pytest.mark.parametrize("text", SPEAKING)
+def test_a_content_that_shows_anything_is_the_content(text: str) -> None:
+    item = rss_item(f"<content:encoded><![CDATA[{text}]]></content:encoded><description>d</description>")
+    assert (item.content_html, item.summary) == (text, "d")
+
+
+FILES = {
+    '<podcast:alternateEnclosure type="video/mp4"><podcast:source uri="/2.mp4"/></podcast:alternateEnclosure>'
+    '<podcast:alternateEnclosure type="audio/mpeg" length="9" default="true">'
+    '<podcast:source uri="magnet:?xt=1"/>'
+    '<podcast:source uri="https://cdn.example/1.mp3"/></podcast:alternateEnclosure>': [
+        Enclosure(url="https://cdn.example/1.mp3", type="audio/mpeg", length=9),
+        Enclosure(url="https://example.com/2.mp4", type="video/mp4"),
+    ],
+    '<ppg:enclosureSecure url="https://cdn.example/1.mp3" type="audio/mpeg" length="9"/>': [
+        Enclosure(url="https://cdn.example/1.mp3", type="audio/mpeg", length=9)
+    ],
+}
+
+
+@pytest.mark.parametrize(("fields", "files"), FILES.items())
+def test_a_file_that_another_vocabulary_alone_names_is_an_enclosure(
+    fields: str, files: list[Enclosure]
+) -> None:
+    item = rss_item(f"<guid>1</guid>{fields}")
+    assert list(item.enclosures) == files
+    assert rss_item(f"<guid>1</guid>{fields}<b></itme>").enclosures
+    named = rss_item(f'<guid>1</guid>{fields}<enclosure url="https://cdn.example/0.mp3"/>')
+    assert [each.url for each in named.enclosures] == ["https://cdn.example/0.mp3"]
+    assert rss_item(fields).guid == rss_item("").guid
+
+
+def test_a_document_of_one_atom_entry_is_one_item() -> None:
+    text = (
+        '<entry xmlns="http://www.w3.org/2005/Atom" xml:base="https://a.example/b/"><id>urn:1</id>'
+        '<title>One</title><link href="c"/><content type="html">&lt;feed&gt; text</content></entry>'
+    )
+    feed = parsed(text)
+    assert (feed.header.format, feed.cut_off) == ("atom10", False)
+    [item] = feed.items
+    assert (item.guid, item.title, item.link) == ("urn:1", "One", "https://a.example/b/c")
+    with pytest.raises(NotAFeed, match="cut off"):
+        parsed(text.removesuffix("</entry>"))
+
+
+GEMINI, NOSTR, PAGE = (
+    f'<{{0}}link rel="alternate" {attributes}/>'
+    for attributes in (
+        'href="gemini://a.example/1"',
+        'href="nostr:naddr1"',
+        'type="text/html" href="https://a.example/1"',
+    )
+)
+
+
+@pytest.mark.parametrize("ill_formed", ["", "<b></itme>"])
+@pytest.mark.parametrize("first", [GEMINI, NOSTR, GEMINI + NOSTR])
+def test_no_alternate_elsewhere_beats_a_page_on_the_web(first: str, ill_formed: str) -> None:
+    links = first + PAGE
+    assert entry(links.replace("{0}", "") + ill_formed).link == "https://a.example/1"
+    assert (
+        rss_item(f"<guid>1</guid>{links.replace('{0}', 'atom:')}{ill_formed}").link == "https://a.example/1"
+    )
+    header = parsed(atom(f"{links.replace('{0}', '')}<entry><id>1</id></entry>")).header
+    assert header.link == "https://a.example/1"
+    assert entry(GEMINI.replace("{0}", "")).link == "gemini://a.example/1"
+
+
+@pytest.mark.parametrize("html", ["<b>x</b>", "<b>ïãï?</b>", "<b>ïã?~</b>"])
+def test_base64_without_its_padding_is_read(html: str) -> None:
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        for text in (encode(html.encode()).decode(), encode(html.encode()).decode().rstrip("=")):
+            content = f'<content mode="base64" type="text/html">\n{text}\n</content>'
+            assert entry(content).content_html == html
 
 
 def test_a_blank_content_encoded_counts_as_none() -> None:
@@ -417,13 +533,13 @@ def test_values_of_json_in_another_form_than_specified_are_read() -> None:
 def test_json_content_is_html() -> None:
     feed = parsed(
         json_feed(
-            {"id": "1", "content_html": "<b>", "content_text": "x", "summary": "a < b"},
+            {"id": "1", "content_html": "<b>y", "content_text": "x", "summary": "a < b"},
             {"id": "2", "content_text": "a < b"},
             {"id": "3", "content_html": " ", "summary": "s"},
         )
     )
     assert [(item.content_html, item.summary) for item in feed.items] == [
-        ("<b>", "a &lt; b"),
+        ("<b>y", "a &lt; b"),
         ("a &lt; b", None),
         ("s", None),
     ]

@@ -59,6 +59,8 @@ def test_a_feed_is_named_by_its_whole_address(tag: str, feed: str) -> None:
         f'<link {RSS} href="http://[/rss">',
         f'<link {RSS} href="/{"x" * 600}">',
         f'<link {RSS} href="/feed">',
+        '<link rel="alternate" type="application/atom+xml;type=entry" href="/entry">',
+        "<link rel='alternate' type='application/atom+xml; charset=utf-8; Type=\"entry\"' href='/entry'>",
     ],
     ids=[
         "language",
@@ -71,6 +73,8 @@ def test_a_feed_is_named_by_its_whole_address(tag: str, feed: str) -> None:
         "no URL",
         "endless",
         "what was asked for",
+        "entry",
+        "entry in quotes",
     ],
 )
 def test_what_is_no_other_feed_is_not_named(tag: str) -> None:

@@ -176,7 +176,8 @@ _USUAL = re.compile(
 _NUMBER = re.compile(r"(?P<seconds>[0-9]{9,10})(?:\.[0-9]{1,9})?|(?P<milliseconds>[0-9]{13})")
 _OFFSET_PARTS = re.compile(r"(?:gmt|utc|ut)?\s*([+-])([0-9]{1,2}?):?([0-9]{2})?", re.IGNORECASE)
 _FAR_OFFSET = re.compile(
-    r":[0-9.]++ ?(?:gmt|utc?)? ?[+-](?:1[4-9]|[2-9][0-9]|[0-9]{1,2}:?[6-9])", re.IGNORECASE
+    r":[0-9.]++\s{0,9}(?:gmt|utc?)?\s{0,9}[+-](?:1[4-9]|[2-9][0-9]|[0-9]{1,2}:[6-9]|[0-9]{2}[6-9])",
+    re.IGNORECASE,
 )
 _FURTHEST_EAST = timedelta(hours=14)
 
@@ -216,9 +217,9 @@ def _spaced(raw: str) -> str:
 def has_impossible_zone(raw: str) -> bool:
     """Return True if a date that is read has an offset beyond 14 hours, such as `-4400`: its clock is taken
     for UTC, because the day is right, and without a date an old item would look new."""
-    text = _spaced(raw)
-    if not _FAR_OFFSET.search(text):
+    if not _FAR_OFFSET.search(raw, 0, _LONGEST):
         return False
+    text = _spaced(raw)
     found = next((found for form in _FORMS if (found := form.fullmatch(text))), None)
     return found is not None and any(map(_is_impossible, _named_zones(found.groupdict())))
 

@@ -17,6 +17,8 @@ NAMESPACES: Mapping[str, str] = {
     "atom": ATOM_10,
     "itunes": "http://www.itunes.com/dtds/podcast-1.0.dtd",
     "media": "http://search.yahoo.com/mrss/",
+    "podcast": "https://podcastindex.org/namespace/1.0",
+    "ppg": "http://bbc.co.uk/2009/01/ppgRss",
     "sy": "http://purl.org/rss/1.0/modules/syndication/",
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
     "xhtml": XHTML,
@@ -35,6 +37,7 @@ def without_spelling(uri: str) -> str:
 _SPELLINGS: Mapping[str, str] = {
     **{without_spelling(uri): f"{prefix}:" for prefix, uri in NAMESPACES.items()},
     "purl.org/dc/elements/1.0": "dc:",
+    "github.com/podcastindex-org/podcast-namespace/blob/main/docs/1.0.md": "podcast:",
     "purl.org/atom/ns": "atom:",
     "www.w3.org/xml/1998/namespace": "xml:",
     "purl.org/rss/1.0": "",

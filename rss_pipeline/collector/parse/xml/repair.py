@@ -162,8 +162,8 @@ def _without_page_end(text: str) -> str:
 
 
 def is_feed_name(root: str) -> bool:
-    """True if a root element of this name means RSS, RDF or Atom."""
-    return root.rpartition(":")[2] in ("rss", "RDF", "feed")
+    """True if a root element of this name means RSS, RDF or Atom, of which a document may be one entry."""
+    return root.rpartition(":")[2] in ("rss", "RDF", "feed", "entry")
 
 
 def repaired(document: OpenedDocument) -> tuple[str, tuple[str, ...]]:
