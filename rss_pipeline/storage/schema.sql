@@ -392,6 +392,8 @@ CREATE INDEX articles_awaited ON articles (next_attempt_at) WHERE status = 'pend
 
 -- An image of an item: its object's key and bytes, and its size in pixels where its first bytes have it; or the reason why
 -- there is none. `attempts` counts failures: 0 after a success at once. `last_error_kind`: why a pending one was postponed.
+-- `written`: the first reference to it in the item's content_html, as it is written there: relative, with `&amp;`, or a
+-- candidate of a `srcset`. NULL where the text names none (a file beside it, an article), and in rows of before the column.
 CREATE TABLE image_tasks (
   id TEXT PRIMARY KEY,
   item_id TEXT NOT NULL REFERENCES items (id),
@@ -409,7 +411,8 @@ CREATE TABLE image_tasks (
   last_error_kind TEXT,
   lease_token TEXT,
   created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL
+  updated_at TEXT NOT NULL,
+  written TEXT
 );
 -- With the status, so that tasks are counted without the table.
 CREATE INDEX image_tasks_item ON image_tasks (item_id, status);

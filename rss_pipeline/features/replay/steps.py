@@ -41,7 +41,7 @@ from rss_pipeline.pipeline.visits.parse import parse_documents, rejected
 from rss_pipeline.storage.database import Database, item_bytes
 from rss_pipeline.storage.feeds.feed_row import forget_failed_document
 from rss_pipeline.storage.images import image_tasks as tasks
-from rss_pipeline.storage.images.image_tasks import MovedImage
+from rss_pipeline.storage.images.image_tasks import KnownImages, MovedImage
 from rss_pipeline.storage.items.identities import add_aliases
 from rss_pipeline.storage.items.items import (
     COLUMNS,
@@ -105,7 +105,7 @@ def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -
     repair, the images of all its items are reviewed.
     """
     visits = review_images(visits, run=run, pool=pool)
-    search = image_search(run, pool)
+    search = image_search(run, pool, again=True)
     written = [visit for visit in visits if not visit.dry_run]
     leftovers = {
         visit.feed.id: visit
@@ -169,6 +169,8 @@ class ImageReview:
 class ReviewedImages:
     item_id: str
     urls: tuple[str, ...]
+    written: Mapping[str, str]
+    """By URL, the characters by which the item's HTML names the image."""
     former: Mapping[str, str]
     """By the URLs of now, those that some of them had when the item was stored."""
 
@@ -177,18 +179,21 @@ def review(task: ImageReview) -> list[ReviewedImages]:
     """The images of these items as they are found now; it runs in a parser process."""
     from rss_pipeline.collector.images.find import image_bases, item_images
     from rss_pipeline.collector.images.urls import former_base, former_url, usable_base
+    from rss_pipeline.collector.images.written import written_references
 
     found: list[ReviewedImages] = []
     for id, row in known_rows(read_chunks(task.path)).items():
         if id not in task.bases:
             continue
         item = image_source(row_of(row))
-        base = usable_base(image_bases(item, task.feed_link, task.feed.url))
+        bases = image_bases(item, task.feed_link, task.feed.url)
+        base = usable_base(bases)
         former = former_base((task.bases[id], item.link, task.feed_link, task.feed.url))
         urls = item_images(item, task.feed_link, task.feed.url)[: task.most]
         pairs = ((url, former_url(url, base=base, former=former)) for url in urls)
         known = {url: old for url, old in pairs if old is not None and old not in urls}
-        found.append(ReviewedImages(item_id=id, urls=urls, former=known))
+        written = written_references(item.content_html, urls, bases=bases)
+        found.append(ReviewedImages(item_id=id, urls=urls, written=written, former=known))
     return found
 
 
@@ -234,10 +239,11 @@ def _reviewed(visit: BackupVisit, found: list[ReviewedImages], run: RunContext) 
         ]
         moved += here
         is_searched = not known[each.item_id].is_pending
-        if is_searched and not urls.issuperset({*each.urls} - {image.url for image in here}):
+        if is_searched and not urls.keys() >= {*each.urls} - {image.url for image in here}:
             further.append(each.item_id)
     if not visit.dry_run:
         tasks.move(run.database, moved, now=run.clock())
+        tasks.write_references(run.database, _unwritten(found, known))
     changed = dict.fromkeys([*(image.item_id for image in moved), *further])
     others = [id for id in changed if not outcome.stored[id].differs]
     findings = [
@@ -252,6 +258,19 @@ def _reviewed(visit: BackupVisit, found: list[ReviewedImages], run: RunContext) 
         findings=tuple([*outcome.findings, *findings][:FINDINGS_KEPT]),
     )
     return replace(visit, outcome=reviewed)
+
+
+def _unwritten(
+    found: Sequence[ReviewedImages], known: Mapping[str, KnownImages]
+) -> dict[tuple[str, str], str]:
+    """The references to images of tasks from before they were noted."""
+    return {
+        (each.item_id, url): text
+        for each in found
+        if each.item_id in known
+        for url, text in each.written.items()
+        if known[each.item_id].urls.get(url, "") is None or url in each.former
+    }
 
 
 # The items of a replayed backup into the items table, or, in a dry run, the differences alone.

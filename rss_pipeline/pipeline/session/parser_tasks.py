@@ -315,12 +315,13 @@ def find_item_images(task: ImageSearch, rows: Iterable[Row] | None = None) -> li
     of compressed HTML the rest is made when somebody reads it: the run has all of it in memory at once.
     """
     from rss_pipeline.collector.images.find import images_in_order
+    from rss_pipeline.collector.images.written import written_references
     from rss_pipeline.pipeline.session import renew_html as kept_html
 
     found: list[ItemImages] = []
     left, html_left = _IMAGE_URL_BYTES, _HTML_BYTES
     for row in task.found() if rows is None else rows:
-        id, html, urls = row["id"], None, list[str]()
+        id, html, urls, written = row["id"], None, list[str](), dict[str, str]()
         is_searched = task.path is None or id in task.ids
         if is_searched and left > 0:
             bases = [row["base_url"], row["link"], task.feed_link, task.feed.url]
@@ -329,6 +330,7 @@ def find_item_images(task: ImageSearch, rows: Iterable[Row] | None = None) -> li
                 if left < 0:
                     break
                 urls.append(url)
+            written = written_references(row["content_html"], urls[: task.most], bases=bases)
         if id in task.keep and html_left > 0:
             html = kept_html.made(
                 row, feed_link=task.feed_link, feed_url=task.feed.url, repaired_at=task.keep[id]
@@ -341,6 +343,7 @@ def find_item_images(task: ImageSearch, rows: Iterable[Row] | None = None) -> li
             ItemImages(
                 item_id=id,
                 urls=images,
+                written=written,
                 left_out=len(urls) - len(images),
                 html=html,
                 is_searched=is_searched,

@@ -60,11 +60,18 @@ class ItemImageSearch:
     HTML of the items, where the database has it."""
 
     def __init__(
-        self, *, database: Database, clock: Clock, pool: ParserPool, images_per_item: int | None = None
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        pool: ParserPool,
+        images_per_item: int | None = None,
+        again: bool = False,
     ) -> None:
         self.left_out: Counter[str] = Counter()
         """Images beyond the most of their items, by feed."""
         self._most = images_per_item
+        self._again = again
         self.is_kept = is_kept(database)
         """True if the HTML of items is kept."""
         self._database = database
@@ -109,6 +116,7 @@ class ItemImageSearch:
 
     def search_stored(self, feed: Feed, feed_link: str | None) -> None:
         """Search the items of a feed that the database has without `images_extracted_at`."""
+        self._again = True
         for page in image_tasks.pending_items(self._database, feed.id):
             keep = {row["id"]: row["repaired_at"] for row in page}
             task = ImageSearch(feed=feed, feed_link=feed_link, rows=tuple(page), keep=keep)
@@ -125,7 +133,7 @@ class ItemImageSearch:
         """Write all that was added."""
         now = self._clock()
         for batch in image_tasks.record_statements(
-            self._found, feeds=self._feeds, rules=rules_version(), now=now
+            self._found, feeds=self._feeds, rules=rules_version(), now=now, again=self._again
         ):
             self._database.batch(batch)
         self._found, self._feeds = [], []
@@ -235,10 +243,14 @@ def _write(search: ItemImageSearch, *, run: RunContext) -> None:
             _warn(run.database, feed_id, count, run.settings.images_per_item)
 
 
-def image_search(run: RunContext, pool: ParserPool) -> ItemImageSearch:
-    """The search of a run."""
+def image_search(run: RunContext, pool: ParserPool, *, again: bool = False) -> ItemImageSearch:
+    """The search of a run; `again`: in items that may have been searched before."""
     return ItemImageSearch(
-        database=run.database, clock=run.clock, pool=pool, images_per_item=run.settings.images_per_item
+        database=run.database,
+        clock=run.clock,
+        pool=pool,
+        images_per_item=run.settings.images_per_item,
+        again=again,
     )
 
 

@@ -4,7 +4,7 @@ Finding images in HTML is the collector's.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -29,6 +29,8 @@ class ItemImages(NamedTuple):
 
     item_id: str
     urls: tuple[str, ...]
+    written: Mapping[str, str] | None = None
+    """By URL, the characters by which the item's HTML names the image."""
     left_out: int = 0
     """Images of the item beyond the most that are archived."""
     html: KeptHtml | None = None
@@ -48,10 +50,11 @@ class MovedImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownImages:
-    """The URLs of an item's image tasks; `is_pending`: its images are still to be looked for."""
+    """The URLs of an item's image tasks, each with the characters by which its HTML names it, if they are
+    known; `is_pending`: its images are still to be looked for."""
 
     is_pending: bool
-    urls: set[str] = field(default_factory=set)
+    urls: dict[str, str | None] = field(default_factory=dict)
 
 
 def known_images(database: Database, item_ids: Sequence[str]) -> dict[str, KnownImages]:
@@ -59,7 +62,7 @@ def known_images(database: Database, item_ids: Sequence[str]) -> dict[str, Known
     found: dict[str, KnownImages] = {}
     for chunk in chunked(compact(id) for id in item_ids):
         rows = database.query(
-            """SELECT items.id, items.images_extracted_at, t.original_url FROM json_each(?) AS j
+            """SELECT items.id, items.images_extracted_at, t.original_url, t.written FROM json_each(?) AS j
             CROSS JOIN items ON items.id = j.value
             LEFT JOIN image_tasks AS t ON t.item_id = items.id""",
             [chunk],
@@ -68,7 +71,7 @@ def known_images(database: Database, item_ids: Sequence[str]) -> dict[str, Known
         for row in rows:
             known = found.setdefault(row["id"], KnownImages(is_pending=row["images_extracted_at"] is None))
             if row["original_url"] is not None:
-                known.urls.add(row["original_url"])
+                known.urls[row["original_url"]] = row["written"]
     return found
 
 
@@ -132,23 +135,53 @@ def archived(database: Database, item_ids: Sequence[str]) -> dict[str, dict[str,
     return found
 
 
+def write_references(database: Database, written: Mapping[tuple[str, str], str]) -> None:
+    """Note how the text of items names their images: by item id and URL, the characters."""
+    rows = (
+        compact([image_task_id(item_id, url), text])
+        for (item_id, url), text in written.items()
+        if _kept(text)
+    )
+    for chunk in chunked(rows):
+        database.query(_WRITTEN_IN_TEXT, [chunk], name="note how images are named")
+
+
 def record_statements(
-    found: Sequence[ItemImages], *, feeds: Sequence[tuple[str, str | None]], rules: str, now: datetime
+    found: Sequence[ItemImages],
+    *,
+    feeds: Sequence[tuple[str, str | None]],
+    rules: str,
+    now: datetime,
+    again: bool = False,
 ) -> list[list[Statement]]:
     """Write the tasks of these items and their HTML, made by this version of the sanitizer's rules, and mark
     the items as looked at: batches of at most 1 MB of each.
+
+    `again`: the items may have tasks already, found in another text.
 
     The last batch says of the feeds that nothing of theirs is pending any more. Each comes with the hash
     of the document its items are of: where another run stored a newer one since, that run's items are.
     """
     tasks = (
-        compact([image_task_id(images.item_id, url), images.item_id, url, _host(url), position])
+        compact(
+            [
+                image_task_id(images.item_id, url),
+                images.item_id,
+                url,
+                _host(url),
+                position,
+                _kept((images.written or {}).get(url)),
+            ]
+        )
         for images in found
         for position, url in enumerate(images.urls)
         if _is_storable(url)
     )
     batches = [
-        [Statement(_INSERT, [chunk, instant(now), instant(now)], name="insert image tasks")]
+        [
+            Statement(_INSERT, [chunk, instant(now), instant(now)], name="insert image tasks"),
+            *([Statement(_WRITTEN_AGAIN, [chunk], name="note how images are named")] if again else []),
+        ]
         for chunk in chunked(tasks)
     ]
     marks = [
@@ -177,20 +210,27 @@ def record_statements(
 _INSERT = """WITH found AS (
     SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS item_id,
       json_extract(value, '$[2]') AS url, json_extract(value, '$[3]') AS host,
-      CAST(json_extract(value, '$[4]') AS INTEGER) AS position
+      CAST(json_extract(value, '$[4]') AS INTEGER) AS position, json_extract(value, '$[5]') AS written
     FROM json_each(?)),
   fresh AS (
     SELECT *, row_number() OVER (PARTITION BY item_id ORDER BY position) - 1 AS rank FROM found
     WHERE EXISTS (SELECT 1 FROM items WHERE items.id = found.item_id)
       AND NOT EXISTS (SELECT 1 FROM image_tasks WHERE image_tasks.id = found.id))
   INSERT INTO image_tasks
-    (id, item_id, original_url, host, position, status, attempts, created_at, updated_at)
+    (id, item_id, original_url, host, position, written, status, attempts, created_at, updated_at)
   SELECT id, item_id, url, host,
     max(position, rank + coalesce(
       (SELECT max(t.position) + 1 FROM image_tasks AS t WHERE t.item_id = fresh.item_id), 0)),
-    'pending', 0, ?, ?
+    written, 'pending', 0, ?, ?
   FROM fresh WHERE true
   ON CONFLICT (id) DO NOTHING"""
+_WRITTEN = """UPDATE image_tasks SET written = json_extract(v.value, '$[1]') FROM json_each(?) AS v
+  WHERE image_tasks.id = json_extract(v.value, '$[0]')
+    AND image_tasks.written IS NOT json_extract(v.value, '$[1]')"""
+_WRITTEN_AGAIN = _WRITTEN.replace("$[1]", "$[5]")
+# A backup may have another text than the item, which is the first one.
+_WRITTEN_IN_TEXT = f"""{_WRITTEN} AND EXISTS (SELECT 1 FROM items
+    WHERE items.id = image_tasks.item_id AND instr(items.content_html, json_extract(v.value, '$[1]')) > 0)"""
 # The id is made of the URL. The position stays, of which the key of the archived image is made.
 _MOVE = f"""UPDATE image_tasks SET id = json_extract(v.value, '$[1]'),
   original_url = json_extract(v.value, '$[2]'), host = json_extract(v.value, '$[3]'),
@@ -213,6 +253,10 @@ def _is_storable(url: str) -> bool:
         # Half of a surrogate pair.
         return False
     return "\0" not in url and size <= _MAX_URL_BYTES
+
+
+def _kept(text: str | None) -> str | None:
+    return text if text is not None and _is_storable(text) else None
 
 
 def _host(url: str) -> str:

@@ -83,6 +83,7 @@ def test_each_image_of_an_item_is_a_task(known: Database) -> None:
         "bytes": None,
         "width": None,
         "height": None,
+        "written": None,
     }
     assert (second["host"], second["position"]) == ("::1", 1)
 
