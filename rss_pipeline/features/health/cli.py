@@ -19,7 +19,9 @@ from rss_pipeline.collector.models.clock import utc_now
 
 if TYPE_CHECKING:
     from rss_pipeline.features.health.model import Finding
+import socket
 from collections.abc import Callable, Iterable
+from ipaddress import ip_address
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -29,6 +31,7 @@ from rss_pipeline.cli.output import terminal
 from rss_pipeline.errors import InfrastructureError, file_error
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
+from rss_pipeline.web.authority import own_authorities, read_authority
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -96,9 +99,19 @@ _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 @click.option(
     "--listen", metavar="[HOST:]PORT", help="Serve /metrics until stopped; HOST is 127.0.0.1 by default."
 )
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name under which the metrics are requested, besides localhost, the addresses of this machine,"
+    " RSS_UI_HOSTS and RSS_READER_HOSTS. May be given several times.",
+)
 @click.option("--backups", is_flag=True, help="Also count the backups, which lists all of them.")
 @click.pass_obj
-def metrics(settings: Settings, output: Path | None, listen: str | None, backups: bool) -> None:
+def metrics(
+    settings: Settings, output: Path | None, listen: str | None, hosts: Sequence[str], backups: bool
+) -> None:
     """Print metrics in Prometheus' text format: feeds, failures, items, images, jobs.
 
     With --listen the database is read at most once a minute, however often it is scraped.
@@ -118,7 +131,9 @@ def metrics(settings: Settings, output: Path | None, listen: str | None, backups
             jobs=lambda: last_runs(settings),
         )
         if address is not None:
-            _serve(figures.text, *address)
+            host, port = address
+            own = own_names(settings, host, hosts)
+            _serve(app(figures.text, own), host, port)
         elif output is None:
             terminal.say_content(figures.text().decode())
         else:
@@ -145,11 +160,43 @@ class _Handler(WSGIRequestHandler):
         """A scrape each 15 s is not worth a line."""
 
 
-def app(text: Callable[[], bytes]) -> "WSGIApplication":
-    """The server's only route: GET /metrics."""
+def own_names(settings: Settings, listens_on: str, hosts: Sequence[str]) -> Callable[[str], bool]:
+    """A function that is true for the names of this server, as the Host header of a request has them.
+
+    A page of another site can have its own name resolve to this machine (DNS rebinding), and would read the
+    figures. An address is no such name; it is taken where the server listens beyond this machine.
+    """
+    names = {each.host for each in (*own_authorities(0, ()), *settings.ui_hosts, *settings.reader_hosts)}
+    names |= {text.lower() for text in (listens_on, f"[{listens_on}]", *hosts)}
+    takes_addresses = not listens_on.startswith("127.") and listens_on not in ("localhost", "::1")
+    if takes_addresses:
+        names.add(socket.gethostname().lower())
+
+    def is_own(header: str) -> bool:
+        authority = read_authority(header.strip())
+        if authority is None:
+            return False
+        return authority.host in names or (takes_addresses and _is_address(authority.host))
+
+    return is_own
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def app(text: Callable[[], bytes], is_own: Callable[[str], bool]) -> "WSGIApplication":
+    """The server's only route: GET /metrics, for requests with a name of its own."""
 
     def respond(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        if environ["PATH_INFO"] != "/metrics":
+        if not is_own(environ.get("HTTP_HOST", "")):
+            status = "421 Misdirected Request"
+            body = b"The Host header is no name of this server. `metrics --host NAME` adds one.\n"
+        elif environ["PATH_INFO"] != "/metrics":
             status, body = "404 Not Found", b"The metrics are at /metrics.\n"
         elif environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             status, body = "405 Method Not Allowed", b"Use GET.\n"
@@ -165,9 +212,9 @@ def app(text: Callable[[], bytes]) -> "WSGIApplication":
     return respond
 
 
-def _serve(text: Callable[[], bytes], host: str, port: int) -> None:
+def _serve(application: "WSGIApplication", host: str, port: int) -> None:
     try:
-        server = make_server(host, port, app(text), server_class=_Server, handler_class=_Handler)
+        server = make_server(host, port, application, server_class=_Server, handler_class=_Handler)
     except OSError as error:
         raise click.ClickException(
             f"{host}:{port} cannot be listened on ({error.strerror}): give --listen another port"

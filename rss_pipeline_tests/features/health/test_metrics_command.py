@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.features.health.cli import last_runs
+from rss_pipeline.features.health.cli import last_runs, own_names
 from rss_pipeline.settings import Settings
+from rss_pipeline.web.authority import Authority
 from rss_pipeline_tests.support.waiting import PATIENCE
 
 PROGRAM = """
@@ -62,6 +63,34 @@ def test_the_server_has_one_route_on_loopback_and_needs_no_dagster(served: str) 
             urllib.request.urlopen(urllib.request.Request(served + path, method=method))
         assert refused.value.code == status
         refused.value.close()
+    # A page of another site, whose name leads here.
+    foreign = urllib.request.Request(f"{served}/metrics", headers={"Host": "evil.example"})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(foreign)
+    assert refused.value.code == 421
+    refused.value.close()
+
+
+@pytest.mark.parametrize(
+    ("listens_on", "own", "foreign"),
+    [
+        (
+            "127.0.0.1",
+            ("localhost:9464", "127.0.0.1", "[::1]:9464", "LOCALHOST", "rss.example.org", "prom.example"),
+            ("", "evil.example", "10.0.0.5:9464", "localhost, evil.example", "localhost.evil.example", "a b"),
+        ),
+        ("0.0.0.0", ("10.0.0.5:9464", "[fd00::1]:9464", "localhost", "rss.example.org"), ("evil.example",)),
+        ("10.0.0.5", ("10.0.0.5:9464",), ("10.0.0.5.evil.example",)),
+    ],
+)
+def test_metrics_are_for_names_of_this_server(
+    tmp_path: Path, listens_on: str, own: tuple[str, ...], foreign: tuple[str, ...]
+) -> None:
+    names = (Authority("rss.example.org", None),)
+    settings = Settings(home=tmp_path, feeds_file=tmp_path, user_agent="test", reader_hosts=names)
+    is_own = own_names(settings, listens_on, ["Prom.example"])
+    assert [name for name in own if not is_own(name)] == []
+    assert [name for name in foreign if is_own(name)] == []
 
 
 def test_a_file_is_replaced_in_one_step_and_a_link_to_it_is_followed(
