@@ -20,6 +20,7 @@ from rss_pipeline.api.google_reader.folded import NamedItems
 from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.responses import RefusedCall
 from rss_pipeline.api.gzip_member import PackedParts
+from rss_pipeline.api.user_places import UserPlaces
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import NoSession
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
@@ -88,25 +89,6 @@ class NewestSeen:
 # A few requests may wait at one time, so that those that do not wait find room beside them.
 
 
-class CallPlaces:
-    """So many places; on one event loop."""
-
-    def __init__(self, most: int) -> None:
-        self._free = most
-
-    @contextmanager
-    def one(self) -> Iterator[bool]:
-        """A place until the end of the block; False where none is free."""
-        if self._free == 0:
-            yield False
-            return
-        self._free -= 1
-        try:
-            yield True
-        finally:
-            self._free += 1
-
-
 T = TypeVar("T")
 
 _AUTHORIZATION = re.compile(r"GoogleLogin\s+auth=\s*\"?([^\s\"]+)\"?", re.IGNORECASE)
@@ -164,7 +146,7 @@ class Service:
     bodies: Bodies
     parts: PackedParts
     named: NamedItems = field(default_factory=NamedItems)
-    waiting: CallPlaces = field(default_factory=lambda: CallPlaces(8))
+    waiting: UserPlaces = field(default_factory=lambda: UserPlaces(8))
     """For requests that wait for a search."""
     patience_seconds: float = 20.0
     """The time that such a request waits; clients wait for some 30 seconds."""

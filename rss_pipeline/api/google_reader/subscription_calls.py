@@ -25,6 +25,7 @@ from rss_pipeline.api.google_reader.parameters import (
 )
 from rss_pipeline.api.google_reader.responses import RefusedCall, as_json, not_understood, ok
 from rss_pipeline.api.request_values import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
+from rss_pipeline.api.user_places import RETRY_SECONDS, UserFull
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Wishes
 from rss_pipeline.collector.registry.feed_url import completed, same_as
@@ -445,8 +446,15 @@ async def subscribe_feed(
 
 
 async def _searched(session: SignedIn, task_id: str) -> Subscribed | Searching:
-    with session.service.waiting.one() as has_place:
-        found = await _result(session, task_id) if has_place else None
+    try:
+        with session.service.waiting.one(session.user_id) as has_place:
+            found = await _result(session, task_id) if has_place else None
+    except UserFull:
+        raise RefusedCall(
+            429,
+            "Two searches of yours are waited for already. This address is searched as well: ask again soon.",
+            headers={"Retry-After": str(RETRY_SECONDS)},
+        ) from None
     if found is None or found.result is None:
         return Searching()
     if found.feed_id is not None and found.result.outcome in ("subscribed", "known"):

@@ -20,6 +20,7 @@ from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.request_values import NeverNull
 from rss_pipeline.api.routers.answered import NOT_CHANGED
 from rss_pipeline.api.routing import api_router
+from rss_pipeline.api.user_places import RETRY_SECONDS, UserFull, UserPlaces
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.features.search.index_file import (
     IndexFile,
@@ -36,7 +37,7 @@ router = api_router("search")
 
 MOST = 200
 _ANSWERS = NOT_CHANGED | documented(
-    "not_signed_in", "foreign_origin", "invalid_request", "search_unavailable"
+    "not_signed_in", "foreign_origin", "invalid_request", "too_many_requests", "search_unavailable"
 )
 _MOST_TITLE_CHARACTERS = 500
 
@@ -142,6 +143,8 @@ class IndexReaders:
         self._path = path
         self._first_until = first_until
         self._waiting = asyncio.Semaphore(_WAITING)
+        self.searches = UserPlaces()
+        """The searches that are running, or wait for the first index."""
         self._idle: list[IndexFile] = []
         self._lock = threading.Lock()
 
@@ -212,7 +215,8 @@ async def searched(
     key: str | None = None,
     by_story: bool = False,
 ) -> Results:
-    """A page of what a text finds; ApiError where there is no index to search in."""
+    """A page of what a text finds; ApiError where there is no index to search in, and for a third search of
+    the same user at once."""
     query = parse(text, today=caller.clock().date())
     index = caller.stores.of(IndexReaders)
 
@@ -229,8 +233,13 @@ async def searched(
         ).results()
 
     try:
-        await index.wait_for_first()
-        return await caller.run(search)
+        with index.searches.one(caller.user_id):
+            await index.wait_for_first()
+            return await caller.run(search)
+    except UserFull:
+        raise ApiError(
+            "too_many_requests", "Two of your searches are still running.", retry_after=RETRY_SECONDS
+        ) from None
     except SearchUnavailable as error:
         # It names files and versions of what is installed.
         _logger.info("search: %s", error)

@@ -12,6 +12,7 @@ from rss_pipeline.api.pages.addresses import with_query
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.api.user_places import RETRY_SECONDS
 from rss_pipeline.features.search.api import searched
 from rss_pipeline.features.search.search_query import MOST_CHARACTERS
 from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results, SearchHit
@@ -32,16 +33,19 @@ async def search(
     """The items that a text finds; without a text, instructions."""
     frame, _ = await read_frame(caller)
     limit = frame.preferences.entries_per_page
-    missing = None
+    missing, retry_after = None, None
     try:
         results = Results()
         if q.strip():
             folds = frame.preferences.stories
             results = await searched(caller, q, order=order, limit=limit, key=after, by_story=folds)
     except ApiError as error:
-        if error.problem["kind"] != "search_unavailable":
+        if error.problem["kind"] == "too_many_requests":
+            retry_after = RETRY_SECONDS
+        elif error.problem["kind"] != "search_unavailable":
             raise
-        results, missing = Results(), str(error.problem["detail"])
+        when = "in a minute" if retry_after is None else f"in {retry_after} seconds"
+        results, missing = Results(), f"{error.problem['detail']} Try again {when}."
     text = q[:MOST_CHARACTERS]
 
     def address(**query: str) -> str:
@@ -58,6 +62,7 @@ async def search(
         found=[*map(_entry, results.found)],
         left_out=results.left_out,
         missing=missing,
+        retry_after=retry_after,
         is_first=after is None,
         by_date=address(),
         by_rank=address(order="rank"),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -52,7 +53,8 @@ def all_places_taken(two: Two) -> Iterator[None]:
     """As many requests as may wait for a search do so: others are answered at once."""
     service: Service = two.ann.reader.app.state.google_reader
     with ExitStack() as taken:
-        while taken.enter_context(service.waiting.one()):
+        others = map(str, count())
+        while taken.enter_context(service.waiting.one(next(others))):
             pass
         yield
 
@@ -231,6 +233,19 @@ def test_a_private_feed_is_not_had_by_its_address(two: Two) -> None:
     assert private.status_code == unknown.status_code == 503
     assert private.text == unknown.text
     assert "feed/b" not in listed(two.ann)
+
+
+def test_two_searches_of_a_user_wait_and_the_third_is_told_to_come_again(two: Two) -> None:
+    service: Service = two.ann.reader.app.state.google_reader
+    address = {"quickadd": "https://new.example/"}
+    with service.waiting.one(two.ann.user_id), service.waiting.one(two.ann.user_id):
+        third = two.ann.post("subscription/quickadd", address)
+        assert (third.status_code, "ask again soon" in third.text) == (429, True)
+        assert int(third.headers["Retry-After"]) > 0
+        # What needs no search waits for nothing.
+        assert two.ann.post("subscription/quickadd", {"quickadd": "https://a.example/a"}).status_code == 200
+    with all_places_taken(two):
+        assert two.ann.post("subscription/quickadd", address).status_code == 503, "it is searched meanwhile"
 
 
 def test_folders_are_renamed_and_removed_and_their_feeds_stay(two: Two) -> None:

@@ -13,7 +13,7 @@ from rss_pipeline.api.app import create_app
 from rss_pipeline.features.search.api import IndexReaders
 from rss_pipeline.features.search.index_build import bring_up_to_date
 from rss_pipeline.features.search.index_file import index_path, open_to_write, throw_away
-from rss_pipeline_tests.api.reading import ann
+from rss_pipeline_tests.api.reading import ann, subscribed
 from rss_pipeline_tests.storage.values import item, register, spec, visit
 from rss_pipeline_tests.support.reader import HOST, Reader, User, served
 from rss_pipeline_tests.support.waiting import PATIENCE
@@ -115,19 +115,33 @@ def test_without_an_index_a_problem_says_so(reader: Reader, caplog: pytest.LogCa
     assert caplog.records == []
 
 
-def test_a_search_right_after_the_start_waits_for_the_first_index_and_only_a_few_do(reader: Reader) -> None:
-    user = ann(reader, a=1)
+def test_a_search_right_after_the_start_waits_for_the_first_index_and_only_two_of_a_user_do(
+    reader: Reader,
+) -> None:
+    first, second = ann(reader, a=1), reader.user("bob")
+    third = subscribed(reader, reader.user("cid"), b=1)
     readers = IndexReaders(index_path(reader.settings), first_until=time.monotonic() + PATIENCE)
     app = create_app(replace(reader.stores, objects_of_features={IndexReaders: readers}))
-    with served(app) as found, ThreadPoolExecutor(5) as threads:
-        headers = {"Authorization": f"Bearer {user.token}", "Host": HOST}
+    with served(app) as found, ThreadPoolExecutor(6) as threads:
         url = f"http://127.0.0.1:{found.port}/api/search?q=title"
-        searches = [threads.submit(httpx.get, url, headers=headers, timeout=2 * PATIENCE) for _ in range(5)]
-        # Four wait; for the fifth there is no place.
-        [refused] = wait(searches, PATIENCE, FIRST_COMPLETED).done
-        assert refused.result().status_code == 503
+
+        def search(user: User) -> httpx.Response:
+            headers = {"Authorization": f"Bearer {user.token}", "Host": HOST}
+            return httpx.get(url, headers=headers, timeout=2 * PATIENCE)
+
+        waiting = []
+        for user in (first, second):
+            searches = [threads.submit(search, user) for _ in range(3)]
+            # Two wait, the third is told to come again.
+            [refused] = wait(searches, PATIENCE, FIRST_COMPLETED).done
+            answer = refused.result()
+            assert (answer.status_code, answer.json()["kind"]) == (429, "too_many_requests")
+            assert int(answer.headers["Retry-After"]) > 0
+            waiting += [each for each in searches if each is not refused]
+        # All places are taken: who has none waiting is answered at once.
+        assert threads.submit(search, third).result().status_code == 503
         index(reader)
-        assert [search.result().status_code for search in searches if search is not refused] == [200] * 4
+        assert [each.result().status_code for each in waiting] == [200] * 4
 
 
 def test_an_index_that_is_damaged_while_it_is_used_is_a_problem(reader: Reader) -> None:

@@ -5,6 +5,7 @@ from html import unescape
 
 import pytest
 
+from rss_pipeline.features.search.api import IndexReaders
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.features.search.test_api import index
@@ -28,6 +29,19 @@ def test_the_page_without_a_text_says_how_to_search(reader: Reader) -> None:
     page = browser(reader, ann(reader)).get("/search")
     assert page.status_code == 200
     assert "How to search" in page.text
+
+
+def test_a_third_search_of_a_user_at_once_is_told_to_come_again(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    index(reader)
+    page, searches = browser(reader, user), reader.app.state.stores.of(IndexReaders).searches
+    with searches.one(user.id), searches.one(user.id):
+        third = page.get("/search", params={"q": "title"})
+        assert page.get("/search").status_code == 200
+    assert third.status_code == 429
+    assert f"still running. Try again in {third.headers['Retry-After']} seconds." in third.text
+    assert "Title 1" not in third.text
+    assert "<mark>Title</mark> 1" in page.get("/search", params={"q": "title"}).text
 
 
 def test_links_lead_through_all_pages_in_both_orders(reader: Reader) -> None:
