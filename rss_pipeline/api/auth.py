@@ -6,7 +6,6 @@ a page of ours. The Google Reader API takes neither: its own tokens only (google
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import datetime, timedelta
@@ -22,8 +21,9 @@ from rss_pipeline.api.hosts import client_address, is_https, is_of_foreign_page,
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, NoSession
-from rss_pipeline.reader.accounts import login
+from rss_pipeline.reader.accounts import devices, login
 from rss_pipeline.reader.accounts.callers import Caller, SessionKey
+from rss_pipeline.reader.accounts.devices import Device
 from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused
 from rss_pipeline.reader.accounts.tokens import read_jwt, read_opaque
 from rss_pipeline.reader.query import Query
@@ -135,8 +135,7 @@ the same site can set it."""
 
 DEVICE_COOKIE = "rss_device"
 HOST_DEVICE_COOKIE = "__Host-rss_device"
-"""A secret by which a browser is known at its next login; it opens nothing by itself."""
-_DEVICE_BYTES = 24
+"""A text by which a browser is known at its next login; it opens nothing by itself."""
 
 _READS = ("GET", "HEAD")
 
@@ -192,14 +191,14 @@ def session_cookie(scope: Scope) -> str | None:
     return _cookie(scope, cookie_name(scope))
 
 
-def device_cookie(scope: Scope) -> str | None:
-    """The secret by which this browser may be known, or None."""
-    return _cookie(scope, HOST_DEVICE_COOKIE if is_https(scope) else DEVICE_COOKIE)
+def device_cookie(scope: Scope) -> Device | None:
+    """The browser of this request, if it keeps a cookie by which it may be known."""
+    text = _cookie(scope, _device_name(scope))
+    return None if text is None else Device.read(text)
 
 
-def new_device() -> str:
-    """A secret for a browser that has none."""
-    return secrets.token_urlsafe(_DEVICE_BYTES)
+def _device_name(scope: Scope) -> str:
+    return HOST_DEVICE_COOKIE if is_https(scope) else DEVICE_COOKIE
 
 
 def _cookie(scope: Scope, name: str) -> str | None:
@@ -213,13 +212,12 @@ def cookie_name(scope: Scope) -> str:
     return HOST_COOKIE if is_https(scope) else COOKIE
 
 
-def set_cookies(response: Response, scope: Scope, found: LoggedIn, device: str) -> None:
-    """Let the browser keep the opaque token of its session, and its own secret, for as long as each is good
-    for something."""
+def set_cookies(response: Response, scope: Scope, found: LoggedIn) -> None:
+    """Let the browser keep the opaque token of its session, and what it is known by at the next login."""
     assert found.renewal is not None
+    assert found.device is not None
     _set_cookie(response, scope, cookie_name(scope), found.renewal, found.lives)
-    device_name = HOST_DEVICE_COOKIE if is_https(scope) else DEVICE_COOKIE
-    _set_cookie(response, scope, device_name, device, found.device_lives)
+    _set_cookie(response, scope, _device_name(scope), found.device, devices.LIFETIME)
 
 
 def _set_cookie(response: Response, scope: Scope, name: str, value: str, lives: timedelta) -> None:
@@ -244,7 +242,7 @@ def clear_cookie(response: Response, scope: Scope) -> None:
 
 
 async def log_in(
-    request: Request, *, name: str, password: str, device: str | None
+    request: Request, *, name: str, password: str, device: Device | None
 ) -> LoggedIn | LoginRefused:
     """Try a login from where a request comes from."""
     scope, state = request.scope, request.app.state
@@ -291,10 +289,7 @@ async def log_out(request: Request, answer: Response) -> bool:
 
 async def confirm_password(request: Request, caller: AsyncCaller, password: str) -> LoginRefused | None:
     """Try the caller's own password again; None if it is right. Wrong ones count as at a login."""
-    address, device = client_address(request.scope), device_cookie(request.scope)
-    refused = await caller.run(
-        lambda own: login.confirm_password(own, password=password, address=address, device=device)
-    )
+    refused = await caller.run(lambda own: login.confirm_password(own, password=password))
     if refused is not None:
         note_refusal(request.scope)
     return refused

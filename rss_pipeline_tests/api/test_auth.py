@@ -472,12 +472,56 @@ def test_a_flood_of_wrong_passwords_does_not_refuse_the_right_one_on_a_known_dev
     for n in range(5):
         assert log_in(reader.client(address=f"198.51.100.{n}"), password="wrong horse").status_code == 401
     assert "login refused: 198.51.100.4" in caplog.messages
-    for cookie, status in ((None, 429), ("another", 429), (device, 200)):
+    id, _, mark = device.partition(".")
+    reader.user("bob", password=PASSWORD)
+    of_bob = reader.client(address="203.0.113.2", **OWN_PAGE)
+    assert log_in(of_bob, "bob", cookie=True).is_success
+    cookies = (
+        None,
+        "another",
+        id,
+        f"{id}.{mark[:-2]}AA",
+        f"x{device}",
+        of_bob.cookies["rss_device"],
+        "." * 99,
+    )
+    for cookie, status in (*((each, 429) for each in cookies), (device, 200)):
         elsewhere = reader.client(address="192.0.2.7", **OWN_PAGE)
         if cookie is not None:
             elsewhere.cookies.set("rss_device", cookie)
-        assert log_in(elsewhere, cookie=True).status_code == status
+        assert log_in(elsewhere, cookie=True).status_code == status, cookie
     assert PASSWORD not in caplog.text
+    # Bob logs in there, too, and a year later both are known there, whatever else is forgotten.
+    shared = reader.client(address="192.0.2.7", **OWN_PAGE)
+    shared.cookies.set("rss_device", device)
+    both = log_in(shared, "bob", cookie=True).cookies["rss_device"]
+    reader.database.query("DELETE FROM known_clients")
+    reader.clock.pass_(days=365)
+    for name in ("ada", "bob"):
+        for n in range(5):
+            log_in(reader.client(address=f"198.51.100.{n}"), name, password="wrong horse")
+        later = reader.client(address="192.0.2.8", **OWN_PAGE)
+        assert log_in(later, name, cookie=True).status_code == 429
+        later.cookies.set("rss_device", both)
+        assert log_in(later, name, cookie=True).status_code == 200
+    assert not any(word in both for word in ("ada", "bob", ada.id))
+
+
+def test_guesses_of_others_do_not_lock_who_is_signed_in(reader: Reader) -> None:
+    """Neither a browser without the cookie of a device, nor a program at an address of its own."""
+    reader.user("ada", password=PASSWORD)
+    token = log_in(reader.client(address="203.0.113.1")).json()["token"]
+    for n in range(6):
+        log_in(reader.client(address=f"198.51.100.{n}"), password="wrong horse")
+    program = reader.client(address="192.0.2.9", authorization=f"Bearer {token}")
+
+    def make(password: str) -> int:
+        return program.post(APP_PASSWORDS, json={"name": "phone", "password": password}).status_code
+
+    assert make(PASSWORD) < 300
+    # Guesses in the session itself are counted, and lock it alone.
+    assert {make("wrong horse") for _ in range(9)} == {401, 429}
+    assert make(PASSWORD) == 429
 
 
 def test_a_session_ends_after_ninety_days_however_much_it_is_used(reader: Reader) -> None:

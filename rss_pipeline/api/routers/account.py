@@ -13,7 +13,6 @@ from rss_pipeline.api.auth import (
     device_cookie,
     log_in,
     log_out,
-    new_device,
     set_cookies,
 )
 from rss_pipeline.api.conditional import json_answer
@@ -25,6 +24,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import AppPasswordRefused, NoSession
 from rss_pipeline.reader.accounts import app_passwords
 from rss_pipeline.reader.accounts import login as logins
+from rss_pipeline.reader.accounts.devices import Device
 from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused, renew
 from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 from rss_pipeline.reader.accounts.preferences import (
@@ -110,14 +110,14 @@ async def login(request: Request, response: Response, given: Login) -> Token:
     seconds to wait in Retry-After.
     """
     # A program without cookies is known by its address alone.
-    device = device_cookie(request.scope) or (new_device() if given.cookie else None)
+    device = device_cookie(request.scope) or (Device.new() if given.cookie else None)
     found = await log_in(request, name=given.name, password=given.password.get_secret_value(), device=device)
     if isinstance(found, LoginRefused):
         if found.retry_after is None:
             raise ApiError("login_refused", "The name or the password is wrong.")
         raise ApiError("too_many_requests", "Too many logins have failed.", retry_after=found.retry_after)
-    if given.cookie and device is not None:
-        set_cookies(response, request.scope, found, device)
+    if given.cookie:
+        set_cookies(response, request.scope, found)
         return Token(token=None, expires_at=None, renewal=None)
     return _token(found)
 

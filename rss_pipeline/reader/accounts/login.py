@@ -5,7 +5,6 @@ otherwise all slip past the limit. The right one takes the count back. Every ans
 same, and takes as long, whether or not there is such a user.
 """
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import HashingBusy, NoSession
 from rss_pipeline.reader.accounts.app_passwords import secret_hash
 from rss_pipeline.reader.accounts.callers import Caller
+from rss_pipeline.reader.accounts.devices import Device, place_of
 from rss_pipeline.reader.accounts.passwords import (
     check_new,
     hash_again,
@@ -27,15 +27,15 @@ from rss_pipeline.reader.accounts.tokens import Opaque, new_opaque, read_opaque,
 from rss_pipeline.reader.accounts.users import account_key, as_name
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions
 from rss_pipeline.storage.accounts import user_rows as users
-from rss_pipeline.storage.accounts.login_failures import AttemptKey
+from rss_pipeline.storage.accounts.login_failures import AttemptKey, Place
 from rss_pipeline.storage.database import Database, one
 
 # The keys under which failed logins are counted, so that passwords cannot be tried one after the other.
 #
-# An account's owner is known at the addresses of earlier logins, and on the devices: a browser keeps a
-# secret that stands for an address of its own. There, only what fails there counts: whatever others try
-# elsewhere, or of other accounts from the same address, the owner gets in. Everywhere else an attempt counts
-# for the account and for the address. The counts are in storage/accounts/login_failures.py.
+# An account's owner is known at the addresses of earlier logins, on the devices (devices.py), and in a
+# session. There, only what fails there counts: whatever others try elsewhere, or of other accounts from the
+# same address, the owner gets in. Everywhere else an attempt counts for the account and for the address. The
+# counts are in storage/accounts/login_failures.py.
 
 _FREE_OF_ACCOUNT = 5
 _FREE_OF_ADDRESS = 20
@@ -54,11 +54,6 @@ def client_address(text: str) -> str:
             return str(address.ipv4_mapped)
         return str(ip_network((address, 64), strict=False))
     return str(address)
-
-
-def device_address(secret: str) -> str:
-    """The text that stands for the address of a device with this secret."""
-    return f"device:{hashlib.sha256(secret.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
 def keys_of_login(name: str, address: str) -> tuple[AttemptKey, ...]:
@@ -99,8 +94,8 @@ class LoggedIn:
     bearer it opens nothing. None for apps."""
     lives: timedelta = sessions.LIFETIME
     """The time without use after which the session ends."""
-    device_lives: timedelta = login_failures.KNOWN_FOR
-    """The time after this login for which the user is known on the device."""
+    device: str | None = None
+    """The text by which the browser is known at the next login; None where it keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +124,22 @@ def log_in(
     address: str,
     client: str,
     clock: Clock,
-    device: str | None = None,
+    device: Device | None = None,
 ) -> LoggedIn | LoginRefused:
     """Begin a session of kind `login`. It takes 50 ms, and waits while two others do.
 
-    `address` is the client's, `client` its user agent, `device` a secret that its browser keeps: after this
-    login the user is known by it, whatever its address.
+    `address` is the client's, `client` its user agent, `device` its browser: after this login the user is
+    known there, whatever its address.
     """
-    name, address = as_name(name), _known_place(database, name, address, device, clock())
+    name = as_name(name)
+    place = _place_of_login(database, secret, name, address, device, clock())
     while True:
         now = clock()
-        tried = _try_password(database, name, password, address, now)
+        tried = _try_password(database, name, password, place, now)
         if isinstance(tried, LoginRefused):
             return tried
         opaque = new_opaque()
-        if _begin(database, opaque, tried, name, address, client, now, device):
+        if _begin(database, opaque, tried, name, place, client, now):
             break
         # The hash is another one now: of a new password, or of the same one with newer parameters.
     _rehash(database, tried, password)
@@ -155,6 +151,7 @@ def log_in(
         token=token,
         expires_at=expires_at,
         renewal=opaque.of(user_id),
+        device=None if device is None else str(device.with_user(secret, account_key(name))),
     )
 
 
@@ -186,8 +183,8 @@ def log_in_with_app_password(
     keys = keys_of_app(client_address(address))
     lock, _ = database.batch(
         [
-            login_failures.lock(keys, name="", address="", now=now),
-            login_failures.count(keys, name="", address="", now=now),
+            login_failures.lock(keys, name="", place=Place(""), now=now),
+            login_failures.count(keys, name="", place=Place(""), now=now),
         ]
     )
     locked_until = login_failures.locked_until(lock)
@@ -230,23 +227,19 @@ def end_other_sessions(caller: Caller) -> None:
     caller.write(sessions.end_others(caller.user_id, caller.key.session_id))
 
 
-def confirm_password(
-    caller: Caller, *, password: str, address: str, device: str | None = None
-) -> LoginRefused | None:
+def confirm_password(caller: Caller, *, password: str) -> LoginRefused | None:
     """Try the caller's own password again, as at a login: whoever finds an open browser is not to guess it.
 
     Raises NoSession where the session has ended.
     """
-    tried = _own_password(caller, password, address, device)
+    tried = _own_password(caller, password)
     if isinstance(tried, LoginRefused):
         return tried
     caller.database.batch(login_failures.take_back(tried.counted))
     return None
 
 
-def change_own_password(
-    caller: Caller, *, current: str, new: str, address: str, revoke_apps: bool, device: str | None = None
-) -> LoginRefused | None:
+def change_own_password(caller: Caller, *, current: str, new: str, revoke_apps: bool) -> LoginRefused | None:
     """Give the caller another password, and end every session but the caller's own. Apps log in again by
     themselves with their app passwords, unless those are revoked too.
 
@@ -258,7 +251,7 @@ def change_own_password(
         NoSession: the session has ended.
     """
     check_new(new, name=_own_name(caller))
-    tried = _own_password(caller, current, address, device)
+    tried = _own_password(caller, current)
     if isinstance(tried, LoginRefused):
         return tried
     caller.database.batch(login_failures.take_back(tried.counted))
@@ -271,10 +264,10 @@ def change_own_password(
     return None
 
 
-def _own_password(caller: Caller, password: str, address: str, device: str | None) -> _Right | LoginRefused:
-    name, now = _own_name(caller), caller.clock()
-    place = _known_place(caller.database, name, address, device, now)
-    return _try_password(caller.database, name, password, place, now)
+def _own_password(caller: Caller, password: str) -> _Right | LoginRefused:
+    """Look at a password in a session that is alive: what others try elsewhere does not count there."""
+    place = Place(place_of("session", caller.key.session_id), is_proven=True)
+    return _try_password(caller.database, _own_name(caller), password, place, caller.clock())
 
 
 def _own_name(caller: Caller) -> str:
@@ -282,27 +275,32 @@ def _own_name(caller: Caller) -> str:
     return str(found.rows[0]["name"])
 
 
-def _known_place(database: Database, name: str, address: str, device: str | None, now: datetime) -> str:
+def _place_of_login(
+    database: Database, secret: bytes, name: str, address: str, device: Device | None, now: datetime
+) -> Place:
     """The place that a login comes from: the device where the account is known on it, else the address."""
     if device is not None:
-        place = device_address(device)
+        if device.knows(secret, account_key(name)):
+            return Place(device.place, is_proven=True)
+        # A cookie from before there were marks.
+        place = Place(device.place)
         [known] = database.batch([login_failures.is_known(name, place, now=now)])
         if known.rows[0]["known"]:
             return place
-    return client_address(address)
+    return Place(client_address(address))
 
 
 def _try_password(
-    database: Database, name: str, password: str, address: str, now: datetime
+    database: Database, name: str, password: str, place: Place, now: datetime
 ) -> _Right | LoginRefused:
-    """Look at a password, if this name and this address may try one now."""
-    every_key = keys_of_login(name, address)
+    """Look at a password, if this name at this place may try one now."""
+    every_key = keys_of_login(name, place.address)
     found, known, lock, _ = database.batch(
         [
             users.by_name(name),
-            login_failures.is_known(name, address, now=now),
-            login_failures.lock(every_key, name=name, address=address, now=now),
-            login_failures.count(every_key, name=name, address=address, now=now),
+            login_failures.is_known(name, place, now=now),
+            login_failures.lock(every_key, name=name, place=place, now=now),
+            login_failures.count(every_key, name=name, place=place, now=now),
         ]
     )
     locked_until = login_failures.locked_until(lock)
@@ -327,10 +325,9 @@ def _begin(
     opaque: Opaque,
     right: _Right,
     name: str,
-    address: str,
+    place: Place,
     client: str,
     now: datetime,
-    device: str | None,
 ) -> bool:
     """Begin a session of a user with the right password; False if it is no longer the password."""
     id = opaque.session_id
@@ -341,9 +338,8 @@ def _begin(
             ),
             sessions.tidy(id, now=now),
             *login_failures.take_back(right.counted),
-            login_failures.forget([owner_key(name, address)]),
-            *login_failures.know(id, address, now=now),
-            *([] if device is None else login_failures.know(id, device_address(device), now=now)),
+            login_failures.forget([owner_key(name, place.address)]),
+            *([] if place.is_proven else login_failures.know(id, place.address, now=now)),
             login_failures.tidy(now=now),
         ]
     )

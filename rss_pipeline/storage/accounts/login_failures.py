@@ -25,8 +25,18 @@ session lasts, so that it still holds at the login after it."""
 MOST_KNOWN = 20
 """Addresses and devices at which one account is known: the latest ones."""
 
-_IS_KNOWN = """EXISTS (SELECT 1 FROM users CROSS JOIN known_clients AS c ON c.user_id = users.id
-  WHERE users.name = ? AND c.address = ? AND c.last_at > ?)"""
+_IS_KNOWN = """(CAST(? AS INTEGER) = 1 OR EXISTS (
+  SELECT 1 FROM users CROSS JOIN known_clients AS c ON c.user_id = users.id
+  WHERE users.name = ? AND c.address = ? AND c.last_at > ?))"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of an attempt: an address, a device, a session."""
+
+    address: str
+    is_proven: bool = False
+    """True where the account is known for certain; else the addresses of earlier logins say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +50,13 @@ class AttemptKey:
     """True if it counts only where the account is known at the address; False: only where it is not."""
 
 
-def lock(keys: Sequence[AttemptKey], *, name: str, address: str, now: datetime) -> Statement:
-    """The longest lock on an attempt of this account from this address, for `locked_until`."""
+def lock(keys: Sequence[AttemptKey], *, name: str, place: Place, now: datetime) -> Statement:
+    """The longest lock on an attempt of this account from this place, for `locked_until`."""
     return Statement(
         f"""SELECT max(f.until) AS until FROM json_each(?) AS k
         CROSS JOIN login_failures AS f ON f.key = json_extract(k.value, '$.key')
         WHERE CAST(json_extract(k.value, '$.of_known') AS INTEGER) = {number(_IS_KNOWN)} AND f.until > ?""",
-        [_json(keys), *_known(name, address, now), instant(now)],
+        [_json(keys), *_known(name, place, now), instant(now)],
         name="look for a lock on logins",
     )
 
@@ -56,7 +66,7 @@ def locked_until(result: Result) -> datetime | None:
     return from_instant(result.rows[0]["until"])
 
 
-def count(keys: Sequence[AttemptKey], *, name: str, address: str, now: datetime) -> Statement:
+def count(keys: Sequence[AttemptKey], *, name: str, place: Place, now: datetime) -> Statement:
     """Count an attempt for its keys, unless one of them is locked. It changes a row for each key, or none.
 
     From the last free one on, each locks its key for twice as long as the one before: 1 s, 2 s, 4 s.
@@ -78,7 +88,7 @@ def count(keys: Sequence[AttemptKey], *, name: str, address: str, now: datetime)
           SELECT 1 FROM mine CROSS JOIN login_failures AS f ON f.key = mine.key WHERE f.until > ?)
         ON CONFLICT (key) DO UPDATE SET
           failures = excluded.failures, last_at = excluded.last_at, until = excluded.until""",
-        [_json(keys), *_known(name, address, now), instant(now - FORGOTTEN_AFTER), at, at, at],
+        [_json(keys), *_known(name, place, now), instant(now - FORGOTTEN_AFTER), at, at, at],
         name="count a login",
     )
 
@@ -122,10 +132,10 @@ def tidy(*, now: datetime) -> Statement:
     )
 
 
-def is_known(name: str, address: str, *, now: datetime) -> Statement:
-    """One row with `known`: 1 if this account is known at this address."""
+def is_known(name: str, place: Place, *, now: datetime) -> Statement:
+    """One row with `known`: 1 if this account is known at this place."""
     return Statement(
-        f"SELECT {_IS_KNOWN} AS known", _known(name, address, now), name="look for a known client"
+        f"SELECT {number(_IS_KNOWN)} AS known", _known(name, place, now), name="look for a known client"
     )
 
 
@@ -150,8 +160,8 @@ def know(session_id: str, address: str, *, now: datetime) -> tuple[Statement, ..
     )
 
 
-def _known(name: str, address: str, now: datetime) -> tuple[str, str, str]:
-    return name, address, instant(now - KNOWN_FOR)
+def _known(name: str, place: Place, now: datetime) -> tuple[int, str, str, str]:
+    return int(place.is_proven), name, place.address, instant(now - KNOWN_FOR)
 
 
 def _json(keys: Sequence[AttemptKey]) -> str:

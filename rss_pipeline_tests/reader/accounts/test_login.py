@@ -195,9 +195,7 @@ def another(
     new: str = "another horse",
     revoke_apps: bool = False,
 ) -> LoginRefused | None:
-    return change_own_password(
-        door.caller(entered), current=current, new=new, address=HOME, revoke_apps=revoke_apps
-    )
+    return change_own_password(door.caller(entered), current=current, new=new, revoke_apps=revoke_apps)
 
 
 def test_a_removed_user_is_gone_with_everything(door: Door, tmp_path: Path) -> None:

@@ -4,11 +4,12 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import device_cookie, log_in, log_out, new_device, set_cookies
+from rss_pipeline.api.auth import device_cookie, log_in, log_out, set_cookies
 from rss_pipeline.api.pages.addresses import local
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.reader.accounts.devices import Device
 from rss_pipeline.reader.accounts.login import LoginRefused
 from rss_pipeline.reader.accounts.passwords import MOST_CHARACTERS
 from rss_pipeline.reader.first_user import has_users
@@ -59,11 +60,11 @@ async def begin_session(
     request: Request, answer: Response, *, name: str, password: str
 ) -> LoginRefused | None:
     """Log in, and give the browser the session's cookie with this answer; None if that was done."""
-    device = device_cookie(request.scope) or new_device()
+    device = device_cookie(request.scope) or Device.new()
     found = await log_in(request, name=name, password=password, device=device)
     if isinstance(found, LoginRefused):
         return found
-    set_cookies(answer, request.scope, found, device)
+    set_cookies(answer, request.scope, found)
     return None
 
 

@@ -3,8 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import AsyncCaller, SignedIn, device_cookie, note_refusal
-from rss_pipeline.api.hosts import client_address
+from rss_pipeline.api.auth import AsyncCaller, SignedIn, note_refusal
 from rss_pipeline.api.pages.forms import form_fields, sentence
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
@@ -61,9 +60,7 @@ async def change_password(request: Request, caller: SignedIn) -> Response:
                 own,
                 current=current,
                 new=new,
-                address=client_address(request.scope),
                 revoke_apps="revoke_apps" in fields,
-                device=device_cookie(request.scope),
             )
         )
     except PasswordRefused as short:
