@@ -235,7 +235,7 @@ def test_a_private_feed_is_not_had_by_its_address(two: Two) -> None:
     assert "feed/b" not in listed(two.ann)
 
 
-def test_two_searches_of_a_user_wait_and_the_third_is_told_to_come_again(two: Two) -> None:
+def test_two_searches_of_a_user_wait_and_the_third_is_429(two: Two) -> None:
     service: Service = two.ann.reader.app.state.google_reader
     address = {"quickadd": "https://new.example/"}
     with service.waiting.one(two.ann.user_id), service.waiting.one(two.ann.user_id):

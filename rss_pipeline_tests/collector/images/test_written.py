@@ -19,7 +19,7 @@ NEWS = "https://example.com/news/"
         ('<img src="a.jpg?w=1&copy=2">', {f"{BASE}a.jpg?w=1&copy=2": "a.jpg?w=1&copy=2"}),
         # The start of another one.
         ('<img src="a.jpg?b"><img src="a.jpg">', {f"{BASE}a.jpg?b": "a.jpg?b", f"{BASE}a.jpg": "a.jpg"}),
-        # The largest of a set, and a stand-in for what is loaded later.
+        # The largest of a set, and one that is loaded later.
         ('<img srcset="s.jpg 1x,b.jpg?x=1&amp;y=2 2x">', {f"{BASE}b.jpg?x=1&y=2": "b.jpg?x=1&amp;y=2"}),
         ('<img src="data:image/gif;base64,R0lGOD" data-src="a.jpg">', {f"{BASE}a.jpg": "a.jpg"}),
         ('<picture><source srcset="a.avif"><img alt=""></picture>', {f"{BASE}a.avif": "a.avif"}),

@@ -63,7 +63,7 @@ def test_the_server_has_one_route_on_loopback_and_needs_no_dagster(served: str) 
             urllib.request.urlopen(urllib.request.Request(served + path, method=method))
         assert refused.value.code == status
         refused.value.close()
-    # A page of another site, whose name leads here.
+    # A page of another site, with a name that leads here.
     foreign = urllib.request.Request(f"{served}/metrics", headers={"Host": "evil.example"})
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(foreign)

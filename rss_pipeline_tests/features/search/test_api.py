@@ -132,7 +132,7 @@ def test_a_search_right_after_the_start_waits_for_the_first_index_and_only_two_o
         waiting = []
         for user in (first, second):
             searches = [threads.submit(search, user) for _ in range(3)]
-            # Two wait, the third is told to come again.
+            # Two wait, the third is refused.
             [refused] = wait(searches, PATIENCE, FIRST_COMPLETED).done
             answer = refused.result()
             assert (answer.status_code, answer.json()["kind"]) == (429, "too_many_requests")

@@ -31,7 +31,7 @@ def test_the_page_without_a_text_says_how_to_search(reader: Reader) -> None:
     assert "How to search" in page.text
 
 
-def test_a_third_search_of_a_user_at_once_is_told_to_come_again(reader: Reader) -> None:
+def test_a_third_search_of_a_user_at_once_is_429(reader: Reader) -> None:
     user = ann(reader, a=1)
     index(reader)
     page, searches = browser(reader, user), reader.app.state.stores.of(IndexReaders).searches

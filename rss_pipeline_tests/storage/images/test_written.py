@@ -36,7 +36,7 @@ SHOWN = {
 
 @pytest.fixture
 def known(database: Database) -> Database:
-    """A feed whose items have an archived image each, but for one."""
+    """A feed. Each of its items has an archived image, except one."""
     register(database, spec("a"))
     htmls = {name: html for name, (html, _) in CASES.items()} | {"none": "<p>none</p>"}
     visit(database, [item(name, content_html=html) for name, html in htmls.items()])

@@ -52,7 +52,7 @@ def test_the_password_of_the_account_is_needed_again_and_is_not_to_be_guessed(re
         assert (refused.status_code, "The password of your account is wrong." in refused.text) == (422, True)
     api = "/api/user/app-passwords"
     assert ada.client.post(api, json={"name": "phone"}).status_code == 422
-    # Another session, whose guesses count by themselves.
+    # Guesses in another session count apart.
     for status in (401, 401, 401, 401, 401, 429):
         wrong = {"name": "phone", "password": "wrong-horse-battery"}
         assert ada.client.post(api, json=wrong).status_code == status
