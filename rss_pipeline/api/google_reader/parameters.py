@@ -192,8 +192,9 @@ def item_number(text: str) -> int | None:
     if "%" in plain:
         plain = unquote(plain)
     bare = plain.removeprefix(LONG_ID)
-    if bare == plain and _DECIMAL.fullmatch(plain):
-        number = int(plain)
+    # Behind the tag only 16 digits are certainly decimal: in hexadecimal ours begin with zeros there.
+    if _DECIMAL.fullmatch(bare) and (bare == plain or (len(bare) == _DIGITS and bare[0] != "-")):
+        number = int(bare)
     elif _HEXADECIMAL.fullmatch(bare):
         number = int(bare, 16)
     else:

@@ -152,6 +152,7 @@ FORMS = [
     pytest.param("tag:google.com,2005:reader/item/00000000148b9369", 344691561, id="miniflux: long"),
     pytest.param("tag:google.com,2005:reader/item/2f2", 754, id="miniflux: long, not padded"),
     pytest.param("tag:google.com,2005:reader/item/12", 18, id="long, digits only"),
+    pytest.param("tag:google.com,2005:reader/item/1763822000123456", NUMBER, id="decimal behind the tag"),
     pytest.param("000000000000046f", 1135, id="miniflux: hexadecimal, padded"),
     pytest.param(" 12345\n", 12345, id="with a newline"),
 ]
