@@ -34,7 +34,7 @@ from rss_pipeline.api.pages.reading import item_page, lists
 from rss_pipeline.api.pages.reading import marks as mark_forms
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.api.request_values import has_controls
-from rss_pipeline.api.routers import account, feeds, items, marks, subscribing, tasks
+from rss_pipeline.api.routers import account, collecting, feeds, items, marks, subscribing, tasks
 from rss_pipeline.api.routers.items import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.errors import NoSession
@@ -51,6 +51,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     items.images_router,
     subscribing.router,
     tasks.router,
+    collecting.router,
     *account.ROUTERS,
     openapi.router,
     *(part.load() for feature in FEATURES for part in feature.reader_routers),

@@ -6,7 +6,7 @@ a page of ours. The Google Reader API takes neither: its own tokens only (google
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Annotated, TypeVar
@@ -26,6 +26,7 @@ from rss_pipeline.reader.accounts.callers import Caller, SessionKey
 from rss_pipeline.reader.accounts.devices import Device
 from rss_pipeline.reader.accounts.login import LoggedIn, LoginRefused
 from rss_pipeline.reader.accounts.tokens import read_jwt, read_opaque
+from rss_pipeline.reader.collecting import Hindrance, PollTrouble
 from rss_pipeline.reader.query import Query
 from rss_pipeline.reader.stores import REQUEST_SECONDS, Stores
 from rss_pipeline.web.authority import headers_named
@@ -56,6 +57,13 @@ class AsyncCaller:
 
     def _caller(self) -> Caller:
         return Caller(self.key, self.stores.database, self.clock, self.stores.kept)
+
+    async def hindrances(self, trouble: PollTrouble | None) -> Sequence[Hindrance]:
+        """The hindrances of now, that of the last poll among them."""
+        collecting = self.stores.collecting
+        if collecting.is_stale:
+            return await run_in_threadpool(collecting.hindrances, trouble)
+        return collecting.hindrances(trouble)
 
     async def ask(self, query: Query[T]) -> T:
         """The value of a query that reads for a millisecond at most."""

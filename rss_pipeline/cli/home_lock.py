@@ -66,6 +66,21 @@ class HomeLock:
         os.close(self.file)
 
 
+def owner_is_gone(home: Path) -> bool:
+    """True if the process of this machine that had the lock last does not exist any more. The lock is not
+    touched: an `up` that starts would be refused."""
+    try:
+        said = json.loads((home / NAME).read_bytes())
+        if said["host"] != socket.gethostname():
+            return False
+        os.kill(int(said["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return False
+
+
 def _owner(file: int) -> str:
     """The process that has the lock, in brackets; nothing if it has not said yet."""
     try:

@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reader.accounts.callers import KeptResults
 from rss_pipeline.reader.accounts.tokens import reader_secret
+from rss_pipeline.reader.collecting import Collecting
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.backend import REQUEST_SECONDS
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -104,11 +105,14 @@ class Stores:
     kept: KeptResults | None = field(default=None, repr=False)
     """Results that users have read, where reads are paid by the row; else None."""
 
+    collecting: Collecting = field(init=False, repr=False)
+    """Its looks at hindrances."""
     is_remote: bool = field(init=False)
     """True if every statement is a request over the network. Each request asks, so that it is found once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_remote", not self.settings.database.is_here)
+        object.__setattr__(self, "collecting", Collecting(self.settings))
 
     def of(self, kind: type[T]) -> T:
         """The object of this type that a feature keeps while the reader runs."""

@@ -7,9 +7,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.database import Database, Statement, one
+from rss_pipeline.storage.database import Database, Result, Statement, one
 from rss_pipeline.storage.sql import compact, storable
 
 
@@ -53,6 +54,52 @@ def put_contact(contact: str) -> Statement:
         [contact],
         name="keep the contact",
     )
+
+
+# What the last poll met that kept it from visiting feeds: pages say so. It goes with the next poll that can.
+
+TroubleKind = Literal["offline", "objects"]
+"""No host was reached; the object store cannot be used."""
+_TROUBLE = "poll trouble"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollTrouble:
+    """A reason why a poll visited no feed."""
+
+    kind: TroubleKind
+    since: datetime
+
+
+def poll_trouble() -> Statement:
+    """A query for it, for `poll_trouble_of`."""
+    return Statement(
+        "SELECT value FROM installation WHERE name = ?", [_TROUBLE], name="read what the last poll met"
+    )
+
+
+def poll_trouble_of(found: Result) -> PollTrouble | None:
+    """The result of that query; None where the last poll met nothing."""
+    if not found.values:
+        return None
+    kind, since = json.loads(found.values[0][0])
+    return PollTrouble(kind=kind, since=datetime.fromisoformat(since))
+
+
+def note_poll_trouble(database: Database, kind: TroubleKind, *, now: datetime) -> None:
+    """Keep it. The time of the first poll that met the same stays."""
+    database.query(
+        """INSERT INTO installation (name, value) VALUES (?, ?)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value
+        WHERE json_extract(installation.value, '$[0]') <> json_extract(excluded.value, '$[0]')""",
+        [_TROUBLE, compact([kind, instant(now)])],
+        name="note what a poll met",
+    )
+
+
+def forget_poll_trouble(database: Database) -> None:
+    """Forget it: a poll has got an answer."""
+    database.query("DELETE FROM installation WHERE name = ?", [_TROUBLE], name="forget what a poll met")
 
 
 # The dates of publishers that are far from our clock: `clean` believes them more than a clock.

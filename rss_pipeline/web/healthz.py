@@ -14,23 +14,34 @@ from typing import Any
 PATH = "/healthz"
 STALE_SECONDS = 15.0
 """A process that notes nothing for so long is stopped, or hangs."""
-_NOTE = struct.Struct("d500s")
+_NOTE = struct.Struct("dd500s")
+"""The time of the note, that since which the same is missing, and what that is."""
 _NOTED = mmap.mmap(-1, _NOTE.size)
 _App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 
 
 def note(missing: Sequence[str], *, now: float | None = None) -> None:
     """Note which processes of `up` are missing now."""
-    _NOTE.pack_into(_NOTED, 0, time.monotonic() if now is None else now, "\n".join(missing).encode())
+    at, text = time.monotonic() if now is None else now, "\n".join(missing).encode()
+    last, since, before = _NOTE.unpack_from(_NOTED)
+    is_same = last and bool(text) == bool(before.rstrip(b"\0"))
+    _NOTE.pack_into(_NOTED, 0, at, since if is_same else at, text)
+
+
+def missing(*, now: float | None = None) -> tuple[Sequence[str], float]:
+    """The processes of `up` that are missing, and for how many seconds some are; none for a server that is
+    not below `up`."""
+    at, since, text = _NOTE.unpack_from(_NOTED)
+    now = time.monotonic() if now is None else now
+    if at and now - at > STALE_SECONDS:
+        return ["the process that starts all others"], now - at
+    return text.rstrip(b"\0").decode(errors="replace").splitlines(), now - since
 
 
 def state() -> tuple[int, bytes]:
     """The status and the body of the answer. A server that is not below `up` is all there is."""
-    at, text = _NOTE.unpack_from(_NOTED)
-    missing = text.rstrip(b"\0").decode(errors="replace").splitlines()
-    if at and time.monotonic() - at > STALE_SECONDS:
-        missing = ["the process that starts all others"]
-    return (503 if missing else 200), json.dumps({"ok": not missing, "missing": missing}).encode()
+    found, _ = missing()
+    return (503 if found else 200), json.dumps({"ok": not found, "missing": found}).encode()
 
 
 def is_asked(head: bytes) -> bool:

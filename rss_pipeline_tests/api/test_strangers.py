@@ -66,6 +66,7 @@ EVERY = (
     Operation("POST", "/api/items/mark", {"ids": ["0" * 32], "is_starred": True}),
     Operation("GET", "/api/images/{key}", None, "image"),
     Operation("GET", "/api/tasks/{id}", None, "task"),
+    Operation("GET", "/api/collecting"),
     Operation("POST", "/api/import/opml", OPML, feature="opml"),
     Operation("GET", "/api/export/opml", feature="opml"),
     Operation("GET", "/api/user/preferences"),

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar, overload
 from rss_pipeline.api.auth import AsyncCaller
 from rss_pipeline.api.pages.addresses import feed_of
 from rss_pipeline.reader.accounts.preferences import OwnState, Preferences, own_state
+from rss_pipeline.reader.collecting import Hindrance, PollTrouble, poll_trouble
 from rss_pipeline.reader.feed_queries import (
     FeedRow,
     HiddenUnread,
@@ -58,6 +59,10 @@ class Frame:
     """All items of the feeds."""
     hidden: int = 0
     """Unread items for which another one stands."""
+    trouble: PollTrouble | None = None
+    """The hindrance that the last poll met."""
+    hindrances: Sequence[Hindrance] = ()
+    """All that keeps feeds from being visited now."""
 
     @cached_property
     def loose(self) -> Sequence[FeedRow]:
@@ -125,17 +130,23 @@ class Frame:
 
 def frame_query(user_id: str) -> Query[Frame]:
     """The frame, without the number of all items."""
-    return together(
+    own = together(
         own_state(user_id),
         folders(user_id),
         feeds(user_id, has_visits=False),
         star_count(user_id),
         hidden_unread(user_id),
-    ).then(lambda found: _frame(*found))
+    )
+    return together(own, poll_trouble()).then(lambda found: _frame(*found[0], found[1]))
 
 
 def _frame(
-    own: OwnState, names: Sequence[str], feeds: Sequence[FeedRow], starred: int, hidden: HiddenUnread
+    own: OwnState,
+    names: Sequence[str],
+    feeds: Sequence[FeedRow],
+    starred: int,
+    hidden: HiddenUnread,
+    trouble: PollTrouble | None,
 ) -> Frame:
     by_folder = defaultdict[str | None, list[FeedRow]](list)
     for feed in feeds:
@@ -147,6 +158,7 @@ def _frame(
         hidden=hidden.of_all,
         starred=starred,
         state=own.version,
+        trouble=trouble,
     )
 
 
@@ -169,4 +181,5 @@ async def read_frame(caller: AsyncCaller, query: Query[Any] = NOTHING) -> tuple[
     once something came in."""
     frame, value = await caller.ask_long(together(frame_query(caller.user_id), query))
     items = await items_of_all(caller, [feed.feed_id for feed in frame.feeds], frame.version)
-    return replace(frame, items=items), value
+    found = await caller.hindrances(frame.trouble)
+    return replace(frame, items=items, hindrances=found), value

@@ -6,6 +6,7 @@ of stores are in store_checks.py, those of other features in ../fleet/checks.py.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -28,6 +29,7 @@ from rss_pipeline.features.health.model import (
 )
 from rss_pipeline.features.health.sql import Concerned
 from rss_pipeline.features.health.store_checks import public_objects
+from rss_pipeline.pipeline.images import download
 from rss_pipeline.pipeline.registry.sync import unconfirmed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Row
@@ -105,13 +107,15 @@ def feeds_not_moved(moved: Concerned, redirecting: Concerned) -> Finding:
     )
 
 
-def no_image_backlog(found: Concerned, *, now: datetime) -> Finding:
-    """Hosts with images that have waited for long."""
+def no_image_backlog(found: Concerned, *, now: datetime, hindrance: str | None = None) -> Finding:
+    """Hosts with images that have waited for long; `hindrance` is what keeps all from being downloaded."""
     name = "no_image_backlog"
     lag = _lag(found, now)
     images = sum(int(row["images"]) for row in found.rows)
     many = f"{'At least ' if found.count > len(found.rows) else ''}{images:,} images"
     figures = {"hosts": found.count, "images": images, "lag_seconds": round(lag.total_seconds())}
+    if not found.count and hindrance is not None:
+        return Finding(name, "warning", f"No image is downloaded now: {hindrance}", figures=figures)
     if not found.count:
         return Finding(name, "ok", "Images are downloaded when they are due", figures=figures)
     return Finding(
@@ -120,7 +124,9 @@ def no_image_backlog(found: Concerned, *, now: datetime) -> Finding:
         f"{many} of {counted(found.count, 'host', 'hosts')} have been due for more than"
         f" {_span(IMAGES_OVERDUE)}, the longest for {_span(lag)}",
         "Are the sensor `download_images_when_waiting` and the schedule `retry_images` on? Where downloads"
-        " run all the time, raise RSS_IMAGE_CONCURRENCY or RSS_IMAGES_PER_HOST.",
+        " run all the time, raise RSS_IMAGE_CONCURRENCY or RSS_IMAGES_PER_HOST."
+        if hindrance is None
+        else f"No image is downloaded now: {hindrance}.",
         figures,
         found.rows,
     )
@@ -152,13 +158,16 @@ def no_feed_fills_the_disk(found: Concerned) -> Finding:
     )
 
 
-def waiting_images(waiting: ImagesWaiting, *, now: datetime) -> Finding:
-    """The images that wait. It is a warning once the oldest has waited for longer than a daemon lets it."""
+def waiting_images(waiting: ImagesWaiting, *, now: datetime, hindrance: str | None = None) -> Finding:
+    """The images that wait. It is a warning where something keeps them from being downloaded, and once the
+    oldest has waited for longer than a daemon lets it."""
     name = "images_downloaded"
     if waiting.due_since is None:
         return Finding(name, "ok", "none waits")
     many = "at least " if waiting.images == COUNTED_IMAGES else ""
     found = f"{many}{waiting.images:,} to download"
+    if hindrance is not None:
+        return Finding(name, "warning", found, f"No image is downloaded now: {hindrance}.")
     if now - waiting.due_since < IMAGES_LATE_AFTER:
         return Finding(name, "ok", found)
     return Finding(
@@ -186,7 +195,11 @@ def _no_feed_overdue(look: Look) -> Finding:
     found = tables.overdue(look.database, since=look.now - OVERDUE)
     advice = (part.load()(look.database, look.settings) for each in FEATURES for part in each.backlog_advice)
     to_add = next((sentence for sentence in advice if sentence is not None), None) if found.count else None
-    return no_feed_overdue(found, now=look.now, to_add=to_add)
+    finding = no_feed_overdue(found, now=look.now, to_add=to_add)
+    if finding.state == "ok" and look.hindrances:
+        said = " ".join(each.text for each in look.hindrances).rstrip(".")
+        return replace(finding, state="warning", found=f"No feed has waited for long. {said}")
+    return finding
 
 
 def _feeds(look: Look, problem: str, read: Callable[[Database], Concerned]) -> Concerned:
@@ -211,7 +224,7 @@ def _no_feed_fills_the_disk(look: Look) -> Finding:
 def _no_image_backlog(look: Look) -> Finding:
     most = IMAGES_LOOKED_AT if look.settings.pays_by_row else None
     found = tables.waiting_images(look.database, since=look.now - IMAGES_OVERDUE, most=most)
-    return no_image_backlog(found, now=look.now)
+    return no_image_backlog(found, now=look.now, hindrance=download.hindrance(look.settings))
 
 
 def _registry_in_use(look: Look) -> Finding | None:
@@ -463,7 +476,9 @@ CHECKS = (
     ),
     Check(
         name="images_downloaded",
-        find=lambda look: waiting_images(images_waiting(look.database), now=look.now),
+        find=lambda look: waiting_images(
+            images_waiting(look.database), now=look.now, hindrance=download.hindrance(look.settings)
+        ),
         doctor="waiting images",
     ),
     Check(

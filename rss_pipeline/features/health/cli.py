@@ -27,20 +27,19 @@ from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from rss_pipeline.atomic_file import replace_file
+from rss_pipeline.cli.home_lock import owner_is_gone
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.errors import InfrastructureError, file_error
+from rss_pipeline.pipeline.dagster_tables import RUNS, daemon_seen_at, read, switched_off
+from rss_pipeline.pipeline.hindrances import DOWNLOADING, POLLING
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
-import json
-import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
 from rss_pipeline.features import FEATURES
 
@@ -228,27 +227,20 @@ def _serve(application: "WSGIApplication", host: str, port: int) -> None:
             return
 
 
-# The ends of jobs' last runs and the state of the daemon, read from Dagster's storage without its import.
-#
-# From the SQLite file of the default storage, or from Postgres; with another storage nothing is known
-# here.
+# The ends of jobs' last runs and the state of the daemon.
 
 _LAST = """SELECT pipeline_name, status, max(end_time) FROM runs
   WHERE status IN ('SUCCESS', 'FAILURE') GROUP BY 1, 2"""
 
-_STOPPED = "SELECT instigator_body FROM instigators WHERE status = 'STOPPED'"
-_SEEN = "SELECT timestamp FROM daemon_heartbeats WHERE daemon_type = 'SENSOR'"
-
 RUNNING = frozenset(
     {
-        "poll_feeds_when_due",
+        POLLING,
         "refresh_feeds_when_requested",
-        "download_images_when_waiting",
+        *DOWNLOADING,
         "sync_registry",
         "end_dead_runs",
         "back_up_users",
         "purge_daily",
-        "retry_images",
     }
 )
 """The sensors and schedules that are on from the start, wherever this runs, but for those of features."""
@@ -270,12 +262,14 @@ class SeenDaemon:
     """The last sign of life of what evaluates sensors; None where there was none."""
     switched_off: tuple[str, ...]
     """The members of `on_from_the_start` that a person has switched off."""
+    is_gone: bool
+    """The process that had the lock of the home has ended: no `up` is running here."""
 
 
 def last_runs(settings: Settings) -> dict[str, JobRuns]:
     """Job name to the ends of its last runs; empty if there is no history that can be read."""
     ends: dict[str, dict[str, float]] = {}
-    for job, status, end in _read(settings, "history/runs.db", _LAST):
+    for job, status, end in read(settings, RUNS, _LAST):
         if job and end is not None:
             ends.setdefault(job, {})[status] = float(end)
     return {
@@ -286,54 +280,13 @@ def last_runs(settings: Settings) -> dict[str, JobRuns]:
 
 def daemon_state(settings: Settings) -> SeenDaemon:
     """The state of the daemon of this installation, as far as it can be read."""
-    seen = [_at(row[0]) for row in _read(settings, "history/runs.db", _SEEN)]
-    stopped = {_name(row[0]) for row in _read(settings, "schedules/schedules.db", _STOPPED)}
-    switched_off = tuple(sorted(on_from_the_start(settings) & stopped))
-    return SeenDaemon(seen_at=seen[0] if seen else None, switched_off=switched_off)
+    return SeenDaemon(
+        seen_at=daemon_seen_at(settings),
+        switched_off=tuple(sorted(on_from_the_start(settings) & switched_off(settings))),
+        is_gone=settings.runs_elsewhere is None and owner_is_gone(settings.home),
+    )
 
 
 def on_from_the_start(settings: Settings) -> frozenset[str]:
     """The sensors and schedules that are on by themselves with these settings."""
     return RUNNING.union(*(feature.automations(settings) for feature in FEATURES))
-
-
-def _name(body: str) -> str:
-    try:
-        return str(json.loads(body)["origin"]["job_name"])
-    except (ValueError, LookupError, TypeError):
-        return ""
-
-
-def _at(stored: datetime | str) -> datetime:
-    at = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
-
-
-def _read(settings: Settings, file: str, sql: str) -> Iterable[tuple[Any, ...]]:
-    if settings.runs_elsewhere is None:
-        return _in_file(settings, file, sql)
-    return _in_postgres(settings.runs_elsewhere.libpq_url, sql)
-
-
-def _in_file(settings: Settings, name: str, sql: str) -> Iterable[tuple[Any, ...]]:
-    file = settings.dagster_home / name
-    if not file.exists():
-        return ()
-    try:
-        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=2.0)) as history:
-            return history.execute(sql).fetchall()
-    except sqlite3.Error:
-        # Locked, or written by a Dagster with other tables: these figures are missing then, and no others.
-        return ()
-
-
-def _in_postgres(url: str, sql: str) -> Iterable[tuple[Any, ...]]:
-    # Only there is its driver for certain.
-    import psycopg
-
-    try:
-        with psycopg.connect(url) as history:
-            # No statement of ours has a parameter or a part from outside.
-            return history.execute(sql.encode()).fetchall()
-    except psycopg.Error:
-        return ()

@@ -17,7 +17,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from rss_pipeline.collector.http.redaction import Secrets
-from rss_pipeline.collector.models.clock import Clock, rough
+from rss_pipeline.collector.models.clock import Clock, instant, rough
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.schedule.our_outage import OUTAGE_HOSTS, is_public
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
@@ -34,6 +34,7 @@ from rss_pipeline.features.health.store_checks import (
     usable_objects,
 )
 from rss_pipeline.features.packages import missing_packages
+from rss_pipeline.pipeline.dagster_tables import switched_off
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import DATABASES, OBJECTS, connect, open_objects, prefixes
 from rss_pipeline.storage.database import Database
@@ -58,6 +59,8 @@ class DaemonState(Protocol):
     def seen_at(self) -> datetime | None: ...
     @property
     def switched_off(self) -> Sequence[str]: ...
+    @property
+    def is_gone(self) -> bool: ...
 
 
 def examine(
@@ -98,6 +101,13 @@ def examine(
                 specs=specs,
                 at_once=True,
             )
+            for hindrance in look.hindrances:
+                if hindrance.kind == "offline" and specs is not None:
+                    network = next(n for n, each in enumerate(findings) if each.name == "network")
+                    since = "" if hindrance.since is None else f" since {instant(hindrance.since)}"
+                    unreached = f"no poll has reached a feed{since}"
+                    if findings[network].state == "ok":
+                        findings[network] = Finding("network", "failure", unreached, _FIX)
             for check in health_checks(settings):
                 if check.doctor is None or (check.kind == "file" and store is None):
                     continue
@@ -121,7 +131,9 @@ def examine(
         findings.append(check_dagster_home(settings))
         if daemon is not None and overdue is not None:
             state = daemon(settings)
-            findings.append(check_daemon(overdue, state.seen_at, state.switched_off, now=clock()))
+            findings.append(
+                check_daemon(overdue, state.seen_at, state.switched_off, now=clock(), is_gone=state.is_gone)
+            )
     findings += check_proxies(settings)
     findings.append(check_alerts(settings))
     return [_without_secrets(each, environ) for each in findings]
@@ -260,7 +272,12 @@ def check_proxies(settings: Settings) -> list[Finding]:
 
 
 def check_daemon(
-    overdue: Finding, seen_at: datetime | None, switched_off: Sequence[str], *, now: datetime
+    overdue: Finding,
+    seen_at: datetime | None,
+    switched_off: Sequence[str],
+    *,
+    now: datetime,
+    is_gone: bool = False,
 ) -> Finding:
     """The daemon and what a person has switched off in the UI. Whoever polls by a timer of their own needs
     neither, as long as no feed is overdue."""
@@ -272,9 +289,9 @@ def check_daemon(
     if seen_at is None:
         return Finding(name, "ok", "none has run here so far")
     silence = now - seen_at
-    if silence <= DAEMON_SILENT:
+    if silence <= DAEMON_SILENT and not is_gone:
         return Finding(name, "ok", "it runs, and every sensor and schedule is on")
-    found = f"it was last seen {rough(silence)} ago"
+    found = f"it was last seen {rough(silence)} ago" + (", and `up` has ended" if is_gone else "")
     if overdue.state == "ok":
         return Finding(name, "ok", f"{found}; no feed waits for it")
     return Finding(name, overdue.state, found, "Start it: `rss-pipeline up`. Its log says why it ended.")
@@ -287,6 +304,9 @@ def check_alerts(settings: Settings) -> Finding:
         return Finding("alerts", "ok", "off: RSS_ALERT_WEBHOOK is not set to a URL")
     from rss_pipeline.features.health.webhook import mistake
 
+    if stopped := sorted(each for each in switched_off(settings) if each.startswith("alert_")):
+        found = f"switched off in Dagster's UI: {', '.join(stopped)}"
+        return Finding("alerts", "warning", found, "Switch them on in the UI, page Automation.")
     wrong = mistake(url)
     if wrong is not None:
         return Finding("alerts", "failure", f"RSS_ALERT_WEBHOOK: {wrong}", _FIX_WEBHOOK)

@@ -19,10 +19,12 @@ from rss_pipeline.features.health.sql import (
     backup_loss,
     feed_findings,
 )
+from rss_pipeline.pipeline.hindrances import Hindrance, of_machine, of_polls
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backups.expiry import Orphans, find_orphans
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.feed_row import feed_titles
+from rss_pipeline.storage.installation import poll_trouble, poll_trouble_of
 from rss_pipeline.storage.objects import ObjectStore
 
 State = Literal["ok", "warning", "failure"]
@@ -100,6 +102,12 @@ class Look:
     def feeds(self) -> FeedFindings:
         """The feeds with a problem, by problem."""
         return feed_findings(self.database, unreported_before=self.now - UNREPORTED_AFTER)
+
+    @cached_property
+    def hindrances(self) -> Sequence[Hindrance]:
+        """All that keeps feeds from being visited now."""
+        trouble = poll_trouble_of(self.database.batch([poll_trouble()])[0])
+        return [*of_machine(self.settings), *of_polls(trouble)]
 
     @cached_property
     def loss(self) -> BackupLoss:

@@ -52,9 +52,10 @@ def usable_database(
     """The database, if it answers and its schema is this code's. What was found is added to `findings`."""
     backend = settings.database
     if backend.file is not None and not backend.file.exists():
-        findings.append(
-            Finding("database", "ok", f"{backend.place}: does not exist yet; the first poll creates it")
-        )
+        there = next(path for path in backend.file.parents if path.exists())
+        check = _check_writable("database", there)
+        new = f"{backend.place}: does not exist yet; the first poll creates it"
+        findings.append(check if check.state != "ok" else replace(check, found=new))
         findings.append(check_disk(settings.home))
         return None
     if not backend.is_here:
@@ -85,6 +86,11 @@ def usable_database(
     except RssPipelineError as error:
         findings.append(Finding("database functions", "failure", str(error), "See the message."))
         return None
+    try:
+        # It changes no row, and needs what each write needs: the right, the lock, no standby.
+        database.query("UPDATE installation SET value = value WHERE name = ''", name="try to write")
+    except RssPipelineError as error:
+        findings.append(Finding("database", "failure", f"it cannot be written: {error}", "See the message."))
     return database
 
 

@@ -6,7 +6,9 @@ One round is round.py's, what a claim takes storage.images.image_claims'. Items 
 import shutil
 import time
 
-from rss_pipeline.errors import ObjectStoreUnavailable
+from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, ensure_room
+from rss_pipeline.pipeline.dagster_tables import switched_off
+from rss_pipeline.pipeline.hindrances import DOWNLOADING
 from rss_pipeline.pipeline.images.round import Downloads, ImageRound
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.politeness import Politeness
@@ -54,6 +56,18 @@ def download_images(
         ).download()
         lease_keeper.end({claim.token})
     return done
+
+
+def hindrance(settings: Settings) -> str | None:
+    """A sentence on what keeps images from being downloaded; None where nothing does."""
+    try:
+        ensure_room(settings.home, settings.dagster_home)
+        require_room(settings)
+    except InfrastructureError as error:
+        return str(error)
+    if stopped := sorted(switched_off(settings).intersection(DOWNLOADING)):
+        return f"switched off in Dagster's UI: {', '.join(stopped)}"
+    return None
 
 
 def require_room(settings: Settings) -> None:

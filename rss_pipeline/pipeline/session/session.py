@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
@@ -28,6 +28,13 @@ from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.feeds.leases import RecentHosts
+from rss_pipeline.storage.installation import (
+    TroubleKind,
+    forget_poll_trouble,
+    note_poll_trouble,
+    poll_trouble,
+    poll_trouble_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +68,8 @@ class Session:
         shared = shared or Shared()
         self.run = replace(run, settings=with_contact(run.settings, run.database))
         self.opened_at = run.clock()
+        self._trouble: TroubleKind | Literal[""] | None = None
+        """The hindrance that the last poll met; "" for none, None while that is not known."""
         settings, database, run_id, clock = self.run.settings, run.database, run.run_id, run.clock
         self.leases = LeaseKeeper(
             database,
@@ -107,6 +116,21 @@ class Session:
         finally:
             self.parser_pool.close()
             self.spool.remove()
+
+    def met(self, kind: TroubleKind) -> None:
+        """Note for pages what keeps this run from visiting feeds."""
+        self._trouble = kind
+        with suppress(InfrastructureError):
+            note_poll_trouble(self.run.database, kind, now=self.run.clock())
+
+    def met_no(self, kind: TroubleKind) -> None:
+        """Note that this keeps no run from visiting feeds any more."""
+        if self._trouble is None:
+            found = poll_trouble_of(self.run.database.batch([poll_trouble()])[0])
+            self._trouble = "" if found is None else found.kind
+        if self._trouble == kind:
+            forget_poll_trouble(self.run.database)
+            self._trouble = ""
 
     def _recent_hosts(self) -> RecentHosts:
         settings = self.run.settings

@@ -20,6 +20,7 @@ from rss_pipeline.collector.schedule.next_visit import (
     after_skipped_hours,
     next_after_unreadable_registry,
 )
+from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.session_steps import STEPS, close, request, run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
@@ -57,7 +58,12 @@ def claim_wanted(
     Raises:
         ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, no request was made.
     """
-    session.run.objects.probe()
+    try:
+        session.run.objects.probe()
+    except ObjectStoreUnavailable:
+        session.met("objects")
+        raise
+    session.met_no("objects")
     limit = len(wanted.ids) if isinstance(wanted, Named) else session.run.settings.batch_size
     suspected = _visit_suspects(session, _only(wanted, suspects), accesses)
     claim = _claim(session, _without(session, wanted, suspected), limit=limit)

@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.outcome import CutOff, Document, NotModified
+from rss_pipeline.errors import NetworkUnavailable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits import backup as backup_step
 from rss_pipeline.pipeline.visits import close as close_step
@@ -20,19 +23,30 @@ from rss_pipeline.pipeline.visits.visit import Visit, Visits
 
 def fetch(session: Session, visits: Visits, *, round_seconds: float | None = None) -> Visits:
     """Request each claimed feed. Without `round_seconds` all requests are made, however long it takes."""
-    return fetch_step.fetch(
-        visits,
-        run=session.run,
-        politeness=session.politeness,
-        other_runs=session.other_runs,
-        beginnings=session.leases,
-        spool=session.spool,
-        policy=replace(session.policy, round_seconds=round_seconds),
-        close=_closer(session),
-        backup=partial(backup, session),
-        parse=partial(parse, session),
-        store=[partial(_store, session), partial(_extract_early, session)],
-    )
+    try:
+        visits = fetch_step.fetch(
+            visits,
+            run=session.run,
+            politeness=session.politeness,
+            other_runs=session.other_runs,
+            beginnings=session.leases,
+            spool=session.spool,
+            policy=replace(session.policy, round_seconds=round_seconds),
+            close=_closer(session),
+            backup=partial(backup, session),
+            parse=partial(parse, session),
+            store=[partial(_store, session), partial(_extract_early, session)],
+        )
+    except NetworkUnavailable:
+        session.met("offline")
+        raise
+    outcomes = [visit.outcome for visit in visits]
+    # What is cut off ends the run as an outage at its end.
+    if any(isinstance(each, NotModified | Document | Failure) for each in outcomes) and not any(
+        isinstance(each, CutOff) for each in outcomes
+    ):
+        session.met_no("offline")
+    return visits
 
 
 def request(session: Session, visits: Visits, *, round_seconds: float) -> Visits:

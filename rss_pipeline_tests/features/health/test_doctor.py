@@ -7,6 +7,8 @@ server on loopback says in their place.
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -19,18 +21,22 @@ from typing import Any
 
 import pytest
 
+from rss_pipeline.cli.home_lock import HomeLock, owner_is_gone
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.features.health import model
 from rss_pipeline.features.health import store_checks as stores
-from rss_pipeline.features.health.doctor import examine
+from rss_pipeline.features.health.doctor import check_daemon, examine
 from rss_pipeline.features.health.model import Finding, State
+from rss_pipeline.pipeline.hindrances import DOWNLOADING, POLLING
 from rss_pipeline.storage.backends.backend import Lifecycle
 from rss_pipeline.storage.backends.d1.backend import D1Backend
 from rss_pipeline.storage.backends.d1.database import D1Database
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.s3.objects import S3Store
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
+from rss_pipeline.storage.installation import note_poll_trouble
 from rss_pipeline.storage.schema import migrate
+from rss_pipeline_tests.api.test_collecting import switch_off
 from rss_pipeline_tests.storage.conftest import nobody
 from rss_pipeline_tests.support.healthy_home import KEY, fill, healthy_home
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
@@ -57,6 +63,53 @@ def examined(
     contact = {"RSS_USER_AGENT_CONTACT": "ops@example.org"}
     given = {"RSS_PIPELINE_HOME": str(home), **contact, **(environ or {})}
     return examine(given, cwd=home.parent, clock=utc_now if now is None else lambda: now)
+
+
+def test_no_ok_is_said_of_what_something_keeps_from_being_done(home: Path) -> None:
+    well = only(examined(home), "ok")
+    checks = examined(home, {"RSS_IMAGE_FREE_GB": "1000000"})
+    images = finding(checks, "overdue images")
+    assert images.state == "warning"
+    assert images.found.startswith(
+        "No image is downloaded now: no images are downloaded, so that polls go on"
+    )
+    assert [each.name for each in only(checks, "ok")] == [
+        each.name for each in well if each.name != "overdue images"
+    ]
+
+    switch_off(home / "dagster", POLLING, DOWNLOADING[0], "alert_check_failed")
+    checks = examined(home, {"RSS_ALERT_WEBHOOK": "https://hooks.example.org/x"})
+    for name, said in {
+        "overdue feeds": "Polls are switched off",
+        "overdue images": f"switched off in Dagster's UI: {DOWNLOADING[0]}",
+        "alerts": "switched off in Dagster's UI: alert_check_failed",
+    }.items():
+        found = finding(checks, name)
+        assert (found.state, said in found.found) == ("warning", True), found
+
+    database = SqliteDatabase(home / "rss.sqlite")
+    note_poll_trouble(database, "offline", now=NOW)
+    database.close()
+    network = finding(examined(home), "network")
+    assert (network.state, network.found) == ("failure", f"no poll has reached a feed since {instant(NOW)}")
+
+
+def test_a_daemon_that_was_killed_is_not_said_to_run(home: Path) -> None:
+    """Its last sign of life may be minutes old."""
+    ok = Finding("overdue feeds", "ok", "")
+    seen = NOW - timedelta(minutes=4)
+    assert "it runs" in check_daemon(ok, seen, (), now=NOW).found
+    gone = check_daemon(ok, seen, (), now=NOW, is_gone=True)
+    assert gone.found == "it was last seen 4 min ago, and `up` has ended; no feed waits for it"
+    assert not owner_is_gone(home)
+    lock = HomeLock(home, address="x")
+    assert not owner_is_gone(home)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    said = json.loads((home / "up.lock").read_bytes())
+    (home / "up.lock").write_text(json.dumps({**said, "pid": process.pid}), "utf-8")
+    assert owner_is_gone(home)
+    lock.release()
 
 
 def only(checks: list[Finding], state: State) -> list[Finding]:

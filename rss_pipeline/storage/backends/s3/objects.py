@@ -79,7 +79,7 @@ def s3_client(
         client._endpoint.http_session = _Trusting(
             ca_file,
             proxies=get_environ_proxies(endpoint_url),
-            timeout=(config.connect_timeout, config.read_timeout),
+            timeout=(CONNECT_SECONDS, read_seconds),
             max_pool_connections=CONNECTIONS,
         )
     # Each PUT would wait up to a second for a 100 Continue that R2 does not document.

@@ -6,6 +6,7 @@ can be made at that place, an ObjectStore in between raises. A network that refu
 test_network_faults.py. A fault of one feed's data, which is none of the infrastructure, is at the end.
 """
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -25,6 +26,7 @@ from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.backends.sqlite.backend import SqliteDatabase
 from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline.storage.installation import poll_trouble
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
@@ -298,6 +300,10 @@ def test_no_publisher_is_requested_where_the_object_folder_goes_just_before_the_
     assert round_.error.startswith("claim: object folder:")
     assert server.requests == []
     assert feeds.rows("SELECT token FROM leases") == []
+    noted = feeds.database.batch([poll_trouble()])[0].values
+    assert [json.loads(value)[0] for (value,) in noted] == ["objects"]
+    feeds.poll()
+    assert feeds.database.batch([poll_trouble()])[0].values == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -13,6 +13,7 @@ import pytest
 from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NothingReached
+from rss_pipeline.storage.installation import PollTrouble, poll_trouble, poll_trouble_of
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -55,6 +56,7 @@ def failures(pipeline: Pipeline, *ids: str) -> list[int]:
 
 def test_a_first_start_offline_counts_no_failure_and_comes_back_in_five_minutes(place: Pipeline) -> None:
     ids = public(place, "a", "b", "c")
+    began = place.clock.now.replace(microsecond=0) + timedelta(seconds=1)
     for _ in range(3):
         (round_,) = place.try_poll(network=OFFLINE)
         assert round_.error is not None
@@ -64,8 +66,17 @@ def test_a_first_start_offline_counts_no_failure_and_comes_back_in_five_minutes(
         later = instant(place.clock.now.replace(microsecond=0) + 5 * MINUTE)
         assert (feed["next_fetch_at"], feed["last_error"], feed["unclosed_claims"]) == (later, None, 0)
         assert feed["schedule_reason"] == "no feed could be reached: 5 min"
+        assert met(place) == PollTrouble(kind="offline", since=began)
         place.clock.turn(minutes=5)
     assert place.rows("SELECT token FROM leases") == []
+    with FeedServer() as server:
+        place.register(server.route("127.0.0.2", "/feed", Answer(body=rss("1"))), "up")
+        place.poll()
+    assert met(place) is None
+
+
+def met(pipeline: Pipeline) -> PollTrouble | None:
+    return poll_trouble_of(pipeline.database.batch([poll_trouble()])[0])
 
 
 def test_a_first_refresh_by_hand_offline_says_the_same(pipeline: Pipeline) -> None:
