@@ -24,7 +24,8 @@ RssPipelineError
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
     │  ├ DatabaseFull         no room is left for rows; a clean or `forget` makes some
-    │  └ TableMissing         it has not this code's tables: it was not migrated
+    │  ├ TableMissing         it has not this code's tables: it was not migrated
+    │  └ DatabaseLost         it is empty, and the object store has its backups
     ├ BrokerUnavailable      Redis, which hands runs to workers
     ├ ObjectStoreUnavailable
     └ NetworkUnavailable    every feed of a round failed at once: our network, not theirs
@@ -183,6 +184,10 @@ class DatabaseFull(DatabaseUnavailable):
 
 class TableMissing(DatabaseUnavailable):
     """A table of a statement is not there."""
+
+
+class DatabaseLost(DatabaseUnavailable):
+    """A database without any table, beside an object store with backups of feeds or users. None was made."""
 
 
 class BrokerUnavailable(InfrastructureError):

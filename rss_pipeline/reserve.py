@@ -29,12 +29,17 @@ def reserve_released(home: Path) -> Iterator[None]:
     """Within, a full disk has room. Behind it the file is made again of what others have not taken, and whole
     by the next run."""
     if home.is_dir() and _free(home) < ROOM_OF_A_RUN:
-        with suppress(OSError):
-            (home / _NAME).unlink(missing_ok=True)
+        release_reserve(home)
     try:
         yield
     finally:
         _make(home, beside=0)
+
+
+def release_reserve(home: Path) -> None:
+    """Release it, until the next run that has room makes it."""
+    with suppress(OSError):
+        (home / _NAME).unlink(missing_ok=True)
 
 
 def _make(home: Path, *, beside: int) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rss_pipeline.errors import AlreadyRunning, HomeNotLockable, SettingMistake, SettingsError, file_error
+from rss_pipeline.put_aside import put_aside
 
 NAME = "up.lock"
 
@@ -33,8 +34,10 @@ class HomeLock:
         path = home / NAME
         try:
             home.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                put_aside(path)
             # For writing: NFS gives an exclusive lock on nothing less.
-            self.file = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+            self.file = _opened(path)
         except OSError as error:
             sentence = file_error(f"{path} cannot be written", error, home)
             mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{sentence}; name another folder")
@@ -64,6 +67,15 @@ class HomeLock:
     def release(self) -> None:
         """Release it. The file stays: removed, it could be locked twice."""
         os.close(self.file)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    except PermissionError:
+        # Our own, with rights that somebody took: a new file would be a second lock.
+        path.chmod(0o644)
+        return os.open(path, os.O_RDWR)
 
 
 def owner_is_gone(home: Path) -> bool:

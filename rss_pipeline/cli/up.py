@@ -31,7 +31,7 @@ from rss_pipeline.errors import (
 )
 from rss_pipeline.features import FEATURES
 from rss_pipeline.held_folders import socket_root
-from rss_pipeline.reserve import keep_reserve
+from rss_pipeline.reserve import keep_reserve, release_reserve
 from rss_pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def up(settings: Settings, /, yes: bool, **flags: bool) -> None:
     ui = f"http://127.0.0.1:{settings.port}"
     _check_processes_are_seen()
     _take_files()
-    ensure_room(settings.home, settings.dagster_home)
-    keep_reserve(settings.home)
+    _check_room(settings)
     _shorten_tmpdir()
     # Before the port: a second one in this home may have another one.
     lock = None
@@ -145,6 +144,20 @@ def _check_processes_are_seen() -> None:
             "/proc is not mounted, and every run at work would be taken for one that was killed: mount it"
             " (`mount -t proc proc /proc`), or start the container with it"
         )
+
+
+def _check_room(settings: Settings) -> None:
+    """Refuse a start without room, unless there is something to read: that goes on, in the reserve."""
+    try:
+        ensure_room(settings.home, settings.dagster_home)
+    except InfrastructureError as full:
+        file = settings.database.file
+        if not settings.reader or file is None or not file.is_file() or not file.stat().st_size:
+            raise
+        release_reserve(settings.home)
+        terminal.complain(f"{full}. No feed is visited until then; the reader starts.")
+    else:
+        keep_reserve(settings.home)
 
 
 def _take_files() -> None:

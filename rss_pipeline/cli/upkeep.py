@@ -30,7 +30,7 @@ from rss_pipeline.errors import (
 from rss_pipeline.features import FEATURES
 from rss_pipeline.reserve import reserve_released
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
+from rss_pipeline.storage.backends.connect import check_not_lost, connect, open_database, open_objects
 from rss_pipeline.storage.database import Database, InFile
 from rss_pipeline.storage.schema import migrate as apply_migrations
 from rss_pipeline.storage.schema import schema_text
@@ -207,11 +207,19 @@ def _shrink(database: Database) -> None:
     " says first how much room that needs. Stop `rss-pipeline up` before.",
 )
 @click.option("--yes", is_flag=True, help="With --compact: skip the confirmation.")
+@click.option(
+    "--empty",
+    is_flag=True,
+    help="Make an empty embedded database also where the object store has backups: the one that wrote them is"
+    " given up.",
+)
 @click.pass_obj
-def migrate(settings: Settings, compact: bool, yes: bool) -> None:
+def migrate(settings: Settings, compact: bool, yes: bool, empty: bool) -> None:
     """Bring the database's schema up to date."""
     database = connect(settings)
     try:
+        if not empty:
+            check_not_lost(database, settings.database, settings.objects)
         applied = apply_migrations(database)
         say(f"{settings.database.place}: {', '.join(applied) or 'already up to date'}")
         if compact and isinstance(database, InFile):

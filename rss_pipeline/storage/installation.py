@@ -97,9 +97,9 @@ def note_poll_trouble(database: Database, kind: TroubleKind, *, now: datetime) -
     )
 
 
-def forget_poll_trouble(database: Database) -> None:
-    """Forget it: a poll has got an answer."""
-    database.query("DELETE FROM installation WHERE name = ?", [_TROUBLE], name="forget what a poll met")
+def forget_poll_trouble() -> Statement:
+    """A statement that forgets it: a poll has got an answer."""
+    return Statement("DELETE FROM installation WHERE name = ?", [_TROUBLE], name="forget what a poll met")
 
 
 # The dates of publishers that are far from our clock: `clean` believes them more than a clock.

@@ -56,7 +56,7 @@ def test_pages_promise_no_visit_that_does_not_come_and_say_why(
     assert "minute or two" not in page
     note_poll_trouble(reader.database, "objects", now=NOW)
     assert said()[0] == ["objects"]
-    forget_poll_trouble(reader.database)
+    reader.database.batch([forget_poll_trouble()])
     switch_off(reader.settings.dagster_home, POLLING)
     assert said()[0] == ["polls_off"]
     (reader.settings.dagster_home / "schedules/schedules.db").write_bytes(b"damaged")

@@ -236,7 +236,7 @@ def restore(settings: Settings, retired: "datetime | None", as_json: bool) -> No
     from rss_pipeline.orchestration.registry_partitions import register, register_keys
 
     with (
-        open_database(settings) as database,
+        open_database(settings, is_restored=True) as database,
         open_instance(settings) as instance,
         _session(settings, database) as session,
     ):
@@ -258,7 +258,10 @@ def restore(settings: Settings, retired: "datetime | None", as_json: bool) -> No
 def _revive(settings: Settings, since: "datetime", *, as_json: bool) -> None:
     from rss_pipeline.features.replay.service import revive
 
-    with open_database(settings) as database, _session(settings, database) as session:
+    with (
+        open_database(settings, is_restored=True) as database,
+        _session(settings, database) as session,
+    ):
         revived = revive(session.run, pool=session.parser_pool, spool=session.spool, since=since)
     if as_json:
         say_json(revived.as_json())

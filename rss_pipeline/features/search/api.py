@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,10 +24,12 @@ from rss_pipeline.api.routing import api_router
 from rss_pipeline.api.user_places import RETRY_SECONDS, UserFull, UserPlaces
 from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.features.search.index_file import (
+    IndexBroken,
     IndexFile,
     SearchUnavailable,
     index_path,
     open_to_read,
+    throw_away,
 )
 from rss_pipeline.features.search.search_query import parse
 from rss_pipeline.features.search.service import KEY_PATTERN, Order, Results, Search, SearchHit
@@ -138,9 +141,11 @@ class IndexReaders:
     """The index at `path`, opened for the threads of the reader when it is needed; one that was deleted and
     made again is noticed."""
 
-    def __init__(self, path: Path, *, first_until: float = 0.0) -> None:
-        """`first_until`: the time (time.monotonic) until which a search waits for the first index."""
+    def __init__(self, path: Path, *, first_until: float = 0.0, database: Path | None = None) -> None:
+        """`first_until`: the time (time.monotonic) until which a search waits for the first index. `database`
+        is the file of an embedded one."""
         self._path = path
+        self._database = database
         self._first_until = first_until
         self._waiting = asyncio.Semaphore(_WAITING)
         self.searches = UserPlaces()
@@ -158,6 +163,10 @@ class IndexReaders:
         file = self._take()
         try:
             yield file
+        except IndexBroken:
+            file.close()
+            self._have_built()
+            raise
         except BaseException:
             file.close()
             raise
@@ -184,10 +193,21 @@ class IndexReaders:
             with self._lock:
                 file = self._idle.pop() if self._idle else None
             if file is None:
-                return open_to_read(self._path)
+                try:
+                    return open_to_read(self._path)
+                except IndexBroken:
+                    self._have_built()
+                    raise
             if file.is_current():
                 return file
             file.close()
+
+    def _have_built(self) -> None:
+        """Delete the file. It is built by whoever looks at the time of the database's."""
+        with suppress(OSError):
+            throw_away(self._path)
+            if self._database is not None:
+                os.utime(self._database)
 
     def _is_there(self) -> bool:
         # Not by its file: that is there before its tables are, and after an upgrade it is of another format.
@@ -202,7 +222,9 @@ class IndexReaders:
 def index_readers(settings: Settings, is_starting: bool) -> Iterator[IndexReaders]:
     """The index for the life of the reader's process."""
     until = time.monotonic() + FIRST_INDEX_SECONDS if is_starting else 0.0
-    with closing(IndexReaders(index_path(settings), first_until=until)) as readers:
+    with closing(
+        IndexReaders(index_path(settings), first_until=until, database=settings.database.file)
+    ) as readers:
         yield readers
 
 

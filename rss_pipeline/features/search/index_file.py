@@ -13,6 +13,8 @@ https://sqlite.org/fts5.html
 """
 
 import contextlib
+import logging
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, disk_full, disk_is_full
+from rss_pipeline.put_aside import put_aside
 from rss_pipeline.settings import Settings
 
 FORMAT = 1
@@ -58,6 +61,9 @@ _NO_FTS5 = (
     "search needs SQLite with FTS5, and this Python's SQLite {version} has none: use a Python of python.org,"
     " of Debian, or of uv; everything else works without it"
 )
+_START = secrets.token_hex(8)
+"""The mark of this process, and of all that are forked from it."""
+_logger = logging.getLogger(__name__)
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -133,22 +139,52 @@ def index_path(settings: Settings) -> Path:
 
 @contextmanager
 def open_to_write(path: Path) -> Iterator[IndexFile]:
-    """The file, made where there is none, and anew where it cannot be used.
+    """The file, made where there is none, and anew where it cannot be used. Each start of the program looks
+    once at all of it: SQLite notices some changed bytes only where it comes across them.
 
     Raises:
         SearchUnavailable: this SQLite has no FTS5.
+        IndexBroken: the file shows now that it is damaged; it is deleted, and the next call makes it.
         DatabaseUnavailable: the file cannot be made or written.
     """
     check_fts5()
     try:
-        file = _open(path)
-    except IndexBroken:
+        file = _open_whole(path)
+    except IndexBroken as error:
+        _logger.warning("%s", error)
         throw_away(path)
         file = _open(path)
     try:
         yield file
+    except IndexBroken:
+        file.close()
+        throw_away(path)
+        raise
     finally:
         file.close()
+
+
+def _open_whole(path: Path) -> IndexFile:
+    if path.is_dir():
+        raise IndexBroken(f"{path} is no file; the search index is built again")
+    file = _open(path)
+    try:
+        if file.rows("SELECT value FROM state WHERE name = 'checked'") != [(_START,)]:
+            _check_all(file)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _check_all(file: IndexFile) -> None:
+    [(found,), *_] = file.rows("PRAGMA quick_check(1)")
+    if found != "ok":
+        raise IndexBroken(f"the search index is damaged ({str(found).splitlines()[-1]}); it is built again")
+    with file.writing() as transaction:
+        for (number,) in transaction.execute("SELECT number FROM generations").fetchall():
+            transaction.execute(f"INSERT INTO words_{number} (words_{number}) VALUES ('integrity-check')")
+        transaction.execute("INSERT OR REPLACE INTO state VALUES ('checked', ?)", [_START])
 
 
 def open_to_read(path: Path) -> IndexFile:
@@ -178,6 +214,9 @@ def open_to_read(path: Path) -> IndexFile:
 
 def throw_away(path: Path) -> None:
     """Delete the file with those beside it; a process that has it open notices (`is_current`)."""
+    if path.is_dir():
+        # Nobody knows of what it is.
+        put_aside(path)
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 

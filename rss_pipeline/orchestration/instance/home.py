@@ -24,8 +24,19 @@ from rss_pipeline.orchestration.dagster_private import (
     NoOpComputeLogManager,
 )
 from rss_pipeline.orchestration.instance.storages import RunOutput
+from rss_pipeline.put_aside import damage_of_tables, put_aside
 from rss_pipeline.settings import DAGSTER_DATABASE, Settings
 
+_logger = logging.getLogger(__name__)
+
+_FOLDERS = ("history", "history/runs", "schedules", "storage")
+_TABLES = {
+    "history/runs.db": "SELECT run_body FROM runs",
+    "history/runs/index.db": "SELECT last_materialization FROM asset_keys",
+    "schedules/schedules.db": "SELECT instigator_body FROM instigators"
+    " UNION ALL SELECT tick_body FROM job_ticks",
+}
+"""Files that all runs need, with what is read of all; one of a single run is needed by that alone."""
 _STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "
 _STAMPED = re.compile(re.escape(_STAMP) + r"([0-9a-f]{64})\n")
 _UNSTAMPED = frozenset(
@@ -49,24 +60,74 @@ def prepare_home(settings: Settings) -> Path:
     A dagster.yaml of an older version of ours is replaced; one that a person changed stays as it is.
     """
     home = settings.dagster_home
-    try:
+    with _writable(home):
+        if os.path.lexists(home) and not home.is_dir():
+            _put_aside(home, "it is no folder")
         home.mkdir(parents=True, exist_ok=True)
         target = home / "dagster.yaml"
         ours = stamped(_shipped(settings))
+        if (why := _damage(target, ours)) is not None:
+            _put_aside(target, why)
         if not target.exists() or (is_untouched(target.read_text("utf-8")) and _differs(target, ours)):
             beside = target.with_name(f"dagster.yaml.{os.getpid()}")
             beside.write_text(ours, "utf-8")
             beside.replace(target)
-    except OSError as error:
-        if disk_is_full(error):
-            raise InfrastructureError(f"{disk_full(home)}. Cause: {error}") from error
-        mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{error}; name a folder that can be written")
-        raise SettingsError(mistake) from error
     os.environ["DAGSTER_HOME"] = str(home)
     if settings.runs_elsewhere is not None:
         # Its dagster.yaml has the name of this variable; the processes that we start have it, too.
         os.environ[DAGSTER_DATABASE] = settings.runs_elsewhere.dagster_url
     return home
+
+
+@contextmanager
+def _writable(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if disk_is_full(error):
+            raise InfrastructureError(f"{disk_full(home)}. Cause: {error}") from error
+        mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{error}; name a folder that can be written")
+        raise SettingsError(mistake) from error
+
+
+def _damage(file: Path, ours: str) -> str | None:
+    """A clause about a dagster.yaml that nobody wrote so; None for any other, also with a mistake in it."""
+    if not os.path.lexists(file):
+        return None
+    if not file.is_file():
+        return "it is no file"
+    try:
+        text = file.read_bytes().decode()
+    except UnicodeDecodeError:
+        return "it is no text"
+    except OSError as error:
+        return error.strerror or "it cannot be read"
+    if "\0" in text:
+        return "it is no text"
+    if not text.strip():
+        return "it is empty"
+    return "its end is missing" if text != ours and ours.startswith(text) else None
+
+
+def put_damaged_aside(home: Path) -> None:
+    """Put aside files of Dagster's history in this home that cannot be used: with them nothing would start.
+    What was in them is missing in the UI; feeds, items and all else of ours are not there.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    for name in _FOLDERS:
+        folder = home / name
+        if os.path.lexists(folder) and not folder.is_dir():
+            _put_aside(folder, "it is no folder")
+    for name, documents in _TABLES.items():
+        if (why := damage_of_tables(home / name, documents=documents)) is not None:
+            _put_aside(home / name, why)
+
+
+def _put_aside(path: Path, why: str) -> None:
+    aside = put_aside(path)
+    _logger.warning("%s is damaged (%s): it is now %s, and Dagster begins a new one", path, why, aside)
 
 
 def warn_without_home(settings: Settings) -> None:
@@ -121,17 +182,23 @@ def by_hand(file: Path) -> Iterator[None]:
 
 def open_instance(settings: Settings) -> dg.DagsterInstance:
     """The instance that `rss-pipeline up` shows."""
-    home = prepare_home(settings)
-    _make_schema(settings)
+    home = _usable_home(settings)
     with by_hand(home / "dagster.yaml"):
         return dg.DagsterInstance.from_config(str(home))
 
 
 def open_instance_at_terminal(settings: Settings) -> dg.DagsterInstance:
     """The same instance for runs in this process, with their output left to the terminal."""
+    return instance_without_output(_usable_home(settings))
+
+
+def _usable_home(settings: Settings) -> Path:
     home = prepare_home(settings)
     _make_schema(settings)
-    return instance_without_output(home)
+    if settings.runs_elsewhere is None:
+        with _writable(home):
+            put_damaged_aside(home)
+    return home
 
 
 def instance_without_output(home: Path) -> dg.DagsterInstance:

@@ -8,6 +8,7 @@ https://docs.dagster.io/deployment/oss/oss-deployment-architecture
 import logging
 import os
 import pickle
+import select
 import socket
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from rss_pipeline.orchestration.instance.home import changed_by_hand, open_insta
 from rss_pipeline.orchestration.instance.own_location import OWN_MODULE, move_states
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.serving import daemon, webserver
+from rss_pipeline.orchestration.serving.beats import until_beat
 from rss_pipeline.orchestration.serving.code_servers import watched
 from rss_pipeline.orchestration.serving.forked import DONE, FAILED, Forked, freeze
 from rss_pipeline.orchestration.serving.front import Front
@@ -48,11 +50,14 @@ from rss_pipeline.pipeline.session.parser_pool import PRELOADED
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.feeds import leases
+from rss_pipeline.web import healthz
 from rss_pipeline.web.on_demand import IDLE_SECONDS
 
 LOOK_SECONDS = 1.0
 STOP_SECONDS = 60.0
 """Time for webserver and daemon to end by themselves."""
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5.0, 60.0
+"""Between two starts of Dagster that fail, while the reader serves alone."""
 RECORD_SECONDS = 20.0
 """Time to record how runs end, which is some milliseconds unless another process has locked the history."""
 _NOT_RECORDED = "It could not be recorded which runs were stopped: %s."
@@ -106,8 +111,15 @@ def run(
             if key.reads is not None:
                 # As PRELOADED: each parser process would load it for itself.
                 key.reads.load()
-        if (code := prepared.wait()) != DONE:
-            return code
+        wait = FIRST_WAIT_SECONDS
+        while (code := prepared.wait()) != DONE:
+            if reader is None:
+                return code
+            _complain(f"Dagster did not start: the reader serves alone. It is tried again in {wait:g} s.")
+            if not _serve_alone(reader, parent=parent, seconds=wait):
+                return FAILED
+            wait = min(2 * wait, LONGEST_WAIT_SECONDS)
+            prepared = Forked("rss-prepare", lambda: prepare(settings, handed_over))
         servers = _inside(settings, file, ui) if not places.in_servers else [_beside(places, file, ui)]
         followers = [] if reader is None else [_follower(settings, reader, *each) for each in looks.items()]
         servers += [] if reader is None else [reader]
@@ -120,6 +132,19 @@ def run(
             # Forked before these imports, the first one shares 25 MB less with the others than the next.
             reader.renew()
         return _keep_running(settings, runner, parent=parent)
+
+
+def _serve_alone(reader: Kept, *, parent: int, seconds: float) -> bool:
+    """Keep the reader running for so long, without Dagster; False where `up` has ended meanwhile."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if os.getppid() != parent:
+            return False
+        reader.look()
+        healthz.note(["Dagster"])
+        for ready in select.select(reader.awaited, [], [], until_beat())[0]:
+            reader.heard(ready)
+    return True
 
 
 def _inside(settings: Settings, file: Path, ui: socket.socket) -> list[Kept]:

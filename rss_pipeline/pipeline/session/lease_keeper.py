@@ -13,7 +13,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.fetch.pacing import HostTaken
 from rss_pipeline.errors import InfrastructureError
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Due, Wanted
 from rss_pipeline.storage.feeds.claims import BEGUN_TOGETHER
@@ -56,6 +56,8 @@ class LeaseKeeper:
         without."""
         self.recent_hosts = recent_hosts or (lambda: RecentHosts(run_id=run_id, seconds=0))
         """The hosts that this run made requests to until just now."""
+        self.at_end: Statement | None = None
+        """Run with the end of each lease."""
         self._hosts: dict[LeaseKind, dict[str, set[str]]] = {"feeds": {}, "images": {}}
         """By kind and token, the hosts that each lease holds."""
         self._monotonic = monotonic or _since_boot
@@ -248,7 +250,9 @@ class LeaseKeeper:
         for token in tokens & self._tokens:
             with self._lock:
                 self._renewed.pop(token, None)
-            leases.end(self._database, token, forgive=True, recent_hosts=self.recent_hosts())
+            leases.end(
+                self._database, token, forgive=True, recent_hosts=self.recent_hosts(), beside=self.at_end
+            )
             self._forget(token)
 
     def do_not_forgive(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
@@ -32,8 +32,6 @@ from rss_pipeline.storage.installation import (
     TroubleKind,
     forget_poll_trouble,
     note_poll_trouble,
-    poll_trouble,
-    poll_trouble_of,
 )
 
 
@@ -68,8 +66,6 @@ class Session:
         shared = shared or Shared()
         self.run = replace(run, settings=with_contact(run.settings, run.database))
         self.opened_at = run.clock()
-        self._trouble: TroubleKind | Literal[""] | None = None
-        """The hindrance that the last poll met; "" for none, None while that is not known."""
         settings, database, run_id, clock = self.run.settings, run.database, run.run_id, run.clock
         self.leases = LeaseKeeper(
             database,
@@ -119,18 +115,12 @@ class Session:
 
     def met(self, kind: TroubleKind) -> None:
         """Note for pages what keeps this run from visiting feeds."""
-        self._trouble = kind
         with suppress(InfrastructureError):
             note_poll_trouble(self.run.database, kind, now=self.run.clock())
 
-    def met_no(self, kind: TroubleKind) -> None:
-        """Note that this keeps no run from visiting feeds any more."""
-        if self._trouble is None:
-            found = poll_trouble_of(self.run.database.batch([poll_trouble()])[0])
-            self._trouble = "" if found is None else found.kind
-        if self._trouble == kind:
-            forget_poll_trouble(self.run.database)
-            self._trouble = ""
+    def answered(self) -> None:
+        """Note that this run visits feeds: with the end of its leases, nothing keeps it from that."""
+        self.leases.at_end = forget_poll_trouble()
 
     def _recent_hosts(self) -> RecentHosts:
         settings = self.run.settings

@@ -63,7 +63,6 @@ def claim_wanted(
     except ObjectStoreUnavailable:
         session.met("objects")
         raise
-    session.met_no("objects")
     limit = len(wanted.ids) if isinstance(wanted, Named) else session.run.settings.batch_size
     suspected = _visit_suspects(session, _only(wanted, suspects), accesses)
     claim = _claim(session, _without(session, wanted, suspected), limit=limit)

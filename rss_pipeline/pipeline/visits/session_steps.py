@@ -45,7 +45,7 @@ def fetch(session: Session, visits: Visits, *, round_seconds: float | None = Non
     if any(isinstance(each, NotModified | Document | Failure) for each in outcomes) and not any(
         isinstance(each, CutOff) for each in outcomes
     ):
-        session.met_no("offline")
+        session.answered()
     return visits
 
 

@@ -6,6 +6,7 @@ Both only name a session; whether it is alive is read from the store in every re
 
 import errno
 import hashlib
+import logging
 import os
 import re
 import secrets
@@ -21,12 +22,15 @@ from typing import Any
 
 import jwt
 
-from rss_pipeline.errors import InfrastructureError, NoSession, SettingMistake, SettingsError, file_error
+from rss_pipeline.errors import InfrastructureError, NoSession, file_error
+from rss_pipeline.put_aside import put_aside
 from rss_pipeline.reader.accounts.callers import SessionKey
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts.sessions import Kind
 
 TOKEN_LIFETIME = timedelta(minutes=30)
+
+_logger = logging.getLogger(__name__)
 
 _ALGORITHM = "HS256"
 _TYPE = "rss-session+jwt"
@@ -152,15 +156,19 @@ def reader_secret(settings: Settings) -> bytes:
     """The key of this installation. Every process of one home gets the same.
 
     Raises:
-        SettingsError: the file in the home holds no key.
-        InfrastructureError: it cannot be read or made.
+        InfrastructureError: the file in the home cannot be read or made.
     """
     if settings.reader_secret is not None:
         return settings.reader_secret.encode(errors="surrogateescape")
     path = settings.home / "reader_secret"
     try:
         _make(path)
-        return _read(path)
+        if (secret := _read(path)) is None:
+            aside = put_aside(path)
+            _logger.warning("%s holds no key: it is now %s, and all log in again with a new one", path, aside)
+            _make(path)
+            secret = _read(path) or b""
+        return secret
     except OSError as error:
         raise InfrastructureError(
             f"{file_error(f'{path}: the key of the reader cannot be read or made', error, path)};"
@@ -199,19 +207,13 @@ def _name_it(temporary: Path, path: Path) -> None:
             file.write(temporary.read_bytes())
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path) -> bytes | None:
+    if not path.is_file():
+        return None
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_mode & 0o077:
             # A copy of the home may have lost the mode; what others on this machine read, they can sign with.
             with suppress(OSError):
                 os.fchmod(file.fileno(), 0o600)
         secret = file.read(10_000).strip()
-    if len(secret) < LEAST_BYTES:
-        raise SettingsError(
-            SettingMistake(
-                ("RSS_READER_SECRET",),
-                f"not set, and {path} holds no key of {LEAST_BYTES} bytes or more; remove the file, and a"
-                " new one is made (everybody then logs in again)",
-            )
-        )
-    return secret
+    return secret if len(secret) >= LEAST_BYTES else None

@@ -5,12 +5,12 @@ duties of a backend are in backend.py.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from rss_pipeline.environment import EnvironmentReader
-from rss_pipeline.errors import DatabaseFull
+from rss_pipeline.errors import DatabaseFull, DatabaseLost, InfrastructureError
 from rss_pipeline.storage.backends.backend import (
     Backend,
     DatabaseBackend,
@@ -118,20 +118,62 @@ def side_of(stores: Backends, *, at_home: bool = False, folder: bool = False) ->
 
 
 def open_database(
-    settings: Backends, *, for_requests: bool = False, alone_where_full: bool = False
+    settings: Backends,
+    *,
+    for_requests: bool = False,
+    alone_where_full: bool = False,
+    is_restored: bool = False,
 ) -> AbstractContextManager[Database]:
-    """The database of these settings, as of `opened`."""
-    return opened(settings.database, for_requests=for_requests, alone_where_full=alone_where_full)
+    """The database of these settings, as of `opened`. `is_restored`: the caller fills it from the backups.
+
+    Raises:
+        DatabaseLost: see `check_not_lost`.
+    """
+    objects = None if is_restored else settings.objects
+    return opened(
+        settings.database, for_requests=for_requests, alone_where_full=alone_where_full, beside=objects
+    )
+
+
+def check_not_lost(database: Database, backend: DatabaseBackend, objects: ObjectsBackend) -> None:
+    """Refuse to take an embedded database that is empty for a new one, where there are backups.
+
+    Raises:
+        DatabaseLost: with a sentence that says what to do.
+    """
+    if not backend.is_here or recorded_version(database) is not None or schema_version(database):
+        return
+    has_backups = False
+    # A store that is away says nothing of a new installation; the first poll probes it.
+    with suppress(InfrastructureError):
+        store = objects.open()
+        has_backups = any(next(iter(store.list(prefix)), None) is not None for prefix in _OF_A_DATABASE)
+    if has_backups:
+        raise DatabaseLost(
+            f"{backend.place} is empty, but {objects.described} has backups of feeds or users: it was"
+            " probably lost. Put a copy of it back, or run `rss-pipeline restore`, which makes feeds, items"
+            " and what users have from the backups. To begin with an empty one all the same, run"
+            " `rss-pipeline migrate --empty`"
+        )
+
+
+_OF_A_DATABASE = ("backups/", "state/")
+"""Keys below which only an installation with a database writes."""
 
 
 @contextmanager
 def opened(
-    backend: DatabaseBackend, *, for_requests: bool = False, alone_where_full: bool = False
+    backend: DatabaseBackend,
+    *,
+    for_requests: bool = False,
+    alone_where_full: bool = False,
+    beside: ObjectsBackend | None = None,
 ) -> Iterator[Database]:
     """The database, its schema checked: the embedded one is brought up to date, a server's must be.
 
     `for_requests`: for many people at once, none of whom waits for long. `alone_where_full`: for a command
-    that reads or makes room, also on a disk without any; others wait for its end then.
+    that reads or makes room, also on a disk without any; others wait for its end then. `beside`: an object
+    store in which the backups of an embedded database would be.
 
     Raises:
         DatabaseUnavailable: it cannot be reached, or its schema is not this code's.
@@ -139,6 +181,8 @@ def opened(
     database = backend.connect(for_requests=for_requests, alone_where_full=alone_where_full)
     try:
         if backend.is_here:
+            if beside is not None:
+                check_not_lost(database, backend, beside)
             try:
                 migrate(database)
             except DatabaseFull:

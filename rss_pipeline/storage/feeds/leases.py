@@ -272,8 +272,16 @@ _RELEASE = f"""UPDATE feeds SET lease_token = NULL, {_NOT_CLAIMED},
     AND feeds.lease_token = json_extract(v.value, '$[1]')"""
 
 
-def end(database: Database, token: str, *, forgive: bool, recent_hosts: RecentHosts | None = None) -> None:
-    """Drop a lease and release what it still holds; for some of its hosts the next run waits for their pace.
+def end(
+    database: Database,
+    token: str,
+    *,
+    forgive: bool,
+    recent_hosts: RecentHosts | None = None,
+    beside: Statement | None = None,
+) -> None:
+    """Drop a lease and release what it still holds, with the statement `beside`; for some of its hosts the
+    next run waits for their pace.
 
     With `forgive` its feeds are as if never claimed: the run ended politely, or a store failed. Without,
     the claims of those that were begun stay counted: something in the run may have come from one of their
@@ -294,6 +302,7 @@ def end(database: Database, token: str, *, forgive: bool, recent_hosts: RecentHo
             ),
             Statement("DELETE FROM leases WHERE token = ?", [token], name="end lease"),
             *(recent_hosts.statements() if recent_hosts is not None else ()),
+            *([] if beside is None else [beside]),
         ]
     )
 

@@ -28,6 +28,14 @@ child.wait()
 """
 
 
+def test_a_folder_in_its_place_is_put_aside_and_one_of_other_bytes_is_used(tmp_path: Path) -> None:
+    (tmp_path / NAME / "x").mkdir(parents=True)
+    HomeLock(tmp_path, address="x").release()
+    assert len([*tmp_path.glob(f"{NAME}.damaged-*")]) == 1
+    (tmp_path / NAME).write_bytes(b"\xff\0damaged")
+    HomeLock(tmp_path, address="x").release()
+
+
 @contextmanager
 def held(home: Path) -> Iterator[tuple[int, int]]:
     """Another process has the lock, and a child: the ids of both."""

@@ -1,6 +1,7 @@
 """GET /api/search: what a client gets. What is found is tested in pipeline/search."""
 
 import logging
+import os
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -151,8 +152,15 @@ def test_an_index_that_is_damaged_while_it_is_used_is_a_problem(reader: Reader) 
     path = index_path(reader.settings)
     throw_away(path)
     path.write_bytes(b"no database" * 1_000)
+    os.utime(reader.settings.database_path, (1, 1))
+    before = reader.settings.database_path.stat().st_mtime_ns
     answer = user.client.get("/api/search", params={"q": "title"})
     assert (answer.status_code, answer.json()["kind"]) == (503, "search_unavailable")
+    changed = reader.settings.database_path.stat().st_mtime_ns
+    assert not path.exists(), "it is built where the database has changed"
+    assert changed > before
+    index(reader)
+    assert len(read_all(user, q="title")) == 1
 
 
 def test_a_client_that_has_the_answer_gets_304(reader: Reader) -> None:

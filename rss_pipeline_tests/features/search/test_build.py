@@ -1,5 +1,6 @@
 """The index follows the database, whatever happens to either."""
 
+import random
 import signal
 import subprocess
 import sys
@@ -12,7 +13,13 @@ import pytest
 from rss_pipeline.features.search import index_build as build
 from rss_pipeline.features.search import index_file, sql, writing
 from rss_pipeline.features.search.index_build import IndexWork, bring_up_to_date, is_behind
-from rss_pipeline.features.search.index_file import SLOTS, SearchUnavailable, open_to_read, open_to_write
+from rss_pipeline.features.search.index_file import (
+    SLOTS,
+    IndexBroken,
+    SearchUnavailable,
+    open_to_read,
+    open_to_write,
+)
 from rss_pipeline.storage.feeds.forget import begin_forget, end_forget
 from rss_pipeline.storage.items import items
 from rss_pipeline_tests.features.search.conftest import Library, new_library
@@ -260,6 +267,39 @@ def test_a_damaged_file_is_built_again(library: Library, damage: bytes | None) -
         again = Library(library.database, file)
         again.index()
         assert again.found("word") == ["1"]
+
+
+def test_changed_bytes_that_no_search_comes_across_are_noticed_at_the_next_start(
+    library: Library, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(300):
+        library.arrive("news", str(number), f"word number{number} " * 20)
+    library.index()
+    path = library.file.path
+    library.file.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    library.file.close()
+    with open_to_write(path):
+        pass
+    body, chance = bytearray(path.read_bytes()), random.Random(3)
+    for _ in range(40):
+        body[chance.randrange(len(body) // 2, len(body))] ^= 0xFF
+    path.write_bytes(body)
+    monkeypatch.setattr(index_file, "_START", "the next one")
+    with open_to_write(path) as file:
+        again = Library(library.database, file)
+        assert again.index().added == 300
+        assert again.found("number7") == ["7"]
+    [line] = caplog.messages
+    assert "the search index is damaged" in line
+
+
+def test_one_that_shows_its_damage_in_use_is_deleted_and_built_at_the_next_look(library: Library) -> None:
+    library.index()
+    path = library.file.path
+    with pytest.raises(IndexBroken), open_to_write(path):
+        raise IndexBroken("the search index is damaged")
+    with open_to_write(path) as file:
+        assert Library(library.database, file).found("word") == []
 
 
 def test_a_file_of_another_version_is_built_again(library: Library) -> None:

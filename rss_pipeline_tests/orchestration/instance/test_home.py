@@ -1,5 +1,9 @@
 """Dagster's home: which dagster.yaml is the user's, and the order of the queue that it requests."""
 
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +23,7 @@ from rss_pipeline.orchestration.instance.home import (
     stamped,
 )
 from rss_pipeline.orchestration.queueing import BackfillsLastRunCoordinator, missing_priority
+from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.settings import Settings
 
 RELEASED = """
@@ -108,6 +113,70 @@ def test_one_that_dagster_cannot_use_is_named_in_one_line(settings: Settings, te
         assert line.startswith(
             f"{configuration(settings)}: Dagster cannot use it; correct it, or remove it. "
         )
+
+
+def _make_folder(path: Path) -> None:
+    path.unlink()
+    (path / "x").mkdir(parents=True)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "random": lambda path: path.write_bytes(random.Random(1).randbytes(20_000)),
+    "a folder": _make_folder,
+}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "empty"])
+@pytest.mark.parametrize(
+    "name",
+    ["dagster.yaml", "history/runs.db", "history/runs/index.db", "schedules/schedules.db"],
+)
+def test_a_damaged_file_is_put_aside_with_a_sentence_and_dagster_begins_a_new_one(
+    settings: Settings, name: str, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_instance(settings) as instance:
+        instance.create_run_for_job(purge_history)
+    path = settings.dagster_home / name
+    # What SQLite has beside it would be of another file.
+    for each in path.parent.glob(f"{path.name}-*"):
+        each.unlink()
+    path.write_bytes(b"") if damage == "empty" else DAMAGES[damage](path)
+    with open_instance(settings) as instance:
+        instance.create_run_for_job(purge_history)
+        assert instance.get_runs_count() >= 1
+        assert instance.all_instigator_state() == []
+    assert is_untouched(configuration(settings).read_text("utf-8"))
+    found = path.parent.glob(f"{path.name}.damaged-*")
+    aside = [each for each in found if not each.name.endswith(("-wal", "-shm"))]
+    if damage == "empty" and path.suffix == ".db":
+        assert aside == [], "SQLite takes it for a new one"
+        return
+    [kept] = aside
+    [line] = caplog.messages
+    assert (str(path) in line, str(kept) in line, "begins a new one" in line) == (True, True, True)
+
+
+def test_a_value_that_cannot_be_read_is_damage_too(settings: Settings) -> None:
+    with open_instance(settings) as instance:
+        instance.create_run_for_job(purge_history)
+    path = settings.dagster_home / "history/runs.db"
+    with closing(sqlite3.connect(path)) as tables:
+        tables.execute("UPDATE runs SET run_body = substr(run_body, 5)")
+        tables.commit()
+    with open_instance(settings) as instance:
+        assert instance.get_runs_count() == 0
+
+
+def test_a_file_or_a_folder_in_the_place_of_another_is_put_aside(settings: Settings) -> None:
+    settings.dagster_home.parent.mkdir(exist_ok=True)
+    settings.dagster_home.touch()
+    prepare_home(settings)
+    for name in ("history", "schedules", "storage"):
+        (settings.dagster_home / name).touch()
+    with open_instance(settings) as instance:
+        assert instance.get_runs_count() == 0
+    assert len([*settings.dagster_home.glob("*.damaged-*")]) == 3
 
 
 def test_a_released_one_that_a_person_changed_still_has_our_queue(settings: Settings) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.errors import InfrastructureError, SettingsError
+from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.reader.accounts.tokens import reader_secret
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.storage.conftest import nobody, public_folder
@@ -53,12 +53,21 @@ def test_a_mode_that_a_copy_has_lost_is_set_again(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "reader_secret").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("body", [b"", b"\n", b"x" * 31, b" " * 40])
-def test_a_file_without_a_whole_key_is_refused_unseen(tmp_path: Path, body: bytes) -> None:
-    (tmp_path / "reader_secret").write_bytes(body)
-    with pytest.raises(SettingsError, match="remove the file") as caught:
-        key_of(tmp_path)
-    assert "xxx" not in str(caught.value)
+@pytest.mark.parametrize("body", [b"", b"\n", b"x" * 31, b" " * 40, None])
+def test_a_file_without_a_whole_key_is_put_aside_unseen(
+    tmp_path: Path, body: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "reader_secret"
+    if body is None:
+        path.mkdir()
+    else:
+        path.write_bytes(body)
+    key = key_of(tmp_path)
+    assert len(key) >= 32
+    assert key_of(tmp_path) == key
+    [aside] = tmp_path.glob("reader_secret.damaged-*")
+    [line] = caplog.messages
+    assert (str(path) in line, str(aside) in line, "xxx" in line) == (True, True, False)
 
 
 def test_a_home_that_cannot_be_written_is_an_error_with_advice(public_folder: Path) -> None:
