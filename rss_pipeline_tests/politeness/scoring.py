@@ -67,6 +67,8 @@ LEARNED = timedelta(days=2)
 """From when on a limit is known to whoever learns from 429."""
 IMAGE_DELAY = timedelta(seconds=0.2)
 """After each request for an image, on each of two connections to its host."""
+IMAGE_AGAIN = timedelta(minutes=30)
+"""The first failure of an image may pass within the hour."""
 IN_FLIGHT = timedelta(seconds=1)
 """A request for an image may be on its way when the other connection has to wait."""
 MOST_REFUSED = 0.05
@@ -163,7 +165,11 @@ class Picture:
     asked_at: datetime = NEVER
     referer: str | None = None
     refused: bool = False
-    """At `asked_at`: it may be requested once more, another way."""
+    """At `asked_at`: it may be requested another way."""
+    has_failed: bool = False
+    """At `asked_at`: another request may be made, half an hour later at the soonest, once on that day."""
+    before: datetime = NEVER
+    """The time of the request before it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -225,16 +231,19 @@ class Scorer:
             self.fault("requests too close", name, f"three within {at - host.asked[-2]}")
         if host.held_at + IN_FLIGHT < at < host.held_until:
             self.fault("during a hold", name, f"{request.target} until {host.held_until}")
-        again = image.refused and at - image.asked_at < SAME_VISIT and referer != image.referer
-        if at - image.asked_at < DAY and not again:
+        again = image.refused and referer != image.referer
+        last_day = image.before if image.has_failed else image.asked_at
+        if at - last_day < DAY or at - image.asked_at < IMAGE_AGAIN:
             self.fault("an image again", name, f"{request.target}, {at - image.asked_at} after the last time")
         since = host.wants_referer_since
         if referer is None and since is not None and at > since + IN_FLIGHT and not again:
             self.fault("a Referer forgotten", name, request.target)
         if since is None and again and referer is not None and said.status == 200:
             host.wants_referer_since = at
-        image.asked_at, image.referer = at, referer
-        image.refused = said.status in (401, 403) and not again
+        image.before, image.asked_at, image.referer = image.asked_at, at, referer
+        image.refused = said.status in (401, 403)
+        wants_fewer = said.status in _REFUSALS and (said.status == 429 or "retry-after" in said.headers)
+        image.has_failed = not wants_fewer and said.status not in (200, 301, 302, 307, 308)
         host.asked.append(at)
         host.answered.append((at, said.status))
         asked = retry_after(said.headers, at=at)

@@ -212,13 +212,13 @@ def untrue(client: Client) -> None:
     """The image's own site, for a page."""
     url = picture(client)
     client.ask(url)
-    client.ask(url, after=0.001, referer=url.rpartition("/")[0])
+    client.ask(url, after=0.7, referer=url.rpartition("/")[0])
 
 
 def unlearning(client: Client) -> None:
     url = picture(client)
     client.ask(url)
-    client.ask(url, after=0.001, referer=PAGES)
+    client.ask(url, after=0.7, referer=PAGES)
     assert not client.stand.scorer.faults
     client.ask(url, after=25)
 

@@ -1,15 +1,15 @@
-"""One download of an image: redirects, the second attempt with a Referer, and the storing of the image.
+"""One download of an image: redirects, with a Referer or without, and the storing of the image.
 
 Not here: the round over many images (`image_round.py`), and the check that a body is an image
 (`image_body.py`).
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -34,8 +34,10 @@ T = TypeVar("T")
 
 _REFUSALS = frozenset({401, 403})
 _WITHOUT, _WITH = "without Referer", "with the page of its item as Referer"
-_IN_VAIN = 3
-"""After so many images that a host refused either way, and none that it gave, no other is requested twice."""
+_LAST = 2
+"""Attempts before the last one."""
+_LONGEST_WAIT = 60
+"""Seconds that a download waits for before it follows a redirect with Retry-After."""
 _LONGEST_REFERER = 4096
 """A browser names only the site of a page with a longer address (Referrer Policy 8.3)."""
 
@@ -52,6 +54,8 @@ class ImageRequest:
     image host may know it."""
     private: PrivateHosts = field(default_factory=PrivateHosts)
     """The private hosts that the feed opens."""
+    attempts: int = 0
+    """Attempts before this one."""
     shares: bool = False
     """True if the URLs to which it redirects are requested once for all images that lead there."""
 
@@ -79,30 +83,41 @@ class KeptImage(Generic[T]):
 
 
 class Referers:
-    """The hosts that give images only to requests with a Referer, as far as one round knows them."""
+    """The hosts that give images only to requests with a Referer, as far as one round knows them.
+
+    An image that is refused one way is requested the other way at its next attempt, and not at once; what the
+    refusal shows serves the other images of its host in the round.
+    """
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._known = set(known)
         self._changed: dict[str, bool] = {}
-        self._in_vain: Counter[str] = Counter()
+        self._refused: dict[str, set[bool]] = {}
+        """By host the ways that it refused in this round: True is with a Referer."""
 
-    def needed(self, host: str) -> bool:
-        """True if the host refused an image without a Referer, and gave it with one."""
-        return host in self._known
+    def are_named(self, host: str, *, attempts: int) -> bool:
+        """True if a request after so many attempts names the page of its item."""
+        usual = host in self._known
+        refused = self._refused.get(host, set())
+        if usual in refused and (not usual) not in refused:
+            return not usual
+        # A known host refuses for another reason, as a rule.
+        is_other_way = attempts == _LAST if usual else attempts % 2 == 1
+        return usual != is_other_way
 
-    def is_in_vain(self, host: str) -> bool:
-        """True if the host refuses images either way."""
-        return self._in_vain[host] >= _IN_VAIN
-
-    def learn(self, hosts: Iterable[str], *, needed: bool) -> None:
-        """Note hosts that refused an image one way, and gave it the other way."""
+    def refused(self, hosts: Iterable[str], *, named: bool) -> None:
+        """Note hosts that refused an image, requested this way."""
         for host in hosts:
-            (self._known.add if needed else self._known.discard)(host)
-            self._changed[host] = needed
+            self._refused.setdefault(host, set()).add(named)
 
-    def refused(self, host: str) -> None:
-        """Note a host that refused an image both ways."""
-        self._in_vain[host] += host not in self._known
+    def gave(self, hosts: Iterable[str], *, named: bool, attempts: int) -> None:
+        """Note hosts that gave an image, requested this way after so many attempts."""
+        for host in hosts:
+            was_refused = (not named) in self._refused.get(host, set()) or attempts > 0
+            if was_refused and named != (host in self._known):
+                (self._known.add if named else self._known.discard)(host)
+                self._refused.pop(host, None)
+                self._changed[host] = named
 
     def changes(self) -> dict[str, bool]:
         """The hosts to store, with True, and those to forget; each is returned once."""
@@ -154,12 +169,11 @@ class ImageVisit(Generic[T]):
     async def _downloaded(self) -> KeptImage[T] | LedTo:
         here = first = request_url(self.image.url)
         chain = RedirectChain(here, most=self.requests.policy.max_redirects)
-        names_page, refused = False, ""
+        names_page, attempts = False, self.image.attempts
         while True:
             async with self.requests.turn(here) as turn:
-                if not refused:
-                    # Asked in the turn: the request before it may have shown it.
-                    names_page = names_page or self.referers.needed(here.host)
+                # Asked in the turn: the request before it may have shown it.
+                names_page = names_page or self.referers.are_named(here.host, attempts=attempts)
                 page = self._page(here)
                 referer = page if names_page else None
                 headers = [] if referer is None else [(b"Referer", referer)]
@@ -167,11 +181,13 @@ class ImageVisit(Generic[T]):
                 self._is_answered = True
                 turn.release_host()
                 if isinstance(answer, Image):
-                    if refused:
-                        self.referers.learn({first.host, refused}, needed=referer is not None)
+                    if page is not None:
+                        hosts = {first.host, here.host}
+                        self.referers.gave(hosts, named=referer is not None, attempts=attempts)
                     return KeptImage(await self._keep(answer), self._inside, self._targets)
             match answer:
                 case Redirect() as redirect:
+                    await self._wait_to_follow(here, redirect)
                     here = chain.follow(here, redirect, now=self.requests.clock())
                     # What cookies change is for this visit alone.
                     if self.image.shares and not chain.cookies(here):
@@ -180,12 +196,17 @@ class ImageVisit(Generic[T]):
                             return LedTo(target, self._targets)
                         self._targets += (target,)
                 case _Refused(error):
-                    if refused:
-                        self.referers.refused(here.host)
-                    if refused or page is None or (referer is None and self.referers.is_in_vain(here.host)):
-                        ways = [_WITHOUT, _WITH] if refused else [_WITHOUT if referer is None else _WITH]
-                        raise _refusal(error, here, " and ".join(ways))
-                    refused, names_page = here.host, not names_page
+                    if page is not None:
+                        self.referers.refused({first.host, here.host}, named=referer is not None)
+                    raise _refusal(error, here, _WITHOUT if referer is None else _WITH)
+
+    async def _wait_to_follow(self, here: RequestUrl, redirect: Redirect) -> None:
+        wait = requested_wait(HTTPStatus.FOUND, redirect.head, now=self.requests.clock()) or 0
+        if wait > _LONGEST_WAIT:
+            message = f"{here.host} redirects, and asks to wait {wait:,} s before that is followed."
+            raise FetchError("redirect", message, retry_after=wait)
+        if wait:
+            await self.requests.turns.pause(wait)
 
     async def _is_requested(self, target: str) -> bool:
         if target in self.requested:

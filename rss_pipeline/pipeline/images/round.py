@@ -178,6 +178,7 @@ class ImageRound:
             url=tasks[0].url,
             item_link=next((task.item_link for task in tasks if task.item_link is not None), None),
             private=(opened := _private(tasks[0].feed)),
+            attempts=max(task.attempts for task in tasks),
             # Nothing that a feed opens is shared, and a user who waits for the image gets a request.
             shares=not (opened.hosts or opened.networks) and not any(task.is_requested for task in tasks),
         )

@@ -32,9 +32,9 @@ def store(request: ImageRequest, image: Image) -> Stored:
     return image.type.extension, body, in_file
 
 
-def wanted(urls: list[str], item_link: str | None = None) -> list[ImageRequest]:
+def wanted(urls: list[str], item_link: str | None = None, attempts: int = 0) -> list[ImageRequest]:
     return [
-        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, private=LOOPBACK)
+        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, private=LOOPBACK, attempts=attempts)
         for n, url in enumerate(urls)
     ]
 
@@ -46,11 +46,12 @@ def fetch(
     keep: Callable[[ImageRequest, Image], Any] = store,
     pace: Pace | None = None,
     item_link: str | None = None,
+    attempts: int = 0,
     referers: Referers | None = None,
     **policy: Any,
 ) -> list[ImageOutcome[Any]]:
     outcomes = fetch_images(
-        wanted(urls, item_link),
+        wanted(urls, item_link, attempts),
         policy=replace(POLICY, **policy),
         spool=spool,
         keep=keep,

@@ -137,10 +137,9 @@ class TestWhatIsNone:
 
     @pytest.mark.slow
     def test_the_deadline_is_for_all_requests_together(self, server: FeedServer, tmp_path: Path) -> None:
-        slow = Answer(status=403, delay=0.3)
-        outcome = failure(
-            fetch_one(server, slow, tmp_path, deadline=0.5, item_link="http://b.example/"), "timeout"
-        )
+        there = Answer(status=302, headers={"Location": "/there"}, delay=0.3)
+        server.route(A, "/there", Answer(status=404, delay=0.3))
+        outcome = failure(fetch_one(server, there, tmp_path, deadline=0.5), "timeout")
         assert len(server.requests) == 2
         assert 400 < (outcome.fetch_ms or 0) < 2000
 

@@ -34,12 +34,14 @@ def test_a_host_that_refuses_hotlinks_gets_the_site_of_the_item_and_nothing_untr
     home.poll()
     home.database.query("UPDATE feeds SET allow_private = 0")
     home.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
-    home.download()
+    for pause in (0, 1, 49):
+        home.clock.turn(hours=pause)
+        home.download()
     rows = image_rows(home)
-    assert [rows[name]["status"] for name in ("own", "item", "never")] == ["pending", "success", "pending"]
-    for target in ("/own", "/item", "/never"):
+    assert [rows[name]["status"] for name in ("own", "item", "never")] == ["failed", "success", "failed"]
+    for target, last in {"/own": [None], "/item": [], "/never": [None]}.items():
         asked = [r.headers.get("referer") for r in server.requests if r.target == target]
-        assert asked == [None, site]
+        assert asked == [None, site, *last], "one request at each attempt"
 
 
 @pytest.mark.parametrize("address", ["/feed?token=1", "/feed", "moved"])
