@@ -6,6 +6,7 @@ Not here: the requests of one feed (`feed_visit.py`), and the use of the outcome
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -118,7 +119,7 @@ def fetch_feeds(
             report(index, outcome)
 
         async with (
-            Client(policy) as client,
+            Client(replace(policy, network=turns.network)) as client,
             _checking(other_runs, turns, unbegun),
             asyncio.TaskGroup() as group,
         ):

@@ -7,6 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
@@ -101,7 +102,8 @@ def fetch_images(
                 )
                 report(index, await visit.run() if is_wanted(image) else NotBegun())
 
-        async with Client(policy) as client, asyncio.TaskGroup() as group:
+        own = replace(policy, network=turns.network)
+        async with Client(own) as client, asyncio.TaskGroup() as group:
             for queue in queues.values():
                 # More tasks than connections: while one image is stored, the next one is requested.
                 for _ in range(min(len(queue), policy.concurrency)):

@@ -13,12 +13,13 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Protocol
 
 from rss_pipeline.collector.fetch.holds import DEFAULT_HOLD, Holds
 from rss_pipeline.collector.http.client import FetchPolicy
+from rss_pipeline.collector.http.guarded_transport import NamesOfRound
 from rss_pipeline.collector.models.clock import Clock, duration, utc_now, whole_second
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 
@@ -187,6 +188,15 @@ class _Slots:
         self._free += 1
 
 
+@dataclass(frozen=True, slots=True)
+class _AtAddress:
+    """A lane at an address that several hosts may have."""
+
+    address: str
+    gate: _Gate
+    lane: int
+
+
 class Turn:
     """A host's lane and a slot. The lane can be released before the slot, once no request is left but other
     work is; the host's delay begins then."""
@@ -227,6 +237,9 @@ class Turns:
         self._pace = pace
         self.is_leased = is_leased
         """False once another run may visit the hosts of this round."""
+        self._names = None if policy.proxy is not None else NamesOfRound(policy.network.resolve)
+        self.network = policy.network if self._names is None else replace(policy.network, resolve=self._names)
+        """The policy's, with names that a turn looks up for the connection in it."""
         self._host_delay = policy.host_delay
         self._lanes = policy.connections_per_host
         self._slots = _Slots(policy.concurrency, pace.monotonic)
@@ -268,24 +281,29 @@ class Turns:
         """
         gate, lane = await self._enter(host, begun=begun, user=user)
         turn = Turn(lambda: gate.leave(lane))
+        at_address: _AtAddress | None = None
         try:
             self._refuse_when_left_to_others(host, begun)
             self._refuse_when_held(host, url)
             await self._take(host)
             await self._delay(host, lane, begun=begun, is_daily=is_daily)
+            at_address = await self._enter_address(host, begun=begun, user=user)
             async with self._slots.slot(user):
                 self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host, url)
                 self._refuse_when_over(host, self._pace.monotonic(), begun=begun)
                 if not self.is_leased():
                     raise TurnRefused(LAPSED)
-                turn = Turn(lambda: self._ended(host, gate, lane), lambda: gate.leave(lane))
+                own, at_address = at_address, None
+                turn = Turn(lambda: self._ended(host, gate, lane, own), lambda: self._leave(gate, lane, own))
                 try:
                     yield turn
                 finally:
                     turn.release_host()
         finally:
             turn.release_host()
+            if at_address is not None:
+                at_address.gate.leave(at_address.lane)
 
     async def _enter(self, host: str, *, begun: bool, user: str) -> tuple["_Gate", int]:
         """A lane at the gate of the host, or of all hosts that share a learned gap with it."""
@@ -303,10 +321,41 @@ class Turns:
                 return gate, lane
             gate.leave(lane)
 
-    def _ended(self, host: str, gate: "_Gate", lane: int) -> None:
+    async def _enter_address(self, host: str, *, begun: bool, user: str) -> "_AtAddress | None":
+        """A lane at the one address of a host, after the delay that all names there share."""
+        address = None if self._names is None else await self._names.only_address(host)
+        if address is None:
+            return None
+        ended = self._pace.ended
+        gate = self._gates.setdefault(address, _Gate(self._lanes))
+        lane = await gate.enter(
+            begun=begun, user=user, rested=lambda lane: ended.get((address, lane), -math.inf)
+        )
+        try:
+            while (at := self._free_at(address, lane)) > self._pace.monotonic():
+                self._refuse_when_over(host, at, begun=begun)
+                await self._pace.sleep(at - self._pace.monotonic())
+        except BaseException:
+            gate.leave(lane)
+            raise
+        return _AtAddress(address, gate, lane)
+
+    def _free_at(self, name: str, lane: int) -> float:
+        """The time from which on a lane may have another request, by the delay of hosts."""
+        ended = [self._pace.ended.get((name, lane)), self._pace.ended_elsewhere.get(name)]
+        return max((at + self._host_delay for at in ended if at is not None), default=-math.inf)
+
+    def _ended(self, host: str, gate: "_Gate", lane: int, at_address: "_AtAddress | None") -> None:
         self._pace.ended[host, lane] = self._pace.monotonic()
+        if at_address is not None:
+            self._pace.ended[at_address.address, at_address.lane] = self._pace.monotonic()
         self._holds.gaps.asked(host, now=self._clock())
+        self._leave(gate, lane, at_address)
+
+    def _leave(self, gate: "_Gate", lane: int, at_address: "_AtAddress | None") -> None:
         gate.leave(lane)
+        if at_address is not None:
+            at_address.gate.leave(at_address.lane)
 
     async def _take(self, host: str) -> None:
         """Hold a host that no lease of this run has: other runs may request from it, on any machine."""
@@ -322,8 +371,7 @@ class Turns:
 
     async def _delay(self, host: str, lane: int, *, begun: bool, is_daily: bool) -> None:
         now = self._pace.monotonic()
-        ended = [self._pace.ended.get((host, lane)), self._pace.ended_elsewhere.get(host)]
-        free_at = max([now, *(at + self._host_delay for at in ended if at is not None)])
+        free_at = max(now, self._free_at(host, lane))
         if (learned := self._holds.gaps.of(host)) is not None:
             # A clock that was put back makes the time since negative.
             since = max(self._clock() - learned.asked_at, timedelta(0))

@@ -56,6 +56,49 @@ class Network:
     """Gets addresses only, never names."""
 
 
+class NamesOfRound:
+    """A resolver for a round, which needs the address of a host before it has a turn. The connection that
+    follows takes over what was found for it, and the next one is looked up anew."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._found: dict[str, asyncio.Task[Sequence[str]]] = {}
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """The addresses, for a connection."""
+        task = self._found.pop(host, None)
+        return await (self._resolve(host, port) if task is None else asyncio.shield(task))
+
+    def _begun(self, host: str, port: int) -> asyncio.Task[Sequence[str]]:
+        if (task := self._found.get(host)) is None:
+            task = self._found[host] = asyncio.create_task(self._look_up(host, port))
+            # The one that waits for it may have given up.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+    async def _look_up(self, host: str, port: int) -> Sequence[str]:
+        return await self._resolve(host, port)
+
+    async def only_address(self, host: str, port: int = 443) -> str | None:
+        """The address that all requests to a host reach, in its plain form; None for a host that has several
+        of a kind, none, or an address as its name.
+
+        A name with several addresses is a CDN's or a large service's, which share them with others.
+        """
+        if literal_address(host) is not None:
+            return None
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                texts = await asyncio.shield(self._begun(host, port))
+        except (OSError, ValueError, TimeoutError):
+            return None
+        found = {plain_address(each) for text in texts if (each := literal_address(text)) is not None}
+        of_kind = [{each for each in found if each.version == version} for version in (4, 6)]
+        if max(map(len, of_kind)) != 1:
+            return None
+        return str(next(iter(of_kind[0] or of_kind[1])))
+
+
 class GuardedBackend(httpcore.AsyncNetworkBackend):
     """Connects to addresses that the policy allows."""
 

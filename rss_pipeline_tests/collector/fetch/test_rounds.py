@@ -438,3 +438,32 @@ def test_hundreds_of_feeds(server: FeedServer, tmp_path: Path) -> None:
     assert all(isinstance(outcome, NotModified) for outcome in outcomes)
     assert max(count for host, count in server.most_open.items() if host) == 1
     assert server.most_open[""] <= 10
+
+
+@pytest.mark.parametrize(("addresses", "apart"), [(["127.0.0.9"], 1.0), (["127.0.0.9", "127.0.0.8"], 0.0)])
+def test_names_of_one_address_are_requested_one_after_the_other_and_those_of_several_at_once(
+    addresses: list[str], apart: float, server: FeedServer, tmp_path: Path
+) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return addresses
+
+    pace = InstantPace()
+    came: list[float] = []
+
+    def answer(_: Request) -> Answer:
+        came.append(pace.time)
+        return Answer(body=RSS)
+
+    for address in addresses:
+        server.route(address, "/feed", answer)
+    urls = [f"http://{n}.hosting.example:{server.port}/feed" for n in range(6)]
+    outcomes = fetch_feeds(
+        [(feed(url, id=f"feed-{n}"), Access()) for n, url in enumerate(urls)],
+        policy=replace(POLICY, host_delay=1.0, network=Network(resolve=resolve)),
+        spool=tmp_path,
+        clock=now,
+        pace=pace,
+    )
+    assert [type(each) for each in outcomes] == [Document] * 6
+    assert all(b - a >= apart for a, b in itertools.pairwise(sorted(came)))
+    assert (max(came) - min(came) > 0) is (apart > 0)
