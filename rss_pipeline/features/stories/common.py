@@ -93,7 +93,7 @@ def shared(
             titled += more
         last = at
     told += AS_HEAD * _of_heads(one, other, keys, weights)
-    return Shared(named, told, titled, partial(_happened, one, other, keys, found, weighed))
+    return Shared(named, told, titled, partial(_happened, one, other, keys, found, weighed, in_run))
 
 
 _WHO_AND_WHERE = 2
@@ -112,9 +112,10 @@ def _happened(
     keys: Sequence[str],
     found: Sequence[tuple[int, str]],
     weighed: Weights,
+    in_run: AbstractSet[int],
 ) -> float:
     """The number of rare things of both that say what happened: words of a title, other words that do not
-    stand beside a name as those of its kind, and names beyond who and where."""
+    stand beside a name or in a common run as those of its kind, and names beyond who and where."""
     unit = max(map(_worth, weighed.values()), default=0.0)
     if not unit:
         return 0.0
@@ -128,6 +129,7 @@ def _happened(
     # A word that both have before it says who that is: the minister, the phone maker.
     roles = before & other_before
     beside = text_before | other_text_before | (text_behind & other_text_behind)
+    beside.update(keys[at] for at in in_run)
     for key in {key for _, key in found} - names - CALENDAR - roles:
         worth = _worth(weighed[key]) / unit
         if key in titles:
@@ -138,17 +140,21 @@ def _happened(
 
 
 def _apart(found: Sequence[tuple[int, str]], names: AbstractSet[str], weighed: Weights) -> Iterable[float]:
-    """The worth of each name, those as one that stand side by side anywhere: Salvani, and Giulia Salvani."""
+    """The worth of each name, those as one that stand side by side anywhere, or with words of both between
+    them: Hale, and Transport Minister Oona Hale."""
     of: dict[str, str] = {}
     last, before = -2, ""
     for at, key in found:
+        is_beside = at - last == 1
+        last = at
         if key not in names:
+            before = before if is_beside else ""
             continue
         of.setdefault(key, key)
-        if at - last == 1 and of[key] != of[before]:
+        if is_beside and before and of[key] != of[before]:
             mine, theirs = of[key], of[before]
             of = {name: theirs if name_of == mine else name_of for name, name_of in of.items()}
-        last, before = at, key
+        before = key
     worths: dict[str, float] = {}
     for key, name in of.items():
         worths[name] = max(worths.get(name, 0.0), _worth(weighed[key]))

@@ -121,6 +121,16 @@ FAMOUS: dict[str, list[Said]] = {
             "was hurt.",
         ),
     ],
+    "an office": [
+        (
+            "Transport minister Hale scraps rail link",
+            "Transport minister Oona Hale said on Tuesday in Kingsbury that the line will not come.",
+        ),
+        (
+            "Transport minister Hale marries cellist",
+            "Transport minister Oona Hale married Piet Rausch on Tuesday at the town hall of Kingsbury.",
+        ),
+    ],
     "it": [
         (
             "La premier Salvani annuncia il bonus asili",
@@ -196,9 +206,9 @@ FAMOUS: dict[str, list[Said]] = {
 }
 
 
-@pytest.mark.parametrize("language", FAMOUS)
-def test_a_name_in_the_news_and_a_place_are_no_event(language: str) -> None:
-    assert count(of_two_feeds(FAMOUS[language], language)) == 2
+@pytest.mark.parametrize("kind", FAMOUS)
+def test_a_name_in_the_news_and_a_place_are_no_event(kind: str) -> None:
+    assert count(of_two_feeds(FAMOUS[kind], "en" if " " in kind else kind)) == 2
 
 
 TEXT = (
