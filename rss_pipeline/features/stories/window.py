@@ -60,7 +60,7 @@ MOST_STORIES = 2
 MOST_MEMBERS = 5
 SURE = 4.0
 """So far above the line, neither further members of a story nor less like stories are judged."""
-MOST_FURTHER, MOST_TO_JOIN = 2, 16
+MOST_FURTHER, MOST_TO_JOIN = 3, 16
 """Members of a story, the nearest of so many latest ones, that are compared once an item has joined it,
 beside those that were judged."""
 MOST_IN_MEAN = 30
@@ -706,7 +706,9 @@ class Window:
         one, other = article, self._article(number)
         if article.title_length and article.subject == other.subject:
             texts_alone = [read(replace(each, title="")) for each in (entry, _said(*self._kept(number)))]
-            if not all(says_its_title(each, article.subject) for each in texts_alone):
+            # Without their title, two items may be in two scripts.
+            is_comparable = all(each.is_paired == article.is_paired for each in texts_alone)
+            if is_comparable and not all(says_its_title(each, article.subject) for each in texts_alone):
                 one, other = texts_alone
                 near = self._cosine_of(one, other)
         theirs = self.frequencies.weights(other.language, other.weighed)
