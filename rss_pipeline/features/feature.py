@@ -330,6 +330,9 @@ class Feature:
     """Keys of a feed in feeds.yaml, by name."""
     forget: "Part[Callable[[ObjectStore, str], Mapping[str, str]]] | None" = None
     """The removal of a forgotten feed's objects; keys that the store did not delete, with the reason."""
+    follow_subscriptions: "Part[Callable[[Sequence[str], str | None], list[Statement]]] | None" = None
+    """Statements in each batch by which a user, or with None several users, subscribe to these feeds or leave
+    them, behind that (storage/stale.py)."""
     folding: "Part[Folding] | None" = None
     """Items that lists of several feeds show as one entry (subscriptions/folding.py); one feature has it."""
     item_condition: "Part[ItemCondition] | None" = None

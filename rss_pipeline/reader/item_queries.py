@@ -24,7 +24,13 @@ from rss_pipeline.storage.subscriptions.chosen import (
     Scope,
     Shown,
 )
-from rss_pipeline.storage.subscriptions.folding import FoldedItem, earlier_copies, ordered_ids
+from rss_pipeline.storage.subscriptions.folding import (
+    FoldedItem,
+    earlier_copies,
+    is_news,
+    ordered_ids,
+    read_with,
+)
 from rss_pipeline.storage.subscriptions.item_lists import (
     READ_CHARACTERS,
     FeedOfPage,
@@ -59,6 +65,7 @@ __all__ = [
     "earlier_copies",
     "feed_of_page",
     "highest_number",
+    "is_news",
     "item",
     "item_keys",
     "items",
@@ -70,6 +77,7 @@ __all__ = [
     "neighbours",
     "ordered_ids",
     "page_version",
+    "read_with",
     "together",
 ]
 

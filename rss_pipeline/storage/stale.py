@@ -1,5 +1,5 @@
 """The statements by which features note that what they made of a feed's items is stale, such as documents of
-topics, for the batch of whatever changes what these show.
+topics, for the batch of whatever changes what these show; or make it again, as subscriptions change.
 
 There is one for each feature that has a `stale`, so mostly one, and none without such a feature.
 """
@@ -51,4 +51,15 @@ def mark_stale_if(
             planned_once=True,
         )
         for each in _statements()
+    ]
+
+
+def follow_subscriptions(feed_ids: Sequence[str], user_id: str | None = None) -> list[Statement]:
+    """Statements behind those by which a user, or with None several users, subscribe to these feeds or leave
+    them."""
+    return [
+        statement
+        for feature in FEATURES
+        if feature.follow_subscriptions is not None
+        for statement in feature.follow_subscriptions.load()(feed_ids, user_id)
     ]

@@ -26,6 +26,7 @@ from rss_pipeline.reader.item_queries import (
     Shown,
     earlier_copies,
     items_by_number,
+    read_with,
     together,
 )
 from rss_pipeline.reader.mark import ItemMarks, MarkResult
@@ -108,7 +109,8 @@ def as_entries(caller: Caller, named: NamedItems, rows: Sequence[ItemRow]) -> tu
         members = found.get(row.id, ())
         others = [each for each in members if each.id != row.id]
         if others:
-            named.name(caller.key.session_id, row.arrived, [each.arrived for each in others])
+            read = [each.arrived for each in read_with(members, row.id) if each.id != row.id]
+            named.name(caller.key.session_id, row.arrived, read)
             ends[row.id] = _end(others)
         is_old = not all(each.unread for each in earlier_copies(members, row.id))
         entries.append(row._replace(read=1) if is_old else row)

@@ -31,7 +31,7 @@ from rss_pipeline.storage.feeds.recount import recount
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, storable
-from rss_pipeline.storage.stale import mark_stale_if, mark_stale_of
+from rss_pipeline.storage.stale import follow_subscriptions, mark_stale_if, mark_stale_of
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.item_states import mark_items
 from rss_pipeline.storage.subscriptions.subscriptions import JOINABLE, restore_address
@@ -301,7 +301,8 @@ def restore_user(
             Statement(_SUBSCRIBE, [head.id, chunk], name="restore subscriptions"),
             Statement(_KEEP_FRESH, [chunk, head.id], name="keep later items unread"),
         ]
-    return [*statements, *recount([one.feed_id for one in subscriptions], at=at)]
+    ids = [one.feed_id for one in subscriptions]
+    return [*statements, *follow_subscriptions(ids, head.id), *recount(ids, at=at)]
 
 
 # All items up to the last visit that the backup knows count as read, or none; the marks follow.

@@ -78,5 +78,9 @@ def _entry(found: SearchHit) -> dict[str, Any]:
         "words": Markup(found.snippet_html),
         "others": [{"item": each.item, "title": Markup(each.title_html)} for each in found.others],
         "is_read": all(each.item.is_read for each in all_of_it),
-        "listed": ",".join(each.item.id for each in all_of_it) if found.others else "",
+        "listed": ",".join(
+            each.item.id for each in all_of_it if each is found or each.item.arrived in found.read_with
+        )
+        if found.others
+        else "",
     }

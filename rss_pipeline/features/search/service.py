@@ -52,6 +52,8 @@ class SearchHit:
     """A part of the content, likewise."""
     others: "tuple[SearchHit, ...]" = ()
     """The hits of its story that come behind it."""
+    read_with: frozenset[int] = frozenset()
+    """The numbers of those items of its story that are read with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,7 @@ class Search:
         if not self.by_story:
             return rows, {}
         others = {
-            number: {*numbers_together(found.item.together)} - {number} for number, found in rows.items()
+            number: numbers_together(found.item.together).keys() - {number} for number, found in rows.items()
         }
         known = matching(sorted(set().union(*others.values())))
         rows |= self._read(sorted(known - rows.keys()))
@@ -208,6 +210,9 @@ class Search:
                 item=row,
                 title_html=marker.marked(without_markup(row.title or "")),
                 snippet_html=marker.snippet(html.get(row.arrived, "")),
+                read_with=frozenset(
+                    number for number, paired in numbers_together(row.together).items() if paired
+                ),
             )
             for row in item_lists.named_items(items)
         }

@@ -29,6 +29,7 @@ FEATURE = Feature(
     },
     dagster=Part("stories.dagster:parts"),
     folding=Part("stories.reading:FOLDING"),
+    follow_subscriptions=Part("stories.views:of_feeds"),
     forget=Part("stories.moves:forget_moves"),
     poll_events=Part("stories.dagster:poll_events"),
     poll_waits=Part("stories.sql:is_restoring"),

@@ -11,6 +11,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import sql
 from rss_pipeline.features.stories.lease import FULL_TEXT
 from rss_pipeline.features.stories.model import Entry
+from rss_pipeline.features.stories.reading import in_own_story, own_story
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.query import Query
 from rss_pipeline.storage.database import Result, Statement
@@ -31,25 +32,24 @@ class _Known:
 
 
 def _known(user_id: str, ids: Sequence[str]) -> Query[_Known]:
-    own = """coalesce((SELECT c.story_id FROM story_choices AS c
-      WHERE c.user_id = ? AND c.item_id = {0}.{1}), {0}.story_id)"""
     asked = compact(list(ids))
-    stories = f"""SELECT coalesce({own.format("m", "item_id")}, i.id) AS story
-      FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
+    stories = f"""SELECT DISTINCT u.id AS user_id, coalesce({own_story("m", "u.id")}, i.id) AS story
+      FROM users AS u CROSS JOIN json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
       LEFT JOIN story_members AS m ON m.item_id = i.id"""
     items = Statement(
-        f"""SELECT i.id, coalesce({own.format("m", "item_id")}, i.id) AS story
+        f"""SELECT i.id, coalesce({own_story("m", "s.user_id")}, i.id) AS story
         FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value
         CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
         LEFT JOIN story_members AS m ON m.item_id = i.id""",
-        [user_id, asked, user_id],
+        [asked, user_id],
         name="find the stories of a user's items",
     )
     members = Statement(
-        f"""SELECT m.item_id, {own.format("m", "item_id")} AS story FROM story_members AS m
-        WHERE m.story_id IN ({stories}) OR m.item_id IN (SELECT c.item_id FROM story_choices AS c
-          WHERE c.user_id = ? AND c.story_id IN ({stories}))""",
-        [user_id, user_id, asked, user_id, user_id, asked],
+        f"""WITH own AS MATERIALIZED (
+          {stories} WHERE u.id = ?)
+        SELECT m.item_id, own.story FROM own
+        CROSS JOIN story_members AS m ON {in_own_story("m", "own.story", "own.user_id")}""",
+        [asked, user_id],
         name="read members of a user's stories",
     )
 

@@ -32,8 +32,8 @@ class Reason(BaseModel):
 
     kind: str = Field(
         description="`first`; a copy by `link`, `text` or `retitled`; `reissue`: the same item of its feed"
-        " again, changed; `event`: the same event; `operator`;"
-        " `chosen`: you put it there."
+        " again, changed; `event`: the same event; `operator`; `chosen`: you put it there; `tied`: what it"
+        " was joined with is gone."
     )
     nearest: str | None = Field(description="The item of yours that it is most like.")
     names: list[str] = Field(description="Names of both texts.")

@@ -1,7 +1,7 @@
 """A story as one user sees it: its items in the user's own feeds, and why they stand together.
 
-The reasons are those of the user's items alone: where the one that decided is in a feed of others, two of the
-user's are compared once more.
+The reasons are those of the user's items alone: the first join that the user has. Where that is not the one
+of the decision, the two are compared once more.
 """
 
 import json
@@ -17,7 +17,8 @@ from rss_pipeline.features.stories.reading import in_own_story, own_story, place
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.subscribed import shown_url
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.items.stories import JOINS, StoredJoin, stored_joins
+from rss_pipeline.storage.sql import compact, number
 from rss_pipeline.storage.subscriptions.item_query import listed
 
 _ADDS_CHARACTERS = 300
@@ -29,6 +30,7 @@ _WORDS = {
     "reissue": "The same item again, changed: it replaces",
     "operator": "Put here by the operator of this reader.",
     "chosen": "You put it here.",
+    "tied": "An item that is no longer here tied it to the others.",
 }
 
 
@@ -46,6 +48,8 @@ class _Row(NamedTuple):
     collected: str
     arrived: int
     evidence: str | None
+    joins: str | None
+    chosen: int
     is_read: int
     leads: int
 
@@ -56,7 +60,7 @@ class Reason:
 
     kind: str
     """`first`, `link`, `text`, `retitled`, `reissue`, `event`, `operator`;
-    `chosen` where the user said so."""
+    `chosen` where the user said so; `tied` where what it was joined with is gone."""
     nearest: str | None = None
     """The item of the user that it is most like."""
     names: tuple[str, ...] = ()
@@ -91,10 +95,10 @@ def story_of(caller: Caller, item_id: str) -> list[SeenItem]:
     """The items that stand together with this one, and the item itself, the leading one first; empty where it
     is no item of the user's feeds."""
     user_id = caller.user_id
-    own = f"""SELECT i.id, coalesce({own_story("m", "?")}, i.id) AS story FROM items AS i
+    own = f"""SELECT i.id, coalesce({own_story("m", "s.user_id")}, i.id) AS story FROM items AS i
       CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
       LEFT JOIN story_members AS m ON m.item_id = i.id WHERE i.id = ?"""
-    [found] = caller.read(_members(user_id, own, [user_id, user_id, item_id]))
+    [found] = caller.read(_members(user_id, own, [user_id, item_id]))
     return next(iter(_seen(caller, found)), [])
 
 
@@ -151,21 +155,31 @@ def _seen(caller: Caller, result: Result) -> list[list[SeenItem]]:
     stories = dict[str, list[_Row]]()
     for row in map(_Row._make, result.columns(*_Row._fields)):
         stories.setdefault(row.story, []).append(row)
-    kinds, compared = dict[str, Reason](), dict[str, str]()
+    kinds, compared = dict[str, Reason](), dict[str, StoredJoin]()
     for rows in stories.values():
-        seen = {row.id for row in rows}
-        earlier = dict[str | None, str]()
-        for row in sorted(rows, key=lambda each: each.arrived):
+        story_of = {row.id: row.story_of_all for row in rows}
+        first = min(rows, key=lambda each: each.arrived)
+        for row in rows:
             known: dict[str, Any] = json.loads(row.evidence or "{}")
-            if known.get("nearest") in seen or known.get("kind") == "operator":
+            join = next(
+                (
+                    join
+                    for join in stored_joins(row.joins)
+                    if all(story_of.get(id) == row.story_of_all is not None for id in join.items)
+                ),
+                None,
+            )
+            if known.get("kind") == "operator" or (
+                join is not None and (join.items[0], join.kind) == (known.get("nearest"), known.get("kind"))
+            ):
                 kinds[row.id] = _reason(known)
-            elif not earlier:
+            elif join is not None:
+                compared[row.id] = join
+            elif row is first:
                 kinds[row.id] = Reason(kind="first")
-            elif row.story_of_all in earlier:
-                compared[row.id] = earlier[row.story_of_all]
             else:
-                kinds[row.id] = Reason(kind="chosen")
-            earlier[row.story_of_all] = row.id
+                is_chosen = row.chosen or row.story_of_all != first.story_of_all
+                kinds[row.id] = Reason(kind="chosen" if is_chosen else "tied")
     kinds |= _compared(caller, compared)
     return [
         [_item(row, kinds[row.id], {each.id: each for each in rows}) for row in rows]
@@ -200,10 +214,15 @@ def _members(user_id: str, own: str, params: Sequence[Value], *, with_first: boo
         f"""WITH own AS MATERIALIZED ({own}),
         together AS MATERIALIZED (
           {first}SELECT own.story, o.item_id AS id FROM own
-          CROSS JOIN story_members AS o ON {in_own_story("o", "own.story", "?")})
+          CROSS JOIN users AS u
+          CROSS JOIN story_members AS o ON {in_own_story("o", "own.story", "u.id")} WHERE u.id = ?)
         SELECT together.story, o.story_id AS story_of_all, i.id, i.feed_id,
           coalesce(s.title, f.title) AS feed_title, f.url AS feed_url,
           i.title, i.link, i.pub_date AS published, i.created_at AS collected, i.arrived, o.evidence,
+          {JOINS.format("o")} AS joins, {
+            number('''EXISTS (SELECT 1 FROM story_choices AS c
+            WHERE c.user_id = s.user_id AND c.item_id = i.id)''')
+        } AS chosen,
           coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS is_read,
           s.leads
         FROM together CROSS JOIN items AS i ON i.id = together.id
@@ -214,7 +233,7 @@ def _members(user_id: str, own: str, params: Sequence[Value], *, with_first: boo
           ON t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived
         WHERE {itself}(true{listed("s", "i", of_one_feed=False)})
         ORDER BY coalesce({place("o")}, i.arrived)""",
-        [*params, user_id, user_id, user_id],
+        [*params, user_id, user_id],
         name="read stories of a user",
     )
 
@@ -224,20 +243,22 @@ def _reason(known: dict[str, Any]) -> Reason:
     return Reason(kind=known["kind"], nearest=known.get("nearest"), names=names, numbers=numbers, terms=terms)
 
 
-def _compared(caller: Caller, pairs: Mapping[str, str]) -> dict[str, Reason]:
-    """By the first, the reasons between pairs of items of the user: nothing of a third one is in them."""
+def _compared(caller: Caller, pairs: Mapping[str, StoredJoin]) -> dict[str, Reason]:
+    """By item, the reasons of these joins with items of the user: nothing of a third one is in them."""
     if not pairs:
         return {}
     from rss_pipeline.features.stories.window import why
 
-    entries, reasons = sql.entries(caller.database, [*pairs, *pairs.values()]), dict[str, Reason]()
-    for id, other in pairs.items():
+    others = {id: join.items[0] for id, join in pairs.items()}
+    entries, reasons = sql.entries(caller.database, [*others, *others.values()]), dict[str, Reason]()
+    for id, other in others.items():
+        kind = pairs[id].kind
         if id not in entries or other not in entries:
-            reasons[id] = Reason(kind="event", nearest=other)
+            reasons[id] = Reason(kind=kind, nearest=other)
             continue
         found = why(entries[id], entries[other])
         reasons[id] = Reason(
-            kind=found.kind, nearest=other, names=found.names, numbers=found.numbers, terms=found.terms
+            kind=kind, nearest=other, names=found.names, numbers=found.numbers, terms=found.terms
         )
     return reasons
 

@@ -49,7 +49,8 @@ def views(members: Iterable[Placed], feeds: Set[str]) -> dict[str, tuple[str, st
         else:
             is_part = each.story in begun and not each.is_moved
             found[each.id] = (PART.format(each.id) if is_part else each.story), each.id
-        begun.add(each.story)
+        if not each.is_moved:
+            begun.add(each.story)
         stories[each.id] = each.story
     return found
 
@@ -62,6 +63,7 @@ def _is_before(one: str, other: str) -> str:
     )
 
 
+_IS_MOVED = "(coalesce(json_extract({0}.evidence, '$.kind'), '') = 'operator')"
 _IS_EARLIER = f"x.story_id = o.story_id AND {_is_before('x', 'o')}"
 _HAS = "CROSS JOIN subscriptions AS w ON w.user_id = {user} AND w.feed_id = x.feed_id"
 
@@ -77,8 +79,8 @@ def held(user: str) -> str:
         AND {_IS_EARLIER}
       {has}
       WHERE json_extract(j.value, '$[0]') <> '{JOINT}' OR NOT EXISTS (
-        SELECT 1 FROM json_each(j.value) AS e WHERE {number("e.key")} > 2 AND NOT EXISTS (
-          SELECT 1 FROM story_members AS x {has} WHERE x.item_id = e.value AND {_IS_EARLIER}))
+        SELECT 1 FROM json_each(j.value) AS v WHERE {number("v.key")} > 2 AND NOT EXISTS (
+          SELECT 1 FROM story_members AS x {has} WHERE x.item_id = v.value AND {_IS_EARLIER}))
       ORDER BY {number("j.key")} LIMIT 1)"""
 
 
@@ -117,9 +119,9 @@ def follow(ids: Sequence[str], condition: str, params: Sequence[str]) -> Stateme
           FROM (SELECT s.user_id, o.item_id, o.story_id, o.article, {held("s.user_id")} AS held,
               {
             number(f'''NOT EXISTS (SELECT 1 FROM story_members AS x {_HAS.format(user="s.user_id")}
-                WHERE {_IS_EARLIER})''')
+                WHERE {_IS_EARLIER} AND NOT {_IS_MOVED.format("x")})''')
         } AS begins
-            FROM json_each(?) AS a CROSS JOIN story_members AS o ON o.item_id = a.value
+            FROM json_each(?) AS j CROSS JOIN story_members AS o ON o.item_id = j.value
             CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id) AS h) AS n
         WHERE {_DIFFERS} AND {condition}
         {_OR_UPDATE}""",
@@ -128,10 +130,10 @@ def follow(ids: Sequence[str], condition: str, params: Sequence[str]) -> Stateme
     )
 
 
-_OF_FEEDS = f"""SELECT DISTINCT m.story_id FROM json_each(?) AS f
-  CROSS JOIN story_members AS m INDEXED BY story_members_feed ON m.feed_id = f.value
+_OF_FEEDS = f"""SELECT DISTINCT m.story_id FROM json_each(?) AS j
+  CROSS JOIN story_members AS m INDEXED BY story_members_feed ON m.feed_id = j.value
     AND m.arrived > ({number("strftime('%s', 'now')")} - {int(WINDOW)}) * 1000000"""
-_NAMED = "SELECT DISTINCT a.value AS story_id FROM json_each(?) AS a"
+_NAMED = "SELECT DISTINCT j.value AS story_id FROM json_each(?) AS j"
 
 
 def of_feeds(feed_ids: Sequence[str], user_id: str | None = None) -> list[Statement]:
@@ -161,7 +163,7 @@ def of_all() -> list[Statement]:
     """Make the views of the last week's stories anew, for all."""
     return _anew(
         _OF_FEEDS.replace(
-            "json_each(?) AS f", "(SELECT DISTINCT s.feed_id AS value FROM subscriptions AS s) AS f"
+            "json_each(?) AS j", "(SELECT DISTINCT s.feed_id AS value FROM subscriptions AS s) AS j"
         ),
         None,
         None,
@@ -172,8 +174,9 @@ def _of(user_id: str | None) -> tuple[str, list[str]]:
     return ("true", []) if user_id is None else ("{}.user_id = ?", [user_id])
 
 
-_IS_FIRST = number("""coalesce(json_extract(o.evidence, '$.kind'), '') = 'operator'
-  OR row_number() OVER (PARTITION BY s.user_id, o.story_id ORDER BY o.ordinal, o.arrived) = 1""")
+_OF_ONE_KIND = f"s.user_id, o.story_id, {_IS_MOVED.format('o')}"
+_IS_FIRST = number(f"""{_IS_MOVED.format("o")}
+  OR row_number() OVER (PARTITION BY {_OF_ONE_KIND} ORDER BY o.ordinal, o.arrived) = 1""")
 
 
 def _anew(stories: str, param: str | None, user_id: str | None) -> list[Statement]:
@@ -182,8 +185,8 @@ def _anew(stories: str, param: str | None, user_id: str | None) -> list[Statemen
     return [
         Statement(
             f"""DELETE FROM story_views WHERE {of_user.format("story_views")} AND item_id IN (
-              SELECT o.item_id FROM ({stories}) AS t
-              CROSS JOIN story_members AS o ON o.story_id = t.story_id)""",
+              SELECT o.item_id FROM ({stories}) AS touched
+              CROSS JOIN story_members AS o ON o.story_id = touched.story_id)""",
             [*params, *given],
             name="forget views of stories",
         ),
@@ -191,25 +194,31 @@ def _anew(stories: str, param: str | None, user_id: str | None) -> list[Statemen
         Statement(
             f"""{_STORE}
             WITH RECURSIVE mine AS MATERIALIZED (
-              SELECT h.user_id, h.item_id, h.story_id, h.article, h.is_first, {_PARENT.format("h")} AS parent,
-                {number(f"coalesce({_IS_COPY.format('h')}, false)")} AS is_copy
+              SELECT new.user_id, new.item_id, new.story_id, new.article, new.is_first,
+                {_PARENT.format("new")} AS parent,
+                {number(f"coalesce({_IS_COPY.format('new')}, false)")} AS is_copy
               FROM (SELECT s.user_id, o.item_id, o.story_id, o.article, {held("s.user_id")} AS held,
                   {_IS_FIRST} AS is_first
-                FROM ({stories}) AS t CROSS JOIN story_members AS o ON o.story_id = t.story_id
-                CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id WHERE {of_user.format("s")}) AS h),
+                FROM ({stories}) AS touched
+                CROSS JOIN story_members AS o ON o.story_id = touched.story_id
+                CROSS JOIN subscriptions AS s ON s.feed_id = o.feed_id WHERE {of_user.format("s")}) AS new),
             climbed (user_id, item_id, place, parent, shown_article, is_copy) AS (
-              SELECT m.user_id, m.item_id, m.item_id, m.parent, m.item_id, m.is_copy FROM mine AS m
+              SELECT own.user_id, own.item_id, own.item_id, own.parent, own.item_id, own.is_copy
+              FROM mine AS own
               UNION ALL
-              SELECT c.user_id, c.item_id, m.item_id, m.parent,
-                CASE c.is_copy WHEN 1 THEN m.item_id ELSE c.shown_article END, c.is_copy * m.is_copy
-              FROM climbed AS c CROSS JOIN mine AS m ON m.user_id = c.user_id AND m.item_id = c.parent)
+              SELECT part.user_id, part.item_id, own.item_id, own.parent,
+                CASE part.is_copy WHEN 1 THEN own.item_id ELSE part.shown_article END,
+                part.is_copy * own.is_copy
+              FROM climbed AS part
+              CROSS JOIN mine AS own ON own.user_id = part.user_id AND own.item_id = part.parent)
             SELECT n.user_id, n.item_id, n.story, n.shown_article FROM (
-              SELECT c.user_id, c.item_id, m.story_id, m.article, c.shown_article,
-                CASE b.is_first WHEN 1 THEN b.story_id ELSE b.item_id || '{PART.format("")}' END AS story
-              FROM climbed AS c
-              CROSS JOIN mine AS m ON m.user_id = c.user_id AND m.item_id = c.item_id
-              CROSS JOIN mine AS b ON b.user_id = c.user_id AND b.item_id = c.place
-              WHERE c.parent IS NULL) AS n
+              SELECT part.user_id, part.item_id, own.story_id, own.article, part.shown_article,
+                CASE own_1.is_first WHEN 1 THEN own_1.story_id
+                  ELSE own_1.item_id || '{PART.format("")}' END AS story
+              FROM climbed AS part
+              CROSS JOIN mine AS own ON own.user_id = part.user_id AND own.item_id = part.item_id
+              CROSS JOIN mine AS own_1 ON own_1.user_id = part.user_id AND own_1.item_id = part.place
+              WHERE part.parent IS NULL) AS n
             WHERE {_DIFFERS}
             {_OR_UPDATE}""",
             [*given, *params],

@@ -4,6 +4,7 @@ Statements only; they go into the batch of what makes them necessary. The rows o
 change of a feed's row, are storage.subscriptions'.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -18,6 +19,7 @@ from rss_pipeline.storage.feeds.forget import end_statements
 from rss_pipeline.storage.feeds.predicates import OPEN, SUBSCRIBED
 from rss_pipeline.storage.feeds.recount import recount_urls
 from rss_pipeline.storage.sql import compact, number
+from rss_pipeline.storage.stale import follow_subscriptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,7 @@ def take_out(ids: str, *, now: datetime) -> list[Statement]:
             [ids],
             name="end subscriptions of the list",
         ),
+        *follow_subscriptions(json.loads(ids)),
         Statement(
             f"UPDATE feeds SET listed = 0, shared = 0, registered = {number(SUBSCRIBED)} WHERE {listed}",
             [ids],
@@ -205,6 +208,7 @@ def move_subscriptions(closed: Mapping[str, NewFeed], *, now: datetime) -> list[
             [given],
             name="end subscriptions of closed feeds",
         ),
+        *follow_subscriptions([*closed, *(form.id for form in closed.values())]),
         # Not unused, as if its subscribers had left it: it is the operator's, and stays when it is taken out.
         Statement(
             f"""UPDATE feeds SET registered = listed, wished_interval = NULL, unused_since = NULL

@@ -19,7 +19,7 @@ from rss_pipeline.storage.feeds.stored_holds import leave_address
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.refresh.new_addresses import NOT_OWNER, give_turn_anew, hold_until_turn, leave_queue
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number
-from rss_pipeline.storage.stale import mark_stale
+from rss_pipeline.storage.stale import follow_subscriptions, mark_stale
 
 MAX_SUBSCRIPTIONS = 3_000
 """The most subscriptions of one user."""
@@ -144,7 +144,8 @@ def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[S
             Statement(_BEGIN, [user_id], name="begin subscriptions"),
             Statement(_CHOOSE, [user_id, chunk], name="note chosen feeds"),
         ]
-    return [*statements, *recount([one.feed_id for one in wanted], at=at)]
+    ids = [one.feed_id for one in wanted]
+    return [*statements, *follow_subscriptions(ids, user_id), *recount(ids, at=at)]
 
 
 def unsubscribe(user_id: str, feed_ids: Sequence[str], *, at: datetime) -> list[Statement]:
@@ -155,6 +156,7 @@ def unsubscribe(user_id: str, feed_ids: Sequence[str], *, at: datetime) -> list[
             [user_id, compact(list(feed_ids))],
             name="unsubscribe feeds",
         ),
+        *follow_subscriptions(feed_ids, user_id),
         leave_queue(user_id, feed_ids, now=at),
         *recount(feed_ids, at=at),
     ]

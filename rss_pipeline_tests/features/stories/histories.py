@@ -17,9 +17,10 @@ from typing import get_args
 from rss_pipeline.api.google_reader.folded import NamedItems, as_entries, mark_entries
 from rss_pipeline.api.google_reader.folded import mark_shown as mark_shown_in_app
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.features.stories import acts, moves, service, sql
+from rss_pipeline.features.stories import acts, moves, service, sql, views
 from rss_pipeline.features.stories.lease import FULL_TEXT, hold
-from rss_pipeline.features.stories.model import Join
+from rss_pipeline.features.stories.model import COPIES, Join
+from rss_pipeline.features.stories.views import Placed
 from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import SomePreferences, change_preferences
 from rss_pipeline.reader.edit import unsubscribe
@@ -71,6 +72,8 @@ class Kept:
     joins: tuple[StoredJoin, ...] = ()
     ordinal: int = 0
     """Its place in the order of decisions; 0 for one that began a story, went, and came again."""
+    is_moved: bool = False
+    """An operator put it into its story."""
     is_said: bool = False
     """A user made it a story of one; no one has decided that."""
 
@@ -89,6 +92,8 @@ class Person:
     leading: set[str] = field(default_factory=set)
     """Feeds with items that lead."""
     read: set[str] = field(default_factory=set)
+    views: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By item, its story and its article, where an item of another feed ties what is a story of all."""
     chosen: dict[str, str] = field(default_factory=dict)
     before: list[dict[str, str]] = field(default_factory=list)
     app: NamedItems = field(default_factory=NamedItems)
@@ -160,12 +165,13 @@ class World:
     def _decide_elsewhere(self, kept: Kept, nearest: Kept | None) -> None:
         members = []
         if nearest is not None:
-            article = nearest.article if self.chance.random() < 0.4 else kept.id
-            evidence = json.dumps({"kind": "event", "nearest": nearest.id})
+            kind = "text" if self.chance.random() < 0.4 else "event"
+            article = kept.id if kind == "event" else nearest.article
+            evidence = json.dumps({"kind": kind, "nearest": nearest.id})
             is_first = self.is_alone(nearest)
-            self._join(kept, nearest, article, (StoredJoin(kind="event", items=(nearest.id,)),))
+            self._join(kept, nearest, article, (StoredJoin(kind=kind, items=(nearest.id,)),))
             members += [_member(nearest)] if is_first else []
-            joins = (Join(kind="event", items=(nearest.id,)),)
+            joins = (Join(kind=kind, items=(nearest.id,)),)
             members.append(_member(kept, evidence=evidence, joins=joins))
         with hold(self.database, sql.ends(self.database)) as lease:
             lease.commit(members, arrived=kept.arrived)
@@ -178,7 +184,7 @@ class World:
 
     def begin(self, kept: Kept, *, is_back: bool = False) -> None:
         kept.story, kept.lead, kept.is_said = kept.id, kept.arrived + kept.later, False
-        kept.joins, kept.ordinal = (), 0 if is_back else self._next()
+        kept.joins, kept.ordinal, kept.is_moved = (), 0 if is_back else self._next(), False
 
     def _next(self) -> int:
         self.ordinal += 1
@@ -193,6 +199,46 @@ class World:
             held = self.held(each, kept)
             if held is not None and held.items[0] in each.chosen:
                 each.chosen.setdefault(kept.id, each.chosen[held.items[0]])
+            if kept.feed in each.folders:
+                self._see(each, kept, held)
+
+    def _see(self, person: Person, kept: Kept, held: StoredJoin | None) -> None:
+        assert kept.story is not None
+        if held is not None:
+            nearest = self.items[held.items[0]]
+            story, article = person.views.get(nearest.id, (nearest.story, nearest.article))
+            article = article if held.kind in COPIES else kept.id
+        else:
+            has_part = any(
+                each.story == kept.story
+                and not each.is_moved
+                and (each.ordinal, each.arrived) < (kept.ordinal, kept.arrived)
+                for each in self.mine(person, Scope())
+            )
+            story, article = f"{kept.id}-" if has_part else kept.story, kept.id
+        assert story is not None
+        if (story, article) != (kept.story, kept.article):
+            person.views[kept.id] = story, article
+
+    def _see_again(self, person: Person, stories: Iterable[str | None]) -> None:
+        """The views of these stories are made anew, of what is there by now."""
+        for story in {*stories} - {None}:
+            members = [each for each in self.items.values() if each.story == story]
+            placed = [
+                Placed(
+                    id=each.id,
+                    feed=each.feed,
+                    story=each.story or "",
+                    joins=tuple(Join(kind=join.kind, items=join.items) for join in each.joins),
+                    is_moved=each.is_moved,
+                )
+                for each in sorted(members, key=lambda each: (each.ordinal, each.arrived))
+            ]
+            for each in members:
+                person.views.pop(each.id, None)
+            for id, view in views.views(placed, {*person.folders}).items():
+                if view != (self.items[id].story, self.items[id].article):
+                    person.views[id] = view
 
     def held(self, person: Person, kept: Kept) -> StoredJoin | None:
         """The first join of an item that a person has."""
@@ -251,6 +297,7 @@ class World:
         self.gone.append(gone)
         for each in self.people:
             each.read.discard(gone.id)
+            each.views.pop(gone.id, None)
             for choices in (each.chosen, *each.before):
                 choices.pop(gone.id, None)
 
@@ -291,6 +338,7 @@ class World:
             found = subscribe_named(self.database, person.id, [feed], at=person.caller.clock())
             assert found == (1, 1)
             person.folders[feed] = None
+            self._see_again(person, {each.story for each in self.items.values() if each.feed == feed})
         elif len(person.folders) > 1:
             self._leave(person, feed)
 
@@ -299,6 +347,7 @@ class World:
             assert unsubscribe(person.caller, [feed])
             del person.folders[feed]
             person.leading.discard(feed)
+            self._see_again(person, {each.story for each in self.items.values() if each.feed == feed})
             person.read -= {each.id for each in self.items.values() if each.feed == feed}
 
     def switch(self, person: Person) -> None:
@@ -319,7 +368,9 @@ class World:
             is_done = moves.split(self.database, self.objects, self.window, one.id)
             assert is_done == (one.story is not None and len(members) > 1)
             if is_done:
-                one.story = f"{one.id}~"
+                was, one.story, one.is_moved = one.story, f"{one.id}~", False
+                for person in self.people:
+                    self._see_again(person, (was, one.story))
             return
         story, theirs = one.story or one.id, other.story or other.id
         is_done = moves.join(self.database, self.objects, self.window, one.id, other.id)
@@ -330,7 +381,9 @@ class World:
                     self.begin(each)
             for each in self.items.values():
                 if each.story == theirs:
-                    each.story = story
+                    each.story, each.is_moved = story, True
+            for person in self.people:
+                self._see_again(person, (story, theirs))
 
     def mine(self, person: Person, scope: Scope) -> list[Kept]:
         wanted = {
@@ -346,7 +399,17 @@ class World:
         person.read.update(each.id for each in self.mine(person, Scope()) if each.arrived in known)
 
     def story(self, person: Person, kept: Kept) -> str:
-        return person.chosen.get(kept.id) or kept.story or kept.id
+        return person.chosen.get(kept.id) or person.views.get(kept.id, (kept.story,))[0] or kept.id
+
+    def article(self, person: Person, kept: Kept) -> str:
+        return person.views.get(kept.id, ("", kept.article))[1]
+
+    @staticmethod
+    def paired(one: Kept, other: Kept) -> bool:
+        """True if one of them has a join with the other one alone."""
+        return any((join.items == (other.id,)) for join in one.joins) or any(
+            (join.items == (one.id,)) for join in other.joins
+        )
 
     def entries(
         self, person: Person, scope: Scope, *, unread: bool, folds: bool = True
@@ -361,13 +424,18 @@ class World:
         for members in stories.values():
             candidates = members
             if unread:
-                # Of an article, what came after a copy that was read is no news.
+                # A copy of what was read before is no news.
                 read = [each for each in members if each.id in person.read]
                 candidates = [
                     each
                     for each in members
                     if each not in read
-                    and not any(one.article == each.article and one.arrived < each.arrived for one in read)
+                    and not any(
+                        self.article(person, one) == self.article(person, each)
+                        and one.arrived < each.arrived
+                        and self.paired(one, each)
+                        for one in read
+                    )
                 ]
             if candidates:
                 shown = min(candidates, key=lambda one: (one.feed not in person.leading, one.lead))
@@ -431,7 +499,10 @@ class World:
             assert (row.id in ends) == bool(named)
             for each in self.items.values():
                 assert (f"Title {each.id}" in ends.get(row.id, b"").decode()) == (each.id in named)
-            person.sent.setdefault(row.arrived, set()).update(named.values())
+            shown = next(each for each in self.items.values() if each.id == row.id)
+            person.sent.setdefault(row.arrived, set()).update(
+                number for id, number in named.items() if self.paired(shown, self.items[id])
+            )
         return filter
 
     def check_app(self, person: Person) -> None:
@@ -480,8 +551,9 @@ class World:
         scope = self.chance.choice(SCOPES)
         wanted = self.entries(person, scope, unread=True, folds=person.has_stories)
         if wanted:
-            members = self.chance.choice([*wanted.values()])
-            listed = [each.id for each in members]
+            number, members = self.chance.choice([*wanted.items()])
+            shown = next(each for each in members if each.arrived == number)
+            listed = [each.id for each in members if each is shown or self.paired(shown, each)]
             mark_items(person.caller, listed, ItemMarks(is_read=True))
             person.read.update(listed)
 

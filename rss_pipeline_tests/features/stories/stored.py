@@ -9,6 +9,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import moves, service, sql
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.support.stored import add_items, item
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -51,16 +52,19 @@ def ids(database: Database, *places: str) -> list[str]:
 
 
 def one_story(database: Database, *places: str) -> list[str]:
-    """Make these items one story, each compared with the first; their ids."""
+    """Make these items one story, each by the first and by some of those before it; their ids."""
     members = ids(database, *places)
     why = json.dumps({"kind": "event", "nearest": members[0], "names": ["ravensdale"], "numbers": ["40"]})
-    for id in members:
+    for place, id in enumerate(members):
+        before = dict.fromkeys([members[0], *members[max(0, place - 7) : place]]) if place else {}
+        joins = compact([[each, "event"] for each in before])
         database.query(
             """INSERT INTO story_members
-              (item_id, story_id, feed_id, arrived, article, lead, evidence, decided_at, version)
-            SELECT id, ?, feed_id, arrived, id, arrived, ?, '2026-03-02T12:00:00Z', 1
+              (item_id, story_id, feed_id, arrived, article, lead, evidence, decided_at, version, joins,
+               ordinal)
+            SELECT id, ?, feed_id, arrived, id, arrived, ?, '2026-03-02T12:00:00Z', 1, ?, CAST(? AS INTEGER)
             FROM items WHERE id = ?""",
-            [members[0], None if id == members[0] else why, id],
+            [members[0], None if id == members[0] else why, joins, place + 1, id],
         )
     return members
 

@@ -58,7 +58,7 @@ def folded(database: Database, user: str) -> list[str]:
 def in_apps(database: Database, user: str, id: str) -> list[str]:
     """The items of an item's story, as apps are given them."""
     ids = reading.FOLDING.ids.format(user=f"'{user}'", item=f"'{id}'")
-    return [each for _, each, _ in sorted(json.loads(database.query(f"SELECT {ids} AS ids").rows[0]["ids"]))]
+    return [each for _, each, *_ in sorted(json.loads(database.query(f"SELECT {ids} AS ids").rows[0]["ids"]))]
 
 
 def test_a_hidden_item_leads_no_story_and_a_story_of_hidden_ones_is_not_shown(database: Database) -> None:

@@ -32,7 +32,7 @@ from rss_pipeline.reader.accounts.callers import Caller
 from rss_pipeline.reader.accounts.preferences import Preferences, own_preferences
 from rss_pipeline.reader.bodies import Bodies, Body, BodyFor
 from rss_pipeline.reader.images import missing_images, request_images
-from rss_pipeline.reader.item_queries import ItemRow, Key, earlier_copies, item_keys, neighbours
+from rss_pipeline.reader.item_queries import ItemRow, Key, earlier_copies, item_keys, neighbours, read_with
 from rss_pipeline.reader.item_queries import item as stored_item
 from rss_pipeline.reader.mark import ItemMarks, mark_items, undoable
 from rss_pipeline.reader.query import Query, together
@@ -91,11 +91,12 @@ async def item(
     row = _known(found)
     opens = frame.preferences.mark_read_on_open and _is_of_reader(request)
     beside = (await read_together(caller, view, frame.preferences, [row])).get(id, ())
-    is_marked = opens and (not row.is_read or any(each.unread for each in beside))
+    read = read_with(beside, id)
+    is_marked = opens and (not row.is_read or any(each.unread for each in read))
     # An item that a mark of many made read stays read, once it was opened, when that mark is undone.
     if is_marked or (opens and marks):
         await caller.change_beside(
-            lambda one: mark_items(one, [id, *(each.id for each in beside)], ItemMarks(is_read=True)),
+            lambda one: mark_items(one, [id, *(each.id for each in read)], ItemMarks(is_read=True)),
             what="an opened item was not marked read",
         )
     if is_marked and beside:
@@ -117,7 +118,7 @@ async def item(
         before=before,
         behind=behind,
         beside=[each for each in beside if each.id != id],
-        listed=",".join(each.id for each in beside),
+        listed=",".join(each.id for each in read),
         copied=",".join(each.id for each in earlier_copies(beside, id)),
         is_versioned=row.is_repaired,
         missing=missing,

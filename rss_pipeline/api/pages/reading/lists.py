@@ -32,9 +32,11 @@ from rss_pipeline.reader.item_queries import (
     Scope,
     Texts,
     earlier_copies,
+    is_news,
     items_with_texts,
     marks,
     named_items_with_texts,
+    read_with,
 )
 from rss_pipeline.reader.item_queries import together as together_with
 from rss_pipeline.reader.mark import undoable
@@ -63,13 +65,10 @@ class Entry:
 
     @property
     def is_read(self) -> bool:
-        """True if none of its news is unread: of copies, only the first that came in is news."""
+        """True if it has no news."""
         if not self.together:
             return self.row.is_read
-        first = dict[str, FoldedItem]()
-        for each in sorted(self.together, key=lambda one: one.arrived):
-            first.setdefault(each.article, each)
-        return not any(each.unread for each in first.values())
+        return not any(is_news(each, self.together) for each in self.together)
 
     @property
     def is_updated(self) -> bool:
@@ -93,7 +92,7 @@ class Entry:
     @property
     def listed(self) -> str:
         """The ids of all items that are read with it; empty for an item that stands for itself."""
-        return ",".join(each.id for each in self.together)
+        return ",".join(each.id for each in read_with(self.together, self.row.id))
 
 
 @router.get("/")
