@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rss_pipeline.pipeline.adding.offer import Offer
 
 
+_CHOICE_SHOWN = 2
+
+
 @click.command()
 @click.argument("url", nargs=-1, required=True)
 @click.option(
@@ -30,9 +33,22 @@ if TYPE_CHECKING:
 @click.option(
     "--page", is_flag=True, help="Where an address has no feed, collect the entries that the page lists."
 )
+@click.option(
+    "--choice",
+    metavar="NAME",
+    help="Collect another list of the page, or another link of its entries; implies --page. Their names are"
+    " shown with the entries.",
+)
 @as_json
 @click.pass_obj
-def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: bool, as_json: bool) -> None:
+def add(
+    settings: Settings,
+    url: tuple[str, ...],
+    allow_private: bool,
+    page: bool,
+    choice: str | None,
+    as_json: bool,
+) -> None:
     """Add the feed of each URL to feeds.yaml, and collect it.
 
     URL is a feed or a web page: of a page, the feed that it names is added, else one in a usual place
@@ -54,7 +70,7 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: boo
                 text,
                 environ=os.environ,
                 allow_private=allow_private,
-                confirms=lambda offer: page or (not as_json and confirms(offer)),
+                takes=lambda offer: _taken(offer, choice, is_confirmed=page, asks=not as_json),
             )
             failed |= isinstance(result, NotAdded | Offered)
             if isinstance(result, Added | AlreadyListed):
@@ -71,13 +87,28 @@ def add(settings: Settings, url: tuple[str, ...], allow_private: bool, page: boo
         sys.exit(1)
 
 
+def _taken(offer: "Offer", choice: str | None, *, is_confirmed: bool, asks: bool) -> "Offer | None":
+    """The offer, or its choice of this name, if it is wanted."""
+    if choice is not None:
+        return offer.choosing(choice)
+    if is_confirmed:
+        return offer
+    return offer if asks and confirms(offer) else None
+
+
 def confirms(offer: "Offer") -> bool:
-    """Show what would be collected; True if the person at the terminal wants it."""
+    """Show what would be collected, and what else may be; True if the person at the terminal wants it."""
     terminal.say(f"{offer.url} has no feed. The page lists {offer.count} entries:")
     for entry in offer.entries:
         terminal.say(f"  {entry.date or 'no date   '}  {entry.title or entry.link}")
     sure = "This is certainly its list." if offer.is_sure else "This may be something else."
     terminal.say(" ".join([sure, *offer.evidence]))
+    for each in offer.choices:
+        what = "Another link of the entries" if each.is_link else "Another list"
+        terminal.say(f"{what}, {each.count} (--choice {each.name}):")
+        for entry in each.entries[:_CHOICE_SHOWN]:
+            terminal.say(f"  {entry.date or 'no date   '}  {entry.title or entry.link}")
+            terminal.say(f"              {entry.link}")
     return sys.stdin.isatty() and click.confirm("Collect these entries?")
 
 

@@ -9,7 +9,7 @@ from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.features import FEED_KEYS
-from rss_pipeline.pipeline.adding.add_feed import visit_found
+from rss_pipeline.pipeline.adding.add_feed import remember_choice, visit_found
 from rss_pipeline.pipeline.adding.find_feed import Found, find_feed
 from rss_pipeline.pipeline.adding.offer import Offer
 from rss_pipeline.pipeline.session.session import Session
@@ -46,6 +46,12 @@ def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
         return _failed(found.kind, found.message), []
     if isinstance(found, Offer) and not request.wishes.takes_offer:
         return {"outcome": "offered", "offer": found.shown()}, []
+    if isinstance(found, Offer):
+        chosen = found.choosing(request.wishes.choice)
+        if chosen is None:
+            # The page has changed since.
+            return {"outcome": "offered", "offer": found.shown()}, []
+        found = chosen
     return _subscribed(session, request, found)
 
 
@@ -93,6 +99,7 @@ def _subscribed(session: Session, request: OpenRequest, found: Found | Offer) ->
         return _accepted(session, wanted.feed_id, accepted)
     if not plan.new:
         return {"outcome": "subscribed", "feed_id": wanted.feed_id}, []
+    remember_choice(session, wanted.feed_id, found)
     return _visited(session, wanted.feed_id, found)
 
 

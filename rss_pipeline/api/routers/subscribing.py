@@ -45,6 +45,9 @@ class NewFeed(BaseModel):
     page: bool = Field(
         default=False, description="Where the address has no feed, collect the entries that the page lists."
     )
+    choice: Annotated[str, Field(max_length=40)] | None = Field(
+        default=None, description="With `page`: the `name` of one of the offer's `choices`."
+    )
     full_text: bool = Field(
         default=False, description="True for the articles on the pages behind its new items."
     )
@@ -109,6 +112,7 @@ async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
         folder=given.folder,
         wished_interval=given.interval,
         takes_offer=given.page,
+        choice=given.choice,
         full_text=given.full_text,
     )
     settings = caller.stores.settings

@@ -50,6 +50,15 @@ class PageEntry(BaseModel):
     date: str | None
 
 
+class PageChoice(BaseModel):
+    """Another list of the page, or another link of the same entries."""
+
+    name: str
+    kind: Literal["list", "link"]
+    count: int
+    entries: list[PageEntry] = Field(description="The first five.")
+
+
 class PageOffer(BaseModel):
     """The entries of a page without a feed; `page: true` of a new feed takes them."""
 
@@ -59,6 +68,9 @@ class PageOffer(BaseModel):
     count: int
     entries: list[PageEntry] = Field(description="The first five.")
     evidence: list[str]
+    choices: list[PageChoice] = Field(
+        default=[], description="What may be collected instead: `page: true` with its name as `choice`."
+    )
 
 
 class TaskOutcome(BaseModel):

@@ -345,6 +345,8 @@ class Wishes:
     wished_interval: int | None = None
     takes_offer: bool = False
     """Take what is offered of an address without a feed."""
+    choice: str | None = None
+    """The name of the choice of an offer that is taken; None for the offer itself."""
     full_text: bool = False
 
 

@@ -105,7 +105,7 @@ def add_each(settings: Settings, pages: "Sequence[OpmlFeed]", *, allow_private: 
                 title=page.title,
                 folder=page.folder,
                 allow_private=allow_private,
-                confirms=confirms,
+                takes=lambda offer: offer if confirms(offer) else None,
             )
             show(page.url, result)
             if isinstance(result, Added | AlreadyListed):

@@ -11,14 +11,17 @@ from rss_pipeline.features.pages.doubts import doubts_about
 from rss_pipeline.features.pages.entries import entries_of
 from rss_pipeline.features.pages.judged import Judged, css_of, judged, judged_lists, structure_of, widened
 from rss_pipeline.features.pages.known import Known, mark
+from rss_pipeline.features.pages.links import shape
 from rss_pipeline.features.pages.lists import LEAST_ENTRIES, LinkList, boxes_of
-from rss_pipeline.features.pages.model import Detected, Verdict
+from rss_pipeline.features.pages.model import Choice, Detected, Verdict
 from rss_pipeline.features.pages.page import Page, read_page
 from rss_pipeline.features.pages.structured import with_structured_data
 
 LEAST_SCORE = 2.0
 """Below it, a group of links is a menu."""
+MOST_CHOICES = 5
 _FEW_WORDS = 60
+_OF_ENTRIES = 0.6
 
 
 def detect(html: str, url: str, known: Known | None = None, *, was_taken: bool = False) -> Detected:
@@ -51,6 +54,65 @@ def detect(html: str, url: str, known: Known | None = None, *, was_taken: bool =
     if known is not None:
         doubts = ("It has too few of the links that were on the page before.", *doubts)
     return _detected(page, dates, best, "ask" if doubts else "certain", _seen(best), *doubts)
+
+
+def choices(html: str, url: str) -> tuple[Choice, ...]:
+    """The other lists of a page, and the other links of the entries of its best one: what a person may choose
+    in place of that, the likeliest first. The memory of the chosen one finds it again."""
+    page = read_page(html, url)
+    if page is None:
+        return ()
+    dates = PageDates(page)
+    lists = judged_lists(page, dates)
+    if not lists:
+        return ()
+    best = widened(page, dates, lists)
+    found: list[Choice] = []
+    seen = [{box.anchor.identity for box in best.links.boxes}]
+    links = [(each, {box.anchor.identity for box in each.links.boxes}) for each in lists]
+    for each, ids in links:
+        is_link = _is_link_of(each, best)
+        if not (is_link or each.score >= LEAST_SCORE) or any(_are_alike(ids, other) for other in seen):
+            continue
+        if _is_of_columns(ids, [other for _, other in links]):
+            continue
+        seen.append(ids)
+        structure = mark(structure_of(page, each))
+        found.append(
+            Choice(
+                # Links of one row may have one structure: the address of the list's form tells them apart.
+                name=mark(" ".join([structure, *sorted({"/".join(shape(one)[:-1]) for one in ids})[:3]])),
+                is_link=is_link,
+                entries=with_structured_data(page, entries_of(page, dates, each.links.boxes, each.titles)),
+                structure=structure,
+            )
+        )
+    return tuple(sorted(found, key=lambda choice: not choice.is_link))[:MOST_CHOICES]
+
+
+def _is_link_of(other: Judged, best: Judged) -> bool:
+    """True if most links of a list are in entries of the best one, one in each."""
+    inside = [
+        number
+        for number, box in enumerate(best.links.boxes)
+        if any(box.node <= each.anchor.node < box.end for each in other.links.boxes)
+    ]
+    most = max(len(best.links.boxes), len(other.links.boxes))
+    return len(inside) >= _OF_ENTRIES * most
+
+
+def _is_of_columns(ids: Set[str], others: Sequence[Set[str]]) -> bool:
+    """True for the links of several columns together, each of which is a list of its own."""
+    parts = [other for other in others if other < ids]
+    return any(
+        first.isdisjoint(second) and abs(len(first) - len(second)) <= 0.2 * len(first)
+        for number, first in enumerate(parts)
+        for second in parts[number + 1 :]
+    )
+
+
+def _are_alike(ids: Set[str], others: Set[str]) -> bool:
+    return 2 * len(ids & others) > len(ids)
 
 
 def _detected(page: Page, dates: PageDates, best: Judged, verdict: Verdict, *evidence: str) -> Detected:

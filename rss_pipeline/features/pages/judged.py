@@ -36,6 +36,7 @@ _LEAD_SHARE = _SHOWN_SHARE = 0.8
 _LEAD_TEXT = 40
 _DOCUMENT = re.compile(r"\.(?:pdf|docx?|odt|rtf|wpd)(?:\Z|[?#])", re.IGNORECASE)
 _NEWS_SHARE, _NEWS_SCORE = 0.6, 0.4
+_DATES_OF_ROW = 1.2
 _KNOWN_SHARE, _SCORE_SHARE, _SECOND_SHARE = 0.6, 0.6, 0.5
 
 
@@ -69,7 +70,24 @@ def judged_lists(page: Page, dates: PageDates) -> list[Judged]:
     first = next((each for each in found[1:] if _has_titles_of(page, each, found[0])), None)
     if first is None and found and found[0].dated < _KNOWN_SHARE and has_other_news(page, found[0]):
         first = next((each for each in found[1:] if _is_news_beside(each, found[0])), None)
+    if first is None:
+        first = next((each for each in found[1:] if _is_column_of(page, dates, each, found[0])), None)
     return found if first is None else [first, *(each for each in found if each is not first)]
+
+
+def _is_column_of(page: Page, dates: PageDates, other: Judged, best: Judged) -> bool:
+    """True for one of the two links of each row of a table where the best list has both, and a row has one
+    date: a case and its document."""
+    theirs = other.links.boxes
+    ids = {box.anchor.identity for box in best.links.boxes}
+    return (
+        2 * len(theirs) == len(ids)
+        and all(page.tags[box.node] == "tr" for box in theirs)
+        and other.dated >= _LEAD_SHARE
+        and other.score >= _SCORE_SHARE * best.score
+        and all(box.anchor.identity in ids for box in theirs)
+        and len(dates.between(theirs[0].begin, theirs[-1].stop)) <= _DATES_OF_ROW * len(theirs)
+    )
 
 
 def has_other_news(page: Page, best: Judged) -> bool:

@@ -28,6 +28,18 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Another list of a page, or another link of the entries of its best list."""
+
+    name: str
+    """The mark of the list: the same when the page is requested again."""
+    is_link: bool
+    """True for another link of the same entries."""
+    entries: tuple[Entry, ...]
+    structure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Detected:
     """The list that a page has, if it has one."""
 

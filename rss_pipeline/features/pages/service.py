@@ -4,8 +4,10 @@ Nothing is stored of the page.
 """
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import TypeVar
 
 from rss_pipeline.collector.http.fetch_error import FetchError
 from rss_pipeline.collector.http.request_url import request_url
@@ -14,16 +16,17 @@ from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.features.pages import AUTO, CONFIRMED
 from rss_pipeline.features.pages.known import Known, home_of
 from rss_pipeline.features.pages.links import guids_of
-from rss_pipeline.features.pages.model import Detected
+from rss_pipeline.features.pages.model import Choice, Detected, Entry
 from rss_pipeline.features.pages.permission import ROBOTS_FOR, check, keep, read_rules
 from rss_pipeline.features.pages.sql import robots_since
 from rss_pipeline.pipeline.adding.find_feed import feed_at, request_document
-from rss_pipeline.pipeline.adding.offer import Offer, OfferedEntry
+from rss_pipeline.pipeline.adding.offer import Offer, OfferedChoice, OfferedEntry
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.parse import unreadable
 from rss_pipeline.reader.failures import shown_error
 
+T = TypeVar("T")
 _SHOWN = 5
 
 logger = logging.getLogger(__name__)
@@ -45,15 +48,13 @@ def offer(session: Session, lease: str, document: Document, allow_private: bool)
     refused = _refusal(session, lease, document.response.url, allow_private=allow_private)
     if refused is not None:
         return refused
-    found = _detected(session, document)
-    if isinstance(found, Failure):
-        return f"Nor can its entries be found: {found.message}"
+    read = _read(session, document, detect_with_choices)
+    if isinstance(read, Failure):
+        return f"Nor can its entries be found: {read.message}"
+    found, others = read
     if found.verdict == "none":
         return " ".join(found.evidence)
     home = home_of(document.response.url)
-    known = Known.of_list(
-        guids_of(found.entries), structure=found.structure, home=home, entries=found.entries
-    )
     return Offer(
         document=document,
         key="page",
@@ -61,13 +62,33 @@ def offer(session: Session, lease: str, document: Document, allow_private: bool)
         is_sure=found.verdict == "certain",
         title=found.title or None,
         count=len(found.entries),
-        entries=tuple(
-            OfferedEntry(title=entry.title, link=entry.link, date=_day(entry.date))
-            for entry in found.entries[:_SHOWN]
-        ),
+        entries=_offered(found.entries),
         evidence=found.evidence,
-        memory=known.to_text(),
+        memory=_memory(found.entries, found.structure, home),
+        choices=tuple(
+            OfferedChoice(
+                name=each.name,
+                is_link=each.is_link,
+                value=CONFIRMED,
+                count=len(each.entries),
+                entries=_offered(each.entries),
+                memory=_memory(each.entries, each.structure, home),
+            )
+            for each in others
+        ),
     )
+
+
+def _offered(entries: Sequence[Entry]) -> tuple[OfferedEntry, ...]:
+    """The first entries of a list."""
+    return tuple(
+        OfferedEntry(title=entry.title, link=entry.link, date=_day(entry.date)) for entry in entries[:_SHOWN]
+    )
+
+
+def _memory(entries: Sequence[Entry], structure: str, home: str) -> str:
+    """The memory of a page that had this list."""
+    return Known.of_list(guids_of(entries), structure=structure, home=home, entries=entries).to_text()
 
 
 def _day(day: date | None) -> str | None:
@@ -93,8 +114,21 @@ def _refusal(session: Session, lease: str, url: str, *, allow_private: bool) -> 
 
 
 def _detected(session: Session, document: Document) -> Detected | Failure:
-    [(_, result)] = session.parser_pool.map(detect_document, [document])
+    return _read(session, document, detect_document)
+
+
+def _read(session: Session, document: Document, read: Callable[[Document], T]) -> T | Failure:
+    [(_, result)] = session.parser_pool.map(read, [document])
     return unreadable(document, result) if isinstance(result, WorkerFailure) else result
+
+
+def detect_with_choices(document: Document) -> tuple[Detected, tuple[Choice, ...]]:
+    """The same, and what a person may choose in its place."""
+    from rss_pipeline.features.pages.detect import choices
+    from rss_pipeline.features.pages.page import decode_page
+
+    text = decode_page(document.path.read_bytes(), document.response.content_type).text
+    return detect_document(document), choices(text, document.response.url)
 
 
 def detect_document(document: Document) -> Detected:

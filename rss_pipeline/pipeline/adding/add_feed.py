@@ -85,11 +85,12 @@ def add(
     allow_private: bool = False,
     title: str | None = None,
     folder: str | None = None,
-    confirms: Callable[[Offer], bool] = lambda _: False,
+    takes: Callable[[Offer], Offer | None] = lambda _: None,
 ) -> Added | AlreadyListed | Offered | NotAdded:
     """Find the feed at an address that a person typed, write it into feeds.yaml and store its items.
 
-    `confirms` is called with the offer for an address without a feed; True takes it.
+    `takes` is called with the offer for an address without a feed, and returns it, or one of its choices, if
+    that is wanted.
 
     After `prepare`. An `add` that fails leaves feeds.yaml as it was.
 
@@ -106,7 +107,7 @@ def add(
     specs = registered(settings.feeds_file, environ=environ)
     if (listed := _listed(specs, address.url)) is not None:
         spec = next(each for each in specs if each.id == listed.id)
-        return _accepted(session, spec, environ=environ, confirms=confirms) or listed
+        return _accepted(session, spec, environ=environ, takes=takes) or listed
     access = Access(username=address.username, password=address.password)
     found = find_feed(session, address.url, access=access, allow_private=allow_private)
     if isinstance(found, Failure):
@@ -118,8 +119,9 @@ def add(
         return listed
     keys: dict[str, str] = {}
     if isinstance(found, Offer):
-        if not confirms(found):
+        if (taken := takes(found)) is None:
             return Offered(offer=found)
+        found = taken
         keys[found.key] = found.value
     is_typed = found.url == address.url
     entry = NewEntry(
@@ -152,7 +154,7 @@ def _accepted(
     spec: FeedSpec,
     *,
     environ: Mapping[str, str],
-    confirms: Callable[[Offer], bool],
+    takes: Callable[[Offer], Offer | None],
 ) -> Added | Offered | None:
     """The offer for a listed feed of another kind, again: what a person confirms is read from then on."""
     name = next((name for name in spec.feature_keys if FEED_KEYS[name].accept is not None), None)
@@ -161,8 +163,9 @@ def _accepted(
     found = find_feed(session, spec.url, access=spec.access, allow_private=spec.allow_private)
     if not isinstance(found, Offer):
         return None
-    if not confirms(found):
+    if (taken := takes(found)) is None:
         return Offered(offer=found)
+    found = taken
     accept = FEED_KEYS[name].accept
     assert accept is not None
     sync_registry(session.run.database, session.run.settings, now=session.run.clock(), environ=environ)
@@ -181,7 +184,16 @@ def _visited(session: Session, spec: FeedSpec, found: Found | Offer, *, environ:
     """The visit of a new feed by the steps of a poll, without a second request."""
     run = session.run
     synced = sync_registry(run.database, run.settings, now=run.clock(), environ=environ)
+    remember_choice(session, spec.id, found)
     return visit_found(session, spec.id, found, synced.accesses)
+
+
+def remember_choice(session: Session, feed_id: str, found: Found | Offer) -> None:
+    """Give a new feed the memory of the choice that it was added with, before its first visit."""
+    if not isinstance(found, Offer) or not found.is_chosen:
+        return
+    if (accept := FEED_KEYS[found.key].accept) is not None:
+        session.run.database.batch(accept.load()(feed_id, found.value, found))
 
 
 def visit_found(session: Session, id: str, found: Found | Offer, accesses: Accesses) -> Visit:

@@ -130,6 +130,49 @@ def test_a_user_is_shown_the_entries_and_subscribes_by_a_second_request(
     assert pipeline.feed(taken.feed_id)["page"] == "auto"
 
 
+COURT = "".join(
+    f'<tr><td><a href="/cases/{n}">{title} v. Town</a></td><td>1{n} May 2026</td>'
+    f'<td><a href="/pdf/22-028{n}.pdf">22-028{n}/AR (PDF)</a></td></tr>'
+    for n, title in enumerate(TITLES)
+)
+NEWS = f"<h2>News</h2>{entries(titles=[f'{title} now' for title in TITLES[:4]])}"
+
+
+@pytest.mark.parametrize("kind", ["link", "list"])
+def test_another_list_of_a_page_or_another_link_of_its_entries_is_chosen_and_stays(
+    pipeline: Pipeline, server: FeedServer, kind: str
+) -> None:
+    beside = NEWS if kind == "list" else ""
+    url = serve(server, page(f"<table>{COURT}</table>{beside}"))
+    pipeline.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
+    subscribe(pipeline.database, "ann")
+    offered = searched(pipeline, url).result
+    assert offered is not None
+    assert offered.offer is not None
+    links = {entry["link"] for entry in offered.offer["entries"]}
+    chosen = next(each for each in offered.offer["choices"] if each["kind"] == kind)
+    shown = [entry["link"] for entry in chosen["entries"]]
+    assert links.isdisjoint(shown)
+    gone = searched(pipeline, url, wishes=Wishes(takes_offer=True, choice="gone")).result
+    assert gone is not None
+    assert gone.outcome == "offered"
+    taken = searched(pipeline, url, wishes=Wishes(takes_offer=True, choice=chosen["name"]))
+    assert taken.result is not None
+    assert (taken.result.outcome, taken.result.items_new) == ("subscribed", chosen["count"])
+    id = taken.feed_id
+    assert id is not None
+    assert pipeline.feed(id)["page"] == "confirmed"
+    assert {row["link"] for row in pipeline.items(id)}.issuperset(shown)
+    # At the next visit it is that list again, with what is new in it, and nothing of the other.
+    row = COURT[: COURT.index("</tr>") + 5].replace("/cases/0", "/cases/9").replace("-0280", "-0289")
+    serve(server, page(f"<table>{row}{COURT}</table>{beside}"))
+    pipeline.clock.turn(hours=25)
+    pipeline.poll(all_feeds=True)
+    assert pipeline.feed(id)["last_error"] is None
+    assert len(pipeline.items(id)) == chosen["count"] + 1
+    assert links.isdisjoint(row["link"] for row in pipeline.items(id))
+
+
 def test_a_lost_list_is_shown_as_it_would_be_now_and_taken_by_one_of_its_readers(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -237,6 +280,14 @@ def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
         "count": 9,
         "entries": [{"title": "<b>First</b>", "link": "https://new.example/1", "date": "2026-01-11"}],
         "evidence": ["9 links", "They are few."],
+        "choices": [
+            {
+                "name": "a-b_c1",
+                "kind": "link",
+                "count": 9,
+                "entries": [{"title": "22-0282/AR (PDF)", "link": "https://new.example/1.pdf", "date": None}],
+            }
+        ],
     }
     result = {"outcome": "offered", "offer": offer, "milliseconds": 5}
     open_requests.answer_requests(
@@ -247,5 +298,7 @@ def test_json_and_the_page_of_a_task_show_the_offer(reader: Reader) -> None:
     assert "&lt;b&gt;First&lt;/b&gt;" in shown
     assert "and 8 more" in shown
     assert "They are few." in shown
+    assert '<input type="radio" name="choice" value="a-b_c1">' in shown
+    assert "https://new.example/1.pdf" in shown
     for name in ("page", "full_text"):
         assert f'<input type="hidden" name="{name}" value="yes">' in shown

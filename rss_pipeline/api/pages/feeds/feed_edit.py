@@ -221,6 +221,7 @@ def read_wishes(fields: Mapping[str, str]) -> Wishes | FormMistake:
         folder=folder,
         wished_interval=interval,
         takes_offer=fields.get("page") == "yes",
+        choice=fields.get("choice", "")[:40] or None,
         full_text=fields.get("full_text") == "yes",
     )
 
