@@ -22,6 +22,7 @@ from rss_pipeline.orchestration.instance.home import (
     prepare_home,
     stamped,
 )
+from rss_pipeline.orchestration.instance.storages import OPEN_FILES
 from rss_pipeline.orchestration.queueing import BackfillsLastRunCoordinator, missing_priority
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.settings import Settings
@@ -137,8 +138,9 @@ def test_a_damaged_file_is_put_aside_with_a_sentence_and_dagster_begins_a_new_on
 ) -> None:
     with open_instance(settings) as instance:
         instance.create_run_for_job(purge_history)
+    # What is in the logs goes into the files; beside a damaged one they would be of another.
+    OPEN_FILES.close()
     path = settings.dagster_home / name
-    # What SQLite has beside it would be of another file.
     for each in path.parent.glob(f"{path.name}-*"):
         each.unlink()
     path.write_bytes(b"") if damage == "empty" else DAMAGES[damage](path)
@@ -160,6 +162,7 @@ def test_a_damaged_file_is_put_aside_with_a_sentence_and_dagster_begins_a_new_on
 def test_a_value_that_cannot_be_read_is_damage_too(settings: Settings) -> None:
     with open_instance(settings) as instance:
         instance.create_run_for_job(purge_history)
+    OPEN_FILES.close()
     path = settings.dagster_home / "history/runs.db"
     with closing(sqlite3.connect(path)) as tables:
         tables.execute("UPDATE runs SET run_body = substr(run_body, 5)")
