@@ -289,8 +289,8 @@ def materialization(
     facts = known_facts(change.facts if now is None else now)
     backup_key = facts.pop("backup_key", None)
     metadata: dict[str, Any] = {
-        **_title(change.title),
         **{name: facts.pop(name, None) for name in _FIRST},
+        **_title(change.title),
         **facts,
         "feed": dg.MetadataValue.url(change.url),
         "site": change.link and dg.MetadataValue.url(change.link),
