@@ -28,6 +28,7 @@ from rss_pipeline.collector.parse.item_identity import (
     identities,
     in_short,
     long_guid,
+    misread_guids,
 )
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.pictures import with_pictures
@@ -43,6 +44,7 @@ from rss_pipeline.collector.parse.xml.repair import (
     repaired,
     with_prefixes,
 )
+from rss_pipeline.collector.parse.xml.tolerant import read_tolerantly
 from rss_pipeline.collector.parse.xml.tree import UNBOUND_PREFIX, Tree, read_tree
 from rss_pipeline.errors import NotAFeed
 
@@ -89,7 +91,9 @@ def parse_feed(
     former = (
         [] if is_ascii else list(_former(former_readings(body, decoded.charset, formers), raw, key, read))
     )
-    items, kept, duplicates, shared = _identified(raw.items, key, now, former)
+    items, kept, duplicates, shared = _identified(
+        raw.items, key, now, former, is_ill_formed=raw.is_ill_formed
+    )
     repairs = raw.repairs
     if decoded.replaced:
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
@@ -129,13 +133,15 @@ def _read(text: str, content_type: str | None, url: str | None, now: datetime) -
         raise NotAFeed(web_page_sentence(text, url), kind="html")
     feed = None
     tree, repairs, repaired_text = _tree(document)
+    is_ill_formed = tree is None and is_feed_name(document.root)
+    if is_ill_formed:
+        tree = read_tolerantly(repaired_text)
+        repairs = (*repairs, "ill-formed; read by the tolerant parser")
     feed_tree = tree and in_feed(tree)
     if feed_tree is not None and is_feed_name(document.root):
         feed = read_feed(feed_tree, url, now=now)
     else:
         feed = read_with_feedparser(repaired_text, url, now=now)
-        if tree is None:
-            repairs = (*repairs, "ill-formed; read by feedparser")
     if feed is not None and feed.cut_off and not feed.items:
         raise NotAFeed(
             "The document is cut off before its first item ends. "
@@ -154,7 +160,7 @@ def _read(text: str, content_type: str | None, url: str | None, now: datetime) -
             f"The document has {listed} item tag(s), but no item could be read. Open its address in a"
             " browser to see what is wrong; only its publisher can fix it."
         )
-    return _with_repairs(feed, (*document.repairs, *repairs))
+    return replace(feed, repairs=(*document.repairs, *repairs, *feed.repairs), is_ill_formed=is_ill_formed)
 
 
 def _item_tags(text: str) -> int:
@@ -179,10 +185,6 @@ def _tree(document: OpenedDocument) -> tuple[Tree | None, tuple[str, ...], str]:
         return None, repairs, text
 
 
-def _with_repairs(feed: RawFeed, before: tuple[str, ...]) -> RawFeed:
-    return feed if not before else replace(feed, repairs=(*before, *feed.repairs))
-
-
 def _former(
     texts: Iterable[str], feed: RawFeed, key: ItemKey, read: Callable[[str], RawFeed]
 ) -> Iterator[list[FormerItem]]:
@@ -199,7 +201,12 @@ def _former(
 
 
 def _identified(
-    raw_items: Collection[RawItem], key: ItemKey, now: datetime, former: Sequence[Sequence[FormerItem]]
+    raw_items: Collection[RawItem],
+    key: ItemKey,
+    now: datetime,
+    former: Sequence[Sequence[FormerItem]],
+    *,
+    is_ill_formed: bool,
 ) -> tuple[tuple[Item, ...], list[int], tuple[str, ...], int]:
     """The items in order, the first with each guid, and their places among the raw items; the guids of the
     others, and how many of those are other items and no repetitions."""
@@ -242,6 +249,7 @@ def _identified(
             *(pair for each in then for pair in former_guids(raw.link, identity, each)),
             *(long_guid(as_published, guid) if raw is not as_published else ()),
             *former_about(as_published, identity),
+            *(misread_guids(raw, identity) if is_ill_formed else ()),
         )
         known = _alternatives(raw, identity, item, then)
         if known is not None and (before := _first_readable(raw.dates, now) or updated) != published:

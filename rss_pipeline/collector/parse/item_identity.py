@@ -98,6 +98,15 @@ def former_about(item: RawItem, identity: Identity) -> Iterator[tuple[str, str]]
         yield identity.guid, item.guid
 
 
+def misread_guids(item: RawItem, identity: Identity) -> Iterator[tuple[str, str]]:
+    """The guid of an item of an ill-formed document, with each identity that it would have without one.
+
+    Earlier versions found no guid where tags did not match, and stored the item under its link or hash.
+    """
+    if item.guid and identity.guid == item.guid:
+        yield from ((item.guid, former) for former in (item.link, _hash(item)) if former)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerItem:
     """An item's identities and titles as a former codec of the feed read them."""

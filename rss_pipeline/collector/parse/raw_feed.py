@@ -71,6 +71,8 @@ class RawFeed:
     cut_off: bool = False
     """The document ends before its feed does: items may be missing."""
     repairs: tuple[str, ...] = field(default=())
+    is_ill_formed: bool = False
+    """Repair did not help: the tolerant parser made its tree."""
     hints: PublisherHints = field(default_factory=PublisherHints)
     """From the feed's own fields only: without `updates`."""
     tree: ItemTree | None = None

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.item import Item, ParsedFeed
 from rss_pipeline.collector.parse.document import parse_feed
+from rss_pipeline.collector.parse.xml.tolerant import read_tolerantly
+from rss_pipeline.collector.parse.xml.tree import Tree
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 URL = "https://example.com/dir/feed.xml"
@@ -34,6 +36,14 @@ def json_feed(*items: object) -> str:
 
 def parsed(text: str, *, key: ItemKey = "guid", url: str | None = URL) -> ParsedFeed:
     return parse_feed(text.encode(), url=url, key=key, now=NOW)
+
+
+def tolerant_tree(text: str) -> Tree:
+    """The tree by the tolerant parser, of a text with an end tag that matches nothing."""
+    end = text.rindex("</")
+    tree = read_tolerantly(text[:end] + "</b>" + text[end:])
+    assert tree is not None
+    return tree
 
 
 def only(text: str, *, key: ItemKey = "guid", url: str | None = URL) -> Item:

@@ -302,7 +302,7 @@ DESCRIPTION = "Notes &amp;amp; &lt;b&gt;news&lt;/b&gt; of  the\n  town"
                 "description": "Notes & news of the town ",
             }
         ),
-        # Read by feedparser.
+        # Read by the tolerant parser.
         rss("<item><title>a</title><b></item>", f"<title>T</title><description>{DESCRIPTION}</description>"),
         atom(f'<subtitle type="html">{DESCRIPTION}</subtitle><entry><id>1</id><title>a</title><b></entry>'),
     ],

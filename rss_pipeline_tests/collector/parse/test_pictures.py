@@ -14,7 +14,7 @@ SOUND = Enclosure(url="https://example.com/a.mp3", type="audio/mpeg")
 
 
 def ill_formed(fields: str) -> Item:
-    """The item as feedparser reads it."""
+    """The item as the tolerant parser reads it."""
     return only(rss(f"<item><guid>1</guid>{fields}</item></b>"))
 
 

@@ -49,7 +49,7 @@ LOOSE = b"<description>a <b>bold & <i>word</b></description>"
 
 
 def broken(body: bytes) -> bytes:
-    """A document that only feedparser reads."""
+    """A document that only the tolerant parser reads."""
     return body.replace(b"<item>", b"<item>" + LOOSE, 1)
 
 
@@ -492,10 +492,31 @@ def test_no_item_comes_twice_because_its_document_is_ill_formed_for_a_day(
     before = pipeline.guids(id)
     serve(server, broken(body), '"2"')
     pipeline.poll(all_feeds=True)
-    assert any("feedparser" in repair for repair in parse_feed(broken(body)).header.repairs)
+    assert any("tolerant" in repair for repair in parse_feed(broken(body)).header.repairs)
     assert pipeline.feed(id)["last_etag"] == '"2"'
     assert pipeline.guids(id) == before
     assert len(before) == 3
+
+
+def test_an_item_stored_without_its_guid_by_an_earlier_version_does_not_come_twice(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """It found none where tags of the document did not match, and stored the item under its link or hash."""
+    titled, linked = "<title>One</title>", "<title>Two</title><link>http://example.com/2</link>"
+    id = pipeline.register(
+        serve(server, channel(f"<item>{titled}</item><item>{linked}</item>"), '"1"'), "feed"
+    )
+    pipeline.poll()
+    before = pipeline.guids(id)
+    guids = f"<item>{titled}<guid>1</guid></item><item>{linked}<guid>2</guid></item>"
+    serve(server, broken(channel(guids)), '"2"')
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids(id) == before
+    assert len(before) == 2
+
+
+def channel(items: str) -> bytes:
+    return f'<rss version="2.0"><channel><title>T</title>{items}</channel></rss>'.encode()
 
 
 def test_items_of_one_document_arrive_oldest_first_and_those_without_a_date_as_the_newest(

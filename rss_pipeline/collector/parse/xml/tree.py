@@ -26,7 +26,7 @@ _NO_MEMORY = errors.codes[errors.XML_ERROR_NO_MEMORY]
 UNBOUND_PREFIX = errors.codes[errors.XML_ERROR_UNBOUND_PREFIX]
 """`ParseError.code` of a text that uses a prefix it does not declare."""
 _JUNK_AFTER = errors.codes[errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
-_VOID = frozenset(
+VOID = frozenset(
     (
         "area",
         "base",
@@ -46,13 +46,16 @@ _VOID = frozenset(
 )
 
 
+Defect = Literal["cut off", "junk after"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
     """The root element, and the elements without an end tag if the document was cut off."""
 
     root: Element
     unended: tuple[Element, ...] = ()
-    defect: Literal["cut off", "junk after"] | None = None
+    defect: Defect | None = None
 
 
 def read_tree(text: str) -> Tree:
@@ -131,7 +134,7 @@ def inner_html(element: Element) -> str:
         name = _local(child.tag)
         attributes = "".join(f' {_attribute(key)}="{html.escape(value)}"' for key, value in child.items())
         tail = html.escape(child.tail or "", quote=False)
-        if name in _VOID and len(child) == 0 and not child.text:
+        if name in VOID and len(child) == 0 and not child.text:
             pieces.append(f"<{name}{attributes} />{tail}")
         else:
             pieces.append(f"<{name}{attributes}>{html.escape(child.text or '', quote=False)}")

@@ -1,15 +1,16 @@
-"""An item is the same one on both ways of reading: by the strict parser and by feedparser, whichever mode."""
+"""The tolerant parser: what it reads of damaged documents, and that it reads sound ones as the strict one."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from rss_pipeline.collector.models.feed import ItemKey
-from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
 from rss_pipeline.collector.parse.item_identity import guid_of
 from rss_pipeline.collector.parse.raw_feed import RawItem
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml.tree import read_tree
+from rss_pipeline_tests.collector.parse.documents import parsed, tolerant_tree
 from rss_pipeline_tests.support.cost import costs_less_than
 
 URL = "http://e.example/feed.xml"
@@ -97,21 +98,93 @@ def identities(items: tuple[RawItem, ...]) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("text", DOCUMENTS.values(), ids=DOCUMENTS.keys())
 def test_an_item_is_the_same_one_on_both_ways(text: str) -> None:
     strict = read_feed(read_tree(text), URL, now=NOW)
-    loose = read_with_feedparser(text, URL, now=NOW)
-    # A tag that matches nothing sends feedparser to its own tag soup parser.
-    end = text.rindex("</")
-    soup = read_with_feedparser(text[:end] + "</b>" + text[end:], URL, now=NOW)
+    tolerant = read_feed(tolerant_tree(text), URL, now=NOW)
     assert strict is not None
-    assert loose is not None
-    assert soup is not None
-    assert identities(loose.items) == identities(strict.items)
-    assert identities(soup.items) == identities(strict.items)
+    assert tolerant is not None
+    assert identities(tolerant.items) == identities(strict.items)
+
+
+DAMAGED = {
+    "an end tag is missing": ("</title>", ""),
+    "an end tag has another name": ("</title>", "</titel>"),
+    "an end tag of an item is missing": ("</guid></item>", "</guid>"),
+    "a start tag is missing": ("<title>One", "One"),
+    "a start tag of an item is missing": ("<item><title>Two", "<title>Two"),
+    "two end tags change places": ("</description></item>", "</item></description>"),
+    "an end tag of the channel before its items end": ("<item><title>Two", "</channel><item><title>Two"),
+    "an attribute without quotes": ('url="http://e.example/a.mp3"', "url=http://e.example/a.mp3"),
+    "an attribute twice": ('length="9"', 'length="9" length="8"'),
+    "an attribute without its last quote": ('type="audio/mpeg"', 'type="audio/mpeg'),
+    "a quote more": ('length="9"', 'length="9""'),
+    "a section without an end": ("One &amp; more", "<![CDATA[One &amp; more"),
+    "a tag more": ("<guid>2", "<b><guid>2"),
+    "a title more": ("<guid>2", "<guid>2</guid><title><guid>2"),
+}
+SOUND = (
+    f"<rss version='2.0' {NAMESPACES}><channel><title>T</title><link>http://e.example/</link>"
+    "<item><title>One &amp; more</title><link>http://e.example/1</link>"
+    '<enclosure url="http://e.example/a.mp3" length="9" type="audio/mpeg"/><dc:creator>Ann</dc:creator>'
+    "<guid>1</guid><description><![CDATA[<p>Text<br>]]></description></item>"
+    "<item><title>Two</title><link>http://e.example/2</link><guid>2</guid></item>"
+    "<item><title>Three</title><link>http://e.example/3</link><guid>3</guid></item></channel></rss>"
+)
+
+
+@pytest.mark.parametrize(("sound", "damaged"), DAMAGED.values(), ids=DAMAGED.keys())
+def test_items_of_a_damaged_document_are_those_of_the_sound_one(sound: str, damaged: str) -> None:
+    assert sound in SOUND
+    text = SOUND.replace(sound, damaged, 1)
+    feed = parsed(text)
+    assert any("tolerant" in repair for repair in feed.header.repairs)
+    assert tuple(replace(item, former_guids=()) for item in feed.items) == parsed(SOUND).items
+    assert not feed.cut_off
+
+
+def test_an_item_in_which_a_damaged_document_ends_is_left_out() -> None:
+    cut = SOUND[: SOUND.index("Three")].replace("</title>", "", 1)
+    feed = parsed(cut)
+    assert (feed.cut_off, [item.guid for item in feed.items]) == (True, ["1", "2"])
+
+
+def test_a_second_document_behind_a_damaged_one_is_cut() -> None:
+    feed = parsed(SOUND.replace("</title>", "", 1) + SOUND.replace("Two", "Other"))
+    assert [item.title for item in feed.items] == ["One & more", "Two", "Three"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tag", ["<source>", "<link>", "<link rel='x", "<item><source>", "</source>"])
-def test_tags_that_never_end_take_no_more_time_than_others(tag: str) -> None:
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("<source>", "<link>", "<link rel='x", "<item><source>", "</source>", "</title>", " </title>x"),
+        *(
+            "<author>",
+            "<x:author><name ",
+            "<author>a</x:author>",
+            "<title>",
+            "<![CDATA[",
+            "<!--",
+            "<!",
+            "]]>",
+        ),
+        *(
+            "<channel>",
+            "</channel>",
+            "<item>",
+            "</item>",
+            "<b a='\"",
+            '<b a="">',
+            "&#1",
+            "<rss>x",
+            "<x y=''z",
+        ),
+    ],
+)
+def test_tags_that_never_end_take_no_more_time_than_others(part: str) -> None:
     """20 s of processor time are a document's limit, which may have many times as many."""
-    text = f"<rss><channel><item>{tag * 3_000}<guid>1</guid></item></channel></rss>"
-    with costs_less_than(3):
-        read_with_feedparser(text, URL, now=NOW)
+    for text in (part * 50_000, f"<b>{part * 50_000}", "<b>" * 20_000 + part * 30_000 + "</b>" * 20_000):
+        with costs_less_than(5):
+            read_feed(
+                tolerant_tree(f"<rss><channel><item>{text}<guid>1</guid></item></channel></rss>"),
+                URL,
+                now=NOW,
+            )
