@@ -1,23 +1,22 @@
 """The contract with Dagster's private code: it is what it was when ours was written against it.
 
-With another release these tests fail before a user's installation does. Read what has changed, and the reason
-beside the name in dagster_private.py; then `python -m rss_pipeline_tests.orchestration.test_dagster_private`
-writes the table anew.
+With another release these tests fail before a user's installation does. Then
+`python -m rss_pipeline_tests.orchestration.test_dagster_private` prints what has changed in each name since
+the release that was read, and with `--write` it writes the tables anew. dagster_private.py has the reason
+beside each name.
 """
 
 import ast
-import hashlib
 import inspect
 import re
 from pathlib import Path
-from types import ModuleType
 
 import dagster as dg
-import sqlalchemy as sa
 from dagster_graphql.schema import create_schema
 from dagster_webserver.webserver import DagsterWebserver
 
 from rss_pipeline.orchestration import dagster_private, dagster_private_commands
+from rss_pipeline_tests.support.read_code import ReadCode
 
 ROOT = Path(__file__).parents[2]
 OURS = [Path(inspect.getfile(module)) for module in (dagster_private, dagster_private_commands)]
@@ -33,7 +32,13 @@ BESIDE = {
 NOT_DAGSTERS = {"_replace", "_exit"}
 """Names of named tuples, and of `os`."""
 
-READ_IN = "1.13.27"
+READ_IN = {
+    "dagster": "1.13.27",
+    "dagster-graphql": "1.13.27",
+    "dagster-pipes": "1.13.27",
+    "dagster-shared": "1.13.27",
+    "dagster-webserver": "1.13.27",
+}
 DIGESTS = {
     "AssetCheckExecutionsTable": "762bb4cdcb1f",
     "AssetObservationData": "03d11767755f",
@@ -134,10 +139,6 @@ DIGESTS = {
 }
 
 
-def _digests() -> dict[str, str]:
-    return {name: hashlib.sha256(_text(value).encode()).hexdigest()[:12] for name, value in _used().items()}
-
-
 def _used() -> dict[str, object]:
     both = {**vars(dagster_private), **vars(dagster_private_commands)}
     ours = ("__", "_contextmanager", "_Iterator", "_without_commands")
@@ -145,33 +146,16 @@ def _used() -> dict[str, object]:
     return {**private, **BESIDE}
 
 
-def _text(value: object) -> str:
-    match value:
-        case sa.Table():
-            return repr([(column.name, str(column.type)) for column in value.columns])
-        case type():
-            return _class(value)
-        case _ if isinstance(value, ModuleType) or inspect.isroutine(value):
-            return inspect.getsource(value)
-        case sa.MetaData():
-            return repr(sorted(value.tables))
-        case _:
-            return repr(value)
-
-
-def _class(kind: type) -> str:
-    """The text of a class and its decorators: since Python 3.13 `inspect` has none of one that they made."""
-    text = Path(inspect.getfile(kind)).read_text("utf-8")
-    [node, *_] = (
-        node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == kind.__name__
+def _read_code() -> ReadCode:
+    return ReadCode(
+        module="rss_pipeline_tests.orchestration.test_dagster_private", used=_used(), read_in=READ_IN
     )
-    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-    return "".join(text.splitlines(keepends=True)[first - 1 : node.end_lineno])
 
 
 def test_dagster_is_the_release_of_which_the_private_code_was_read() -> None:
-    changed = {name for name, digest in _digests().items() if DIGESTS.get(name) != digest}
-    assert (dg.__version__, changed) == (READ_IN, set())
+    code = _read_code()
+    changed = {name for name, digest in code.digests().items() if DIGESTS.get(name) != digest}
+    assert (code.releases(), changed) == (READ_IN, set())
 
 
 def test_no_other_module_names_private_code_of_dagster() -> None:
@@ -187,7 +171,7 @@ def test_no_other_module_names_private_code_of_dagster() -> None:
 
 
 def test_private_attributes_are_those_of_classes_in_the_table() -> None:
-    known = "".join(map(_text, _used().values()))
+    known = "".join(_read_code().texts().values())
     found = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in sorted((ROOT / "rss_pipeline").rglob("*.py"))
@@ -227,9 +211,4 @@ def _named(path: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    here = Path(__file__)
-    rows = "".join(f'    "{name}": "{digest}",\n' for name, digest in sorted(_digests().items()))
-    table = f'READ_IN = "{dg.__version__}"\nDIGESTS = {{\n{rows}}}\n'
-    text = here.read_text("utf-8")
-    begin, end = text.index("READ_IN = "), text.index("\n\n\ndef _digests")
-    here.write_text(text[:begin] + table.rstrip("\n") + text[end:], "utf-8")
+    _read_code().main()
