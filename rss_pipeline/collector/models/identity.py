@@ -6,6 +6,7 @@ known by its link today and by its hash tomorrow: it keeps the identity under wh
 functions; the stored items are read in storage.items.identities.
 """
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
@@ -71,6 +72,82 @@ class Known:
     """The guid that the row has, where this one was given to its item later."""
     since: datetime | None = None
     """The fetch time of the document that brought this guid; None for tombstones and what a dry run plans."""
+
+
+# Guids that are addresses, in another spelling: behind caches and proxies, the software of some sites writes
+# http or https, `www.` or not, a final slash or none, by the request that filled the cache.
+
+
+_BEHIND_PATH = re.compile("[?#]")
+
+
+def spelling_parts(guid: str) -> tuple[str, str] | None:
+    """What all spellings of an address have, before and behind the final slash of its path; None for other
+    guids.
+
+    >>> spelling_parts("https://www.example.org/a/?p=1"), spelling_parts("urn:1")
+    (('example.org/a', '?p=1'), None)
+    """
+    scheme, mark, rest = guid.partition("://")
+    if not mark or scheme.lower() not in ("http", "https"):
+        return None
+    behind = _BEHIND_PATH.search(rest)
+    end = behind.start() if behind else len(rest)
+    head, tail = rest[:end], rest[end:]
+    if head[:4].lower() == "www.":
+        head = head[4:]
+    return (head.removesuffix("/"), tail) if head.strip("/") else None
+
+
+SPELLINGS = tuple(
+    (start, slash) for start in ("https://", "https://www.", "http://", "http://www.") for slash in ("", "/")
+)
+"""The beginning of an address, and the end of its path."""
+
+
+def spellings(guid: str) -> tuple[str, ...]:
+    """All spellings of a guid that is an address; none of another one."""
+    if (parts := spelling_parts(guid)) is None:
+        return ()
+    head, tail = parts
+    return tuple(f"{start}{head}{slash}{tail}" for start, slash in SPELLINGS)
+
+
+def respelled(listed: Mapping[str, Known], stored: Mapping[str, Known]) -> dict[str, str]:
+    """The guids of a document that are not stored, but spell that of a stored item otherwise, each with the
+    guid that the item has.
+
+    `listed` are the document's items by guid, `stored` the feed's by any spelling of these guids. Both have
+    the same link, in any spelling, or the same title and date. No two items of the document are one.
+    """
+    found: dict[str, str] = {}
+    taken = {stored[guid].alias_of or guid for guid in listed if guid in stored}
+    for guid, item in listed.items():
+        if guid in stored:
+            continue
+        for spelling in spellings(guid):
+            old = stored.get(spelling)
+            name = old and (old.alias_of or spelling)
+            if old and name and name not in taken and name not in listed and _is_alike(item, old):
+                found[guid] = name
+                taken.add(name)
+                break
+    return found
+
+
+def _is_alike(item: Known, old: Known) -> bool:
+    """Return True if one guid in two spellings names one item. Older tombstones have the guid alone."""
+    if old.retired_at is not None and old.link is None and old.title is None:
+        return True
+    if item.link and old.link and spellings(item.link)[:1] == spellings(old.link)[:1] != ():
+        return True
+    if item.link is not None and item.link == old.link:
+        return True
+    return _start(item.title) == _start(old.title) and (
+        item.pub_date == old.pub_date
+        if item.pub_date and old.pub_date
+        else item.pub_date_raw == old.pub_date_raw
+    )
 
 
 def settled(

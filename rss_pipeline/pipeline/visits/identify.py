@@ -21,8 +21,10 @@ from rss_pipeline.collector.models.identity import (
     Identities,
     Known,
     held_back,
+    respelled,
     same_title,
     settled,
+    spellings,
 )
 from rss_pipeline.collector.models.item import Moved
 from rss_pipeline.collector.models.outcome import Parsed
@@ -246,7 +248,8 @@ def to_identify(database: Database, documents: Iterable[tuple[Feed, Parsed]]) ->
 
     for feed_id, known in count_known(database, unsure()).items():
         new = known.listed - known.stored
-        if known.aliases or (known.has_rewritten and new) or may_be_rewritten(new, known.listed):
+        is_one_again = known.aliases or known.respelled or (known.has_rewritten and new)
+        if is_one_again or may_be_rewritten(new, known.listed):
             found.add(feed_id)
     return found
 
@@ -284,6 +287,9 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     stored = {guid: row.alias_of for guid, row in known.items() if row.alias_of is not None}
     held = sum(held_back(item, guid, known) for item, guid in zip(items, guids, strict=True))
     own = [*guids, *others]
+    for guid, row in _respelled(database, feed, parsed, own, changed, known, planned).items():
+        known[guid] = row
+        stored[guid] = row.alias_of or guid
     is_known = {stored.get(guid, guid) for guid in own if guid in known}
     now = {stored.get(guid, guid) for guid in own}
     # Those without a guid are identified by their link, title and date in any case.
@@ -308,6 +314,29 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
         ids = _rewrite(feed, parsed, changed, stored, links, item_bytes=item_bytes(database))
         parsed = replace(parsed, parts={name: part.renamed(ids) for name, part in parsed.parts.items()})
     return _warned(feed, parsed, held) if held else parsed
+
+
+def _respelled(
+    database: Database,
+    feed: Feed,
+    parsed: Parsed,
+    own: Collection[str],
+    changed: Mapping[str, str],
+    known: Mapping[str, Known],
+    planned: Planned | None,
+) -> dict[str, Known]:
+    """The guids of the document that spell a stored one otherwise, each with the row of that."""
+    wanted = dict.fromkeys(chain(*(spellings(guid) for guid in own if guid not in known)))
+    if not wanted:
+        return {}
+    stored = {guid: row for guid in wanted if (row := (planned or {}).get(guid))}
+    stored |= known_identities(database, feed.id, wanted)
+    if not stored:
+        return {}
+    found = respelled(_rows(parsed, changed, {}), {**stored, **known})
+    rows = {row.alias_of or guid: row for guid, row in stored.items()}
+    # It was not brought by this document, whenever that came.
+    return {new: replace(rows[old], alias_of=old, since=None) for new, old in found.items()}
 
 
 def _as_stored(

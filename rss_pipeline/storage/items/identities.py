@@ -9,7 +9,7 @@ from datetime import datetime
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS, Known
+from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS, SPELLINGS, Known, spelling_parts
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.sql import chunked, compact, number
 
@@ -22,6 +22,8 @@ class KnownCounts:
     stored: int
     """Guids of items, and of retired ones."""
     aliases: int
+    respelled: int
+    """Guids that are not known, but in another spelling."""
     has_rewritten: bool
     """The feed has aliases at all."""
 
@@ -31,14 +33,26 @@ def count_known(database: Database, documents: Iterable[tuple[str, Sequence[str]
     query for each megabyte of guids."""
     is_of = "EXISTS (SELECT 1 FROM {} AS s WHERE s.feed_id = listed.feed_id AND s.guid = listed.guid)"
     is_stored = " OR ".join(map(is_of.format, ("items", "expired_items")))
+    spelled = ", ".join(f"'{start}' || listed.head || '{slash}' || listed.tail" for start, slash in SPELLINGS)
+    is_spelled = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {table} AS s WHERE s.feed_id = listed.feed_id AND s.guid IN ({spelled}))"
+        for table in ("items", "expired_items", "item_aliases")
+    )
     found: dict[str, KnownCounts] = {}
-    for some in chunked(map(compact, documents)):
+    listed = (
+        compact([feed_id, [[guid, *(spelling_parts(guid) or (None, None))] for guid in guids]])
+        for feed_id, guids in documents
+    )
+    for some in chunked(listed):
         rows = database.query(
             f"""WITH listed AS MATERIALIZED (
-              SELECT json_extract(f.value, '$[0]') AS feed_id, g.value AS guid
+              SELECT json_extract(f.value, '$[0]') AS feed_id, json_extract(g.value, '$[0]') AS guid,
+                json_extract(g.value, '$[1]') AS head, json_extract(g.value, '$[2]') AS tail
               FROM json_each(?) AS f, json_each(f.value, '$[1]') AS g)
             SELECT feed_id, count(*) AS listed, sum({number(is_stored)}) AS stored,
               sum({number(is_of.format("item_aliases"))}) AS aliases,
+              sum(CASE WHEN listed.head IS NULL OR {is_stored} THEN 0 WHEN {is_spelled} THEN 1 ELSE 0 END)
+                AS respelled,
               EXISTS (SELECT 1 FROM item_aliases AS a WHERE a.feed_id = listed.feed_id) AS has_rewritten
             FROM listed GROUP BY feed_id""",
             [some],
@@ -49,6 +63,7 @@ def count_known(database: Database, documents: Iterable[tuple[str, Sequence[str]
                 listed=int(row["listed"]),
                 stored=int(row["stored"]),
                 aliases=int(row["aliases"]),
+                respelled=int(row["respelled"]),
                 has_rewritten=bool(row["has_rewritten"]),
             )
             for row in rows
@@ -71,7 +86,8 @@ def known_identities(database: Database, feed_id: str, guids: Iterable[str]) -> 
               {_DATE} AS pub_date, i.pub_date_raw, i.backup_key, NULL AS expired_at,
               COALESCE(own.since, i.created_at) AS since
             FROM own CROSS JOIN items AS i ON i.feed_id = ? AND i.guid = own.stored
-            UNION ALL SELECT own.guid, own.stored, NULL, NULL, NULL, NULL, NULL, e.expired_at, own.since
+            UNION ALL SELECT own.guid, own.stored, {_TITLE.format("e.title")}, e.link,
+              e.pub_date, NULL, NULL, e.expired_at, own.since
             FROM own CROSS JOIN expired_items AS e ON e.feed_id = ? AND e.guid = own.stored""",
             [some, feed_id, feed_id, feed_id],
             name="find known identities",

@@ -264,5 +264,6 @@ def test_only_a_new_document_with_items_without_guid_reads_what_is_stored(
     assert looks() == 0
     body = document(("a", FIRST))
     server.route("127.0.0.2", "/feed", Answer(body=body, etag=etag_of(body)))
-    assert looks() == 1
+    # Once more for other spellings of its new guids.
+    assert looks() == 2
     assert looks() == 0, "not modified"

@@ -226,3 +226,64 @@ def test_a_run_that_dies_between_two_batches_neither_loses_nor_doubles(batches: 
     expected = sorted([*before, *(f"new-{n}" for n in range(11, 21))])
     assert feed.then(listed) == expected
     assert feed.then([*listed, *entries(21, guids="new")]) == sorted([*expected, "new-21"])
+
+
+# Guids that are addresses, of which some are spelled otherwise in each document.
+
+STARTS = ("http://e.example", "https://e.example", "https://www.e.example", "http://www.e.example")
+
+
+def spelled(*numbers: int, turn: int, kind: str = "{0}{1}?p=1", **fields: Any) -> list[Entry]:
+    """Items whose guids have the spelling of a turn, each another one."""
+    found = []
+    for n in numbers:
+        path = kind.format(n, "/" * ((n + turn) // 4 % 2))
+        entry = Entry(f"{STARTS[(n + turn) % 4]}/{path}", f"{STARTS[turn % 4]}/post-{n}", f"Title {n}", n)
+        found.append(replace(entry, **fields))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("{0}{1}?p=1", {}),
+        ("a/{0}{1}", {"day": None}),
+        ("a/{0}{1}", {"link": None}),
+        ("a/{0}{1}", {"link": None, "day": None}),
+    ],
+)
+def test_an_item_keeps_its_guid_in_each_spelling_of_it(
+    feed: Publisher, kind: str, fields: dict[str, Any]
+) -> None:
+    def listed(*numbers: int, turn: int) -> list[Entry]:
+        return spelled(*numbers, turn=turn, kind=kind, **fields)
+
+    first = feed.then(listed(1, 2, 3, 4, 5, turn=0))
+    for turn in range(1, 9):
+        assert feed.then([*listed(1, turn=turn), *listed(2, 3, 4, 5, turn=0)]) == first
+    assert feed.then(listed(1, 2, 3, 4, 5, turn=3)) == first
+    assert len(feed.then(listed(4, 5, 6, turn=2))) == 6
+    assert "unstable" not in feed.warning_kinds()
+
+
+def test_a_link_in_the_place_of_a_guid_is_one_item_in_each_spelling(feed: Publisher) -> None:
+    assert len(feed.then(spelled(1, 2, 3, turn=0, guid=None))) == 3
+    assert len(feed.then(spelled(1, 2, turn=1, guid=None))) == 3
+
+
+def test_two_guids_of_one_document_are_two_items_in_any_spelling(feed: Publisher) -> None:
+    [http, https] = (Entry(f"{start}/1", f"{SITE}/1", "Title", 1) for start in STARTS[:2])
+    [www] = [replace(http, guid="https://www.e.example/1/")]
+    assert feed.then([http, https]) == sorted([http.guid or "", https.guid or ""])
+    assert len(feed.then([https, http])) == 2
+    assert len(feed.then([www])) == 2
+    assert len(feed.then([http, https, www])) == 3
+    assert len(feed.then([www, https, http])) == 3
+
+
+def test_a_guid_in_another_spelling_with_another_link_and_title_is_another_item(feed: Publisher) -> None:
+    [old, new] = (
+        Entry(f"{start}/1", f"{SITE}/{n}", f"Title {n}", n) for n, start in enumerate(STARTS[:2], 1)
+    )
+    feed.then([old])
+    assert len(feed.then([new])) == 2

@@ -32,7 +32,7 @@ def test_items_and_tombstones_of_the_feed_are_found(database: Database) -> None:
     assert known == {
         "1": Known(title="Title 1", backup_key=key, since=NOW, **dated),
         "2": Known(title=long[:-1], pub_date_raw="x", backup_key=key, since=NOW),
-        "3": Known(retired_at=later),
+        "3": Known(title="Title 3", retired_at=later),
     }
     assert known_identities(database, "a", []) == {}
 
@@ -47,7 +47,7 @@ def test_an_alias_leads_to_its_item_or_tombstone(database: Database) -> None:
     known = known_identities(database, "a", ["x", "y", "z", "1"])
     assert known == {
         "x": replace(known["1"], alias_of="1", since=later),
-        "y": Known(retired_at=later, alias_of="2", since=later),
+        "y": Known(title="Title 2", retired_at=later, alias_of="2", since=later),
         "1": known["1"],
     }
     assert known_identities(database, "b", ["x", "1"]).keys() == {"1"}
@@ -63,12 +63,23 @@ def test_known_guids_are_counted_for_all_documents_together(database: Database) 
     many = ["g" * 1_000 + str(n) for n in range(MAX_PARAMETER_BYTES // 2_000)]
     documents = [("a", ["1", "3", "x", "new"]), ("b", ["1", "2", "x"]), ("c", many), ("d", many), ("e", [])]
     assert count_known(database, documents) == {
-        "a": KnownCounts(listed=4, stored=2, aliases=1, has_rewritten=True),
-        "b": KnownCounts(listed=3, stored=1, aliases=0, has_rewritten=False),
-        "c": KnownCounts(listed=len(many), stored=0, aliases=0, has_rewritten=False),
-        "d": KnownCounts(listed=len(many), stored=0, aliases=0, has_rewritten=False),
+        "a": KnownCounts(listed=4, stored=2, aliases=1, respelled=0, has_rewritten=True),
+        "b": KnownCounts(listed=3, stored=1, aliases=0, respelled=0, has_rewritten=False),
+        "c": KnownCounts(listed=len(many), stored=0, aliases=0, respelled=0, has_rewritten=False),
+        "d": KnownCounts(listed=len(many), stored=0, aliases=0, respelled=0, has_rewritten=False),
     }
     assert count_known(database, []) == {}
+
+
+def test_guids_in_another_spelling_are_counted(database: Database) -> None:
+    register(database, spec("a"))
+    visit(database, [item("http://www.a.example/1/?p=1"), item("https://a.example/2"), item("urn:3")])
+    retire(database, item_id("a", "https://a.example/2"), at=NOW + timedelta(days=1))
+    add_aliases(database, "a", {"https://a.example/4": "urn:3"}, fetched_at=NOW)
+    guids = ["https://a.example/1?p=1", "http://a.example/2/", "http://a.example/4"]
+    others = ["https://a.example/2", "https://a.example/1?p=2", "http://b.example/2", "ftp://a.example/2"]
+    counts = count_known(database, [("a", [*guids, *others])])["a"]
+    assert (counts.listed, counts.stored, counts.respelled) == (7, 1, 3)
 
 
 def test_items_and_tombstones_are_found_by_link_and_by_title(database: Database) -> None:
