@@ -82,7 +82,7 @@ _BEHIND_PATH = re.compile("[?#]")
 
 
 def spelling_parts(guid: str) -> tuple[str, str] | None:
-    """What all spellings of an address have, before and behind the final slash of its path; None for other
+    """The common parts of all spellings of an address, around the final slash of its path; None for other
     guids.
 
     >>> spelling_parts("https://www.example.org/a/?p=1"), spelling_parts("urn:1")
