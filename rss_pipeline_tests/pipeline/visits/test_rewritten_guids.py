@@ -234,7 +234,7 @@ STARTS = ("http://e.example", "https://e.example", "https://www.e.example", "htt
 
 
 def spelled(*numbers: int, turn: int, kind: str = "{0}{1}?p=1", **fields: Any) -> list[Entry]:
-    """Items whose guids have the spelling of a turn, each another one."""
+    """Items with guids in the spelling of a turn, each another one."""
     found = []
     for n in numbers:
         path = kind.format(n, "/" * ((n + turn) // 4 % 2))
