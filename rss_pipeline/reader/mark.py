@@ -54,6 +54,8 @@ class MarkResult:
 
 def mark_items(caller: Caller, ids: Sequence[str], marks: ItemMarks) -> frozenset[str]:
     """Mark these items; those of them that are items of the user's feeds. The others are left out."""
+    # Postgres writes no row twice in one statement.
+    ids = list(dict.fromkeys(ids))
     *_, found = caller.write(*_statements(caller, Chosen.by_ids(ids), marks), known_ids(caller.user_id, ids))
     return frozenset(row["id"] for row in found.rows)
 

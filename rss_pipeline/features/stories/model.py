@@ -23,6 +23,8 @@ class Entry:
     """The arrival number."""
     seen: float = 0.0
     """The arrival, in seconds since 1970."""
+    is_closed: bool = False
+    """Its feed has a password, headers or private hosts: it may join others, and leaves no trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

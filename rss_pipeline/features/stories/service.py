@@ -201,6 +201,13 @@ def _members(
     joins = [(item, decision) for item, decision in decided if decision.evidence is not None]
     nearest = {decision.evidence.nearest for _, decision in joins if decision.evidence is not None}
     known = sql.places(database, sorted(nearest))
+    many = sorted({place.story for place in known.values() if place.members >= MOST_MEMBERS})
+    full = sql.full(database, many, most=MOST_MEMBERS)
+    known |= {
+        id: replace(place, members=MOST_MEMBERS - 1)
+        for id, place in known.items()
+        if place.story in many and place.story not in full
+    }
     texts = {item.entry.id: len(item.entry.text) for item, _ in decided}
     others = sql.entries(database, [id for id in known if id not in texts and not known[id].members])
     texts |= {id: len(entry.text) for id, entry in others.items()}
@@ -248,7 +255,9 @@ def _members(
                 joins=found,
             )
         )
-        counted = Place(story=place.story, article=place.article, members=place.members + 1)
+        counted = Place(
+            story=place.story, article=place.article, members=place.members + (not item.entry.is_closed)
+        )
         for id, each in known.items():
             if each.story == place.story:
                 known[id] = replace(each, members=counted.members)

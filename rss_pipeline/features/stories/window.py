@@ -171,7 +171,7 @@ class Window:
         if known is not None:
             self.arrived = max(self.arrived, entry.arrived)
             return Decision(item=entry.id, story=self._id_of(self._story(known)))
-        repeated = self.boilerplate.repeated(entry.feed, entry.text)
+        repeated = () if entry.is_closed else self.boilerplate.repeated(entry.feed, entry.text)
         said = _said(entry, repeated)
         article = read(said)
         vector = self.frequencies.vector(article.language, article.terms)
@@ -186,13 +186,17 @@ class Window:
         else:
             number, decision, copied = joined
             decision = self._with_events(decision, said, article, vector, number, copied)
-        self._keep(entry, repeated, article, vector, keys, number)
+        if entry.is_closed:
+            # Who guesses its text learns nothing: it is in no count, and nothing joins it.
+            self.arrived = max(self.arrived, entry.arrived)
+        else:
+            self._keep(entry, repeated, article, vector, keys, number)
         return decision
 
     def restore(self, entry: Entry, story: str | None) -> None:
         """Take in an item as it was decided before: a member of the story of that id, or alone."""
         entry = _cut(entry)
-        if self._number(entry.id) is not None:
+        if entry.is_closed or self._number(entry.id) is not None:
             self.arrived = max(self.arrived, entry.arrived)
             return
         repeated = self.boilerplate.repeated(entry.feed, entry.text)

@@ -15,11 +15,11 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import Member
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, READ_FOR_TEXT
 from rss_pipeline.features.topics.choice import DEPTH, TopicItem, choose, counted, is_settled
-from rss_pipeline.features.topics.model import Candidate, SourceFeed, TopicSpec
+from rss_pipeline.features.topics.model import Candidate, MemberOfStory, SourceFeed, TopicSpec
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.body_parts import longer_or
 from rss_pipeline.storage.items.items import stored_authors, stored_enclosures
-from rss_pipeline.storage.items.stories import STORY
+from rss_pipeline.storage.items.stories import JOINS, stored_joins
 from rss_pipeline.storage.sql import compact, number
 
 _LEAST_READ = 5
@@ -129,13 +129,20 @@ class _Reading:
             feed=self._sources[row["feed_id"]],
             item_id=row["id"],
             guid=row["guid"],
-            story=row["story"] if self._topic.stories else None,
+            story=_story(row) if self._topic.stories else None,
             link=row["link"],
             pub_date=datetime.fromisoformat(row["pub_date"]),
             created_at=datetime.fromisoformat(row["created_at"]),
             is_dated=row["pub_date_source"] == "feed",
             is_of_first_document=first is not None and row["created_at"] <= first,
         )
+
+
+def _story(row: Row) -> MemberOfStory | None:
+    if row["story"] is None:
+        return None
+    joins = tuple(join.items for join in stored_joins(row["joins"]))
+    return MemberOfStory(id=row["story"], joins=joins, is_moved=row["kind"] == "operator")
 
 
 def _is_above(candidate: Candidate, down_to: datetime) -> bool:
@@ -209,13 +216,16 @@ class WantedMember:
 def places(wanted: Sequence[WantedMember], limit: int) -> list[Statement]:
     """Queries for the newest `limit` items of each member by the time at which they were stored.
 
-    A row has `member`, `id`, `feed_id`, `guid`, `link`, `pub_date`, `pub_date_source`, `created_at`, `story`.
+    A row has `member`, `id`, `feed_id`, `guid`, `link`, `pub_date`, `pub_date_source`, `created_at`, and
+    `story`, `joins` and `kind` of a member of a story.
     """
     return [
         Statement(
             f"""SELECT {_MEMBER} AS member, i.id, i.feed_id, i.guid, i.link, i.pub_date, i.pub_date_source,
-              i.created_at, {STORY.format("i")} AS story
-            FROM json_each(?) AS m CROSS JOIN items AS i ON i.rowid IN ({newest})""",
+              i.created_at, o.story_id AS story, {JOINS.format("o")} AS joins,
+              json_extract(o.evidence, '$.kind') AS kind
+            FROM json_each(?) AS m CROSS JOIN items AS i ON i.rowid IN ({newest})
+            LEFT JOIN story_members AS o ON o.item_id = i.id""",
             [compact([[one.index, one.member.feed_id, one.member.stream] for one in chosen]), limit],
             name="find the newest items",
         )

@@ -5,7 +5,7 @@ Which rows are read is the storage's part: more candidates than needed do not ch
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -177,13 +177,17 @@ def _newest(candidates: Sequence[Candidate], each: int) -> list[Candidate]:
 
 
 def _distinct(candidates: Sequence[Candidate]) -> list[TopicItem]:
-    """Each item once: candidates with one id, with one link in two feeds, or of one story, are the same."""
+    """Each item once: candidates with one id, or with one link in two feeds, are the same, and those that
+    make a story with the first one of an entry, by the items of the topic alone. What only a third item ties
+    to that is an entry of its own: nobody would see it otherwise."""
     links = {each.link: link_key(each.link) for each in candidates}
     vague = _vague_links(candidates, links)
     found: dict[str, list[Candidate]] = {}
     entries_by_id: dict[str, str] = {}
     entries_by_link: dict[str, str] = {}
-    entries_by_story: dict[str, str] = {}
+    heads: defaultdict[str, list[Candidate]] = defaultdict(list)
+    """By story, the first candidate of each entry."""
+    ids = {each.item_id for each in candidates}
     for candidate in sorted(candidates, key=lambda each: (each.member, _order(each))):
         own = entry_id(candidate)
         link = links[candidate.link]
@@ -192,16 +196,36 @@ def _distinct(candidates: Sequence[Candidate]) -> list[TopicItem]:
         entry = (
             entries_by_id.get(own)
             or (entries_by_link.get(link) if link else None)
-            or (entries_by_story.get(candidate.story) if candidate.story else None)
+            or next(
+                (entry_id(head) for head in _of_story(candidate, heads) if _are_one(candidate, head, ids)),
+                None,
+            )
             or own
         )
+        if candidate.story and entry not in found:
+            heads[candidate.story.id].append(candidate)
         found.setdefault(entry, []).append(candidate)
         entries_by_id.setdefault(own, entry)
         if link:
             entries_by_link.setdefault(link, entry)
-        if candidate.story:
-            entries_by_story.setdefault(candidate.story, entry)
     return [_chosen(*same) for same in found.values()]
+
+
+def _of_story(candidate: Candidate, heads: Mapping[str, list[Candidate]]) -> Sequence[Candidate]:
+    return [] if candidate.story is None else heads.get(candidate.story.id, ())
+
+
+def _are_one(one: Candidate, other: Candidate, ids: Set[str]) -> bool:
+    """True if two candidates of one story make it by themselves, with others of these items, or by the word
+    of an operator."""
+    if one.story is None or other.story is None:
+        return False
+    return (
+        one.story.is_moved
+        or other.story.is_moved
+        or any(other.item_id in join and ids >= {*join} for join in one.story.joins)
+        or any(one.item_id in join and ids >= {*join} for join in other.story.joins)
+    )
 
 
 def _vague_links(candidates: Iterable[Candidate], links: Mapping[str | None, str | None]) -> frozenset[str]:

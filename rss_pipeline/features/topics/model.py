@@ -97,6 +97,18 @@ class SourceFeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemberOfStory:
+    """A place in a story of all."""
+
+    id: str
+    joins: tuple[tuple[str, ...], ...] = ()
+    """The ids of earlier members: of one that it makes a story with, or of several with which together it
+    does."""
+    is_moved: bool = False
+    """An operator put it there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """An item that belongs to a member of a topic. An item of two members is two candidates."""
 
@@ -105,8 +117,8 @@ class Candidate:
     feed: SourceFeed
     item_id: str
     guid: str
-    story: str | None = None
-    """The name of its story; None where it stands alone."""
+    story: MemberOfStory | None = None
+    """Its place in a story; None where it stands alone."""
     link: str | None = None
     title: str | None = None
     authors: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from rss_pipeline.storage.accounts.user_rows import change_preferences
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.stories import stored_stories, stories_by_id, story_named, story_of
-from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive
+from rss_pipeline_tests.features.stories.stored import AGAIN, LANDSLIDE, NOW, OTHER, arrive, decide, together
 from rss_pipeline_tests.storage.subscriptions.readers import add_user
 from rss_pipeline_tests.support.stored import add_feeds
 
@@ -228,3 +229,29 @@ def test_python_looks_for_cycles_again_after_an_error() -> None:
         assert not gc.isenabled()
         raise NewerMethod
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("closed", [{"needs_access": 1}, {"allow_private": 1}, {"private_hosts": "[]"}])
+def test_an_item_of_a_closed_feed_joins_open_ones_and_nothing_joins_it(
+    database: Database, objects: FolderStore, window: Path, closed: dict[str, Any]
+) -> None:
+    """Items that guess what it says show nothing of it."""
+    add_feeds(database, "a", "b")
+    add_feeds(database, "closed", **closed)
+    secret = arrive(database, "closed", "1", LANDSLIDE, minutes=-30)
+    first = arrive(database, "a", "1", LANDSLIDE, minutes=-20)
+    decide(database, objects, window)
+    assert together(database) == set()
+    later = arrive(database, "closed", "2", LANDSLIDE, minutes=-15)
+    for lost in (False, True):
+        if lost:
+            window.unlink()
+        decide(database, objects, window)
+        assert together(database) == {frozenset((first, later))}
+        rows = database.query("SELECT joins FROM story_members WHERE item_id = ?", [later]).rows
+        assert [row["joins"] for row in rows] == [f'[["{first}","text"]]']
+    last = arrive(database, "b", "3", LANDSLIDE, minutes=-5)
+    decide(database, objects, window)
+    rows = database.query("SELECT joins FROM story_members WHERE item_id = ?", [last]).rows
+    assert [row["joins"] for row in rows] == [f'[["{first}","text"]]']
+    assert secret not in {id for story in together(database) for id in story}

@@ -14,6 +14,7 @@ from rss_pipeline.features.topics.publish import Publication, PublicationStores,
 from rss_pipeline.features.topics.sql import due
 from rss_pipeline.storage.backends.folder.backend import FolderStore
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.stale import mark_items_stale
 from rss_pipeline_tests.features.topics.candidates import candidate
 from rss_pipeline_tests.features.topics.stored import set_topics, topic
@@ -310,13 +311,7 @@ def test_a_topic_with_stories_has_one_entry_of_each(pipeline: Pipeline) -> None:
     assert (
         titles(pipeline, "once") == titles(pipeline, "plain") == ["Item 1 of a", "Item 2 of b", "Item 3 of b"]
     )
-    for row in rows[:2]:
-        pipeline.database.query(
-            """INSERT INTO story_members
-              (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
-            SELECT id, ?, feed_id, 1, id, 1, created_at, 1 FROM items WHERE id = ?""",
-            [rows[0]["id"], row["id"]],
-        )
+    place_in_story(pipeline, rows[:2], [[], [[rows[0]["id"], "event"]]])
     pipeline.database.batch(mark_items_stale([str(rows[1]["id"])]))
     pipeline.clock.turn(hours=1)
     done = published(pipeline)
@@ -324,3 +319,39 @@ def test_a_topic_with_stories_has_one_entry_of_each(pipeline: Pipeline) -> None:
     # The entry is that of the member that is named first.
     assert titles(pipeline, "once") == ["Item 2 of b", "Item 3 of b"]
     assert published(pipeline, "once")["once"].changed == ()
+
+
+def place_in_story(pipeline: Pipeline, rows: list[dict[str, Any]], joins: list[list[list[str]]]) -> None:
+    for row, some in zip(rows, joins, strict=True):
+        pipeline.database.query(
+            """INSERT INTO story_members
+              (item_id, story_id, feed_id, arrived, article, lead, decided_at, version, joins, ordinal)
+            SELECT id, ?, feed_id, 1, id, 1, created_at, 1, ?, 1 FROM items WHERE id = ?""",
+            [rows[0]["id"], compact(some), row["id"]],
+        )
+
+
+def test_no_other_feed_takes_an_item_out_of_a_topic(pipeline: Pipeline) -> None:
+    """The item of h ties those of a and b, which share nothing."""
+    rows = [item("a", "1", day(1)), item("h", "2", day(2)), item("b", "3", day(3)), item("c", "4", day(4))]
+    add_feeds(pipeline.database, *"abch")
+    add_items(pipeline.database, rows)
+    first, tie, *_ = (row["id"] for row in rows)
+    joins = [[], [[first, "text"]], [[tie, "text"]], [["", "event", first, tie]]]
+    place_in_story(pipeline, rows, joins)
+    topics = {
+        "without": topic("without", "a", "b", stories=True),
+        "with": topic("with", "a", "b", "h", stories=True),
+        "led": topic("led", "h", "a", "b", stories=True),
+        "joint": topic("joint", "a", "c", stories=True),
+        "both": topic("both", "a", "c", "h", stories=True),
+    }
+    set_topics(pipeline.database, *topics.values())
+    published(pipeline)
+    assert {name: titles(pipeline, name) for name in topics} == {
+        "without": ["Item 3 of b", "Item 1 of a"],
+        "with": ["Item 3 of b", "Item 1 of a"],
+        "led": ["Item 2 of h"],
+        "joint": ["Item 4 of c", "Item 1 of a"],
+        "both": ["Item 1 of a"],
+    }
