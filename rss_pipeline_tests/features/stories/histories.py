@@ -142,7 +142,12 @@ class World:
         text = f"Words of {guid} alone. " * chance.choice((3, 30))
         if nearest is not None and not is_decided:
             text = nearest.text
-        kept = self._come(chance.choice(FEEDS), guid, text)
+        # In its own feed, a text under another title would replace the older one.
+        having = {each.feed for each in self.items.values() if each.text == text}
+        feeds = [feed for feed in FEEDS if feed not in having]
+        if not feeds:
+            feeds, text = list(FEEDS), f"Words of {guid} alone. " * 30
+        kept = self._come(chance.choice(feeds), guid, text)
         if is_decided:
             self._decide_elsewhere(kept, nearest)
 
