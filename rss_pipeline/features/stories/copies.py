@@ -222,13 +222,14 @@ def _is_like(one: Entry, other: Entry) -> bool:
             (f"{one.title} {one.text}", f"{other.title} {other.text}"),
         )
     )
-    if not (_has_half(wholes[0], titles[1]) and _has_half(wholes[1], titles[0])):
+    if not (has_half(wholes[0], titles[1]) and has_half(wholes[1], titles[0])):
         return False
     is_said = min(sum(title.values()) for title in titles) >= LEAST_WORDS
-    return is_said or _has_half(wholes[0], texts[1]) or _has_half(wholes[1], texts[0])
+    return is_said or has_half(wholes[0], texts[1]) or has_half(wholes[1], texts[0])
 
 
-def _has_half(whole: dict[str, int], words: dict[str, int]) -> bool:
+def has_half(whole: dict[str, int], words: dict[str, int]) -> bool:
+    """True if half of the first of these words are among those of the whole."""
     some = list(words)[:_COMPARED_WORDS]
     return 2 * len(whole.keys() & some) >= len(some)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from rss_pipeline.features.stories import vocabulary
-from rss_pipeline.features.stories.copies import content_words, letters
+from rss_pipeline.features.stories.copies import content_words, has_half, letters, link_key
 from rss_pipeline.features.stories.model import Entry
 from rss_pipeline.features.stories.words import TOKEN, bare, stem, without_spaces
 
@@ -84,6 +84,22 @@ def is_reissue(older: Entry, newer: Entry) -> bool:
         is_one_title = all(map(_is_mended_title, title_spans))
         return is_one_title and (any(map(_is_toll, title_spans)) or all(map(_is_mended, spans)))
     return _are_headlines(older, newer, equal_title)
+
+
+def is_at_one_address(older: Entry, newer: Entry) -> bool:
+    """True if the newer item of a feed has the link of the older one, and one of them says half of what the
+    other does: an article that was rewritten.
+
+    The next item of a series at one address has another figure in its title.
+    """
+    link = link_key(older.link)
+    if link is None or link != link_key(newer.link):
+        return False
+    equal, spans = _compared(_tokens(older.title), _tokens(newer.title))
+    if equal >= _ONE_TITLE and not all(map(_is_mended_title, spans)):
+        return False
+    shorter, longer = sorted((content_words(f"{each.title} {each.text}") for each in (older, newer)), key=len)
+    return has_half(longer, shorter)
 
 
 def is_changed(older: Entry, newer: Entry) -> bool:

@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.features.stories import views
 from rss_pipeline.features.stories.model import Entry, Join, moment
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.feeds.predicates import PRIVATE
+from rss_pipeline.storage.feeds.predicates import OPEN
 from rss_pipeline.storage.items.body_parts import body_text
 from rss_pipeline.storage.items.cursor import highest_number
 from rss_pipeline.storage.items.stories import JOINS, JOINT, REPLACED
@@ -159,7 +159,7 @@ _BACK = f"i.arrived - {_FETCHED} > {int(_AT_ONCE.total_seconds()) * 1_000_000}"
 # What came back has the place of then; each another one.
 _PLACE = f"CASE WHEN {_BACK} THEN {_FETCHED} + i.arrived % 1000000 ELSE i.arrived END"
 _COLUMNS = f"""i.id, i.arrived, i.created_at, i.feed_id, i.title, i.link, i.pub_date, i.pub_date_source,
-  f.language, {number(PRIVATE)} AS is_closed, substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html"""
+  f.language, {number(f"NOT {OPEN}")} AS is_closed, substr({body_text("i")}, 1, {HTML_CHARACTERS}) AS html"""
 # A story of one that a user made of an item is no decision on it (acts.py).
 _IN_STORY = "CASE WHEN m.version > 0 OR m.story_id <> m.item_id THEN m.story_id END"
 _STORY = f"""{_IN_STORY} AS story_id,
@@ -325,7 +325,7 @@ def full(database: Database, stories: Sequence[str], *, most: int) -> frozenset[
         return frozenset()
     rows = database.query(
         f"""SELECT m.story_id FROM json_each(?) AS j CROSS JOIN story_members AS m ON m.story_id = j.value
-        CROSS JOIN feeds AS f ON f.id = m.feed_id WHERE NOT ({PRIVATE})
+        CROSS JOIN feeds AS f ON f.id = m.feed_id WHERE {OPEN}
         GROUP BY m.story_id HAVING count(*) >= CAST(? AS INTEGER)""",
         [compact(list(stories)), most],
         name="find full stories",

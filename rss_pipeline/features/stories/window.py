@@ -423,6 +423,12 @@ class Window:
                 kind: str | None = copies.kind_of_copy(entry, other)
                 if kind == "text" and copies.is_bare(entry) and self._stands(entry, other):
                     kind = None
+                if (
+                    kind is None
+                    and self._may_replace(entry, number)
+                    and reissues.is_at_one_address(other, entry)
+                ):
+                    kind = "reissue"
                 if kind is not None and not self._is_full(story):
                     if other.feed == entry.feed and reissues.is_changed(other, entry):
                         kind = "reissue"
@@ -439,17 +445,21 @@ class Window:
 
     # The same item again
 
+    def _may_replace(self, entry: Entry, number: int) -> bool:
+        return (
+            self.items.feed(number) == hashed(entry.feed)
+            and entry.time is not None
+            and abs(entry.time - self.items.time(number)) < reissues.WITHIN
+        )
+
     def _reissue(
         self, entry: Entry, vector: Vector, likest: list[int]
     ) -> tuple[int, Decision, list[int]] | None:
         """Join the item of its feed that it replaces."""
-        feed = hashed(entry.feed)
         near = [
             (cosine, number)
             for number in likest
-            if self.items.feed(number) == feed
-            and entry.time is not None
-            and abs(entry.time - self.items.time(number)) < reissues.WITHIN
+            if self._may_replace(entry, number)
             and (cosine := self._cosine_with(vector, number)) >= LEAST_COSINE_OF_REISSUES
         ]
         for cosine, number in sorted(near, reverse=True)[:MOST_REISSUES]:

@@ -31,7 +31,7 @@ def test_a_poll_finds_stories_and_records_the_day(
     pipeline.clock.now = datetime.now(UTC).replace(microsecond=0)
     for number, text in enumerate((LANDSLIDE, AGAIN), start=2):
         url = server.route(f"127.0.0.{number}", "/feed", Answer(body=document(text)))
-        pipeline.register(url, f"feed{number}")
+        pipeline.register(url, f"feed{number}", shared=True)
     pipeline.sync()
     job = pipeline.definitions().resolve_job_def("poll_feeds")
     assert job.execute_in_process(instance=pipeline.instance).success
@@ -68,7 +68,9 @@ def test_what_a_restore_brought_back_is_decided_by_a_poll_for_which_no_feed_is_d
 ) -> None:
     pipeline = dagster_pipeline
     pipeline.clock.now = datetime.now(UTC).replace(microsecond=0)
-    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=document(LANDSLIDE))), "feed")
+    pipeline.register(
+        server.route("127.0.0.2", "/feed", Answer(body=document(LANDSLIDE))), "feed", shared=True
+    )
     pipeline.sync()
     job = pipeline.definitions().resolve_job_def("poll_feeds")
     assert job.execute_in_process(instance=pipeline.instance).success

@@ -324,6 +324,49 @@ def test_an_item_that_a_feed_brings_again_corrected_replaces_the_older_one(kind:
     assert window.decide(replace(again[0], time=NOW + DAY)).story != first.id
 
 
+REWRITTEN: dict[str, tuple[Said, Said, bool]] = {
+    "more dead": (
+        ("Six dead after a hall collapses in Brenn", "Six people died when the market hall of Brenn fell."),
+        (
+            "Brenn market hall: toll rises to eight",
+            "Eight people died when the market hall of Brenn fell on Friday, its mayor Ana Lund says.",
+        ),
+        True,
+    ),
+    "more is known": (
+        ("公交车在柳河相撞", "柳河市两辆公交车今晨相撞,伤者被送往市第二医院救治,原因正在调查中。"),
+        ("柳河公交相撞原因查明", "柳河市两辆公交车今晨相撞,伤者被送往市第二医院救治。一辆车的制动失灵。"),
+        True,
+    ),
+    "an entry of a live page": (
+        ("Storm live", "The ferry to Aldby is cancelled until noon."),
+        ("Storm live", "Schools in Torp open again tomorrow, says the council."),
+        False,
+    ),
+    "the next one of a series": (
+        ("Lotto draw 4411", "The numbers of tonight's draw are 3, 9, 14, 22, 31 and 40. Good luck."),
+        ("Lotto draw 4412", "The numbers of tonight's draw are 1, 8, 17, 25, 33 and 41. Good luck."),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("older", "newer", "replaces"), REWRITTEN.values(), ids=REWRITTEN.keys())
+def test_an_item_at_the_address_of_one_of_its_feed_replaces_it(
+    older: Said, newer: Said, replaces: bool
+) -> None:
+    window = Window()
+    first, second = (
+        replace(item(f"{at}", said, feed="one", hours=at), link="https://one.example/story")
+        for at, said in enumerate((older, newer))
+    )
+    decisions = [window.decide(first), window.decide(second)]
+    assert [each.kind for each in decisions] == [None, "reissue" if replaces else None]
+    elsewhere = Window()
+    elsewhere.decide(first)
+    assert elsewhere.decide(replace(second, feed="other")).kind != "reissue"
+
+
 @pytest.mark.parametrize("kind", TICKERS)
 def test_items_of_a_ticker_stay_apart(kind: str) -> None:
     assert count(of_one_feed(TICKERS[kind])) == 2

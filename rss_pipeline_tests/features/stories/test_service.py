@@ -255,3 +255,14 @@ def test_an_item_of_a_closed_feed_joins_open_ones_and_nothing_joins_it(
     rows = database.query("SELECT joins FROM story_members WHERE item_id = ?", [last]).rows
     assert [row["joins"] for row in rows] == [f'[["{first}","text"]]']
     assert secret not in {id for story in together(database) for id in story}
+
+
+def test_a_feed_that_all_users_may_subscribe_to_is_not_closed(
+    database: Database, objects: FolderStore, window: Path
+) -> None:
+    add_feeds(database, "a")
+    add_feeds(database, "shared", allow_private=1, listed=1, shared=1)
+    first = arrive(database, "shared", "1", LANDSLIDE, minutes=-30)
+    second = arrive(database, "a", "1", LANDSLIDE, minutes=-20)
+    decide(database, objects, window)
+    assert together(database) == {frozenset((first, second))}
