@@ -73,6 +73,8 @@ def _opened(path: Path) -> int:
     try:
         return os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
     except PermissionError:
+        if path.is_symlink():
+            raise
         # Our own, with rights that somebody took: a new file would be a second lock.
         path.chmod(0o644)
         return os.open(path, os.O_RDWR)

@@ -53,6 +53,7 @@ EVERY = (
     Operation("GET", "/api/feeds/{id}/full-text", None, "feed", feature="full_text"),
     Operation("GET", "/api/items/{id}/full-text", None, "item", feature="full_text"),
     Operation("POST", "/api/items/{id}/full-text", None, "item", feature="full_text"),
+    Operation("DELETE", "/api/items/{id}/full-text", None, "item", feature="full_text"),
     Operation("GET", "/api/search", feature="search"),
     Operation("GET", "/api/stories", feature="stories"),
     Operation("GET", "/api/stories/{id}", None, "item", feature="stories"),

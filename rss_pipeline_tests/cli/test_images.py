@@ -29,7 +29,7 @@ def test_images_of_polls_without_a_daemon_are_downloaded_by_a_command(
     assert said.stdout.startswith(
         "1 images archived (0.0 MB), 1 attempts failed, 0 of them for good; 1 images"
     )
-    assert f"feed: {late}: " in said.stderr
+    assert f"[feed]: {late}: " in said.stderr
     assert {name: row["status"] for name, row in image_rows(pipeline).items()} == {
         "good": "success",
         "late": "pending",

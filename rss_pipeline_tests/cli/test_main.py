@@ -80,7 +80,7 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
 
     soon = invoke("poll", "fine", "--wait", "0")
     assert (soon.exit_code, len(server.asked(HOST))) == (1, 2)
-    assert "fine was not visited: it answered at 20" in soon.stderr
+    assert "[fine] was not visited: it answered at 20" in soon.stderr
     assert "a visit by hand waits a minute after that: 20" in soon.stderr
     with closing(sqlite3.connect(tmp_path / "rss.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE feeds SET last_fetched_at = '2026-01-01T00:00:00Z'")
@@ -203,14 +203,14 @@ def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected:
     collected.write_registry()
     result = invoke("poll", "news")
     assert result.exit_code == 1
-    assert "news was not visited: `enabled: false` in feeds.yaml; remove that to fetch it" in result.stderr
+    assert "[news] was not visited: `enabled: false` in feeds.yaml; remove that to fetch it" in result.stderr
     collected.feeds[0]["enabled"] = True
     collected.write_registry()
     collected.sync()
     collected.hold("news")
     result = invoke("poll", "news", "--wait", "0")
     assert result.exit_code == 1
-    assert "news was not visited: another run is visiting it" in result.stderr
+    assert "[news] was not visited: another run is visiting it" in result.stderr
 
 
 def test_poll_takes_more_than_half_of_the_feeds_out_only_with_yes(

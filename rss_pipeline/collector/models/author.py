@@ -7,8 +7,8 @@ import re
 
 _ADDRESS = r"(?:mailto:)?[^\s@()<>,;]++@[^\s@()<>,;]++"
 _NAMED = re.compile(
-    rf"{_ADDRESS}\s*+\((?P<behind>[^()]*+(?:\([^()]*+\)[^()]*+)*+)\)"
-    rf"|(?P<before>[^@<>()]*+)(?:<\s*+{_ADDRESS}\s*+>|\(\s*+{_ADDRESS}\s*+\))"
+    rf"\A(?:{_ADDRESS}\s*+\((?P<behind>[^()]*+(?:\([^()]*+\)[^()]*+)*+)\)"
+    rf"|(?P<before>[^@<>()]*+)(?:<\s*+{_ADDRESS}\s*+>|\(\s*+{_ADDRESS}\s*+\)))"
 )
 _SEVERAL = re.compile(r"(?<=[)>])\s*+[,;&]\s*+")
 _LONGEST = 1_000

@@ -39,7 +39,11 @@ def backup(
     keeps its validators.
     """
     budget.read(
-        {visit.feed.id: visit.outcome.body_bytes for visit in visits if isinstance(visit.outcome, Document)}
+        {
+            visit.feed.id: visit.outcome.body_bytes
+            for visit in visits
+            if isinstance(visit.outcome, Document) and visit.feed.brought_by
+        }
     )
 
     def one(visit: Visit, document: Document) -> Visit:

@@ -21,10 +21,10 @@ def one_story(reader: Reader, *feeds: str) -> None:
     for id in members:
         reader.database.query(
             """INSERT INTO story_members
-              (item_id, story_id, feed_id, arrived, article, lead, decided_at, version)
-            SELECT id, ?, feed_id, arrived, id, arrived, '2026-03-02T12:00:00Z', 1 FROM items WHERE id = ?
+              (item_id, story_id, feed_id, arrived, article, lead, decided_at, version, joins)
+            SELECT id, ?, feed_id, arrived, id, arrived, '2026-03-02T12:00:00Z', 1, ? FROM items WHERE id = ?
             ON CONFLICT (item_id) DO NOTHING""",
-            [members[0], id],
+            [members[0], None if id == members[0] else f'[["{members[0]}","event"]]', id],
         )
 
 

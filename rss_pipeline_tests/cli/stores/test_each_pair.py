@@ -171,7 +171,8 @@ def test_every_command_and_every_check_works_in_each_pair_of_stores(
         done("copy", "--from", "embedded", "--to", "embedded", code=1)
     if "restore" in commands:
         lose(name, tmp_path, env)
-        done("migrate")
+        # An empty file beside backups is a loss, which a person confirms.
+        done("migrate", *(["--empty"] if "sqlite" in name else []))
         done("restore")
         assert json.loads(done("status", "--json"))["items"] == 6, "backups of a forgotten feed are kept"
     if "clean" in commands or "restore" not in commands:

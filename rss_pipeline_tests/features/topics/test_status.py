@@ -94,7 +94,7 @@ def test_doctor_names_them(home: Pipeline) -> None:
     streams, topics = of_members(home)
     assert (streams.state, topics.state) == ("warning", "warning")
     assert streams.found == ("1 stream is without a match for a while, or cannot be evaluated (idol/typo)")
-    assert topics.found == "1 topic has changes that are not published (waiting)"
+    assert topics.found == "1 topic has changes that are not published (Staff [waiting])"
     home.database.query("UPDATE streams SET unmatched_documents = 0")
     home.database.query("UPDATE topics SET stale = 0")
     assert [found.state for found in of_members(home)] == ["ok", "ok"]
@@ -125,4 +125,4 @@ def test_the_whole_of_doctor_has_the_checks(invoke: Any, home: Pipeline, tmp_pat
     pytest.importorskip("rss_pipeline.features.health")
     shown = invoke("doctor").stdout
     assert "idol/typo" in shown
-    assert "1 topic has changes that are not published (waiting)" in shown
+    assert "1 topic has changes that are not published (Staff [waiting])" in shown

@@ -60,7 +60,7 @@ def test_json_lines_hold_what_is_stored(collected: Pipeline) -> None:
         ("news", "a"), ("news", "b"), ("news", "c"), ("other", "d"),
     ]  # fmt: skip
     assert rows[0]["published_at"] == "2026-03-02T08:00:00Z"
-    assert (rows[0]["author"], rows[0]["authors"]) == ("mail@e.example (A)", ["mail@e.example (A)", "世"])
+    assert (rows[0]["author"], rows[0]["authors"]) == ("A", ["A", "世"])
     assert rows[0]["categories"] == ["x", "世"]
     assert rows[0]["enclosures"] == [{"url": "http://e/1.mp3", "type": None, "length": 7}]
     assert (rows[0]["content_html"], "html" in rows[0]) == ("<p>Text of a</p>", False)

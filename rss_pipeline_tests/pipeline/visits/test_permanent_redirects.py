@@ -88,7 +88,7 @@ def test_a_fortnight_of_moves_and_ends(
     assert twin == "the same feed as away: both lead to one address"
     assert notes(pipeline)["away"] == ["the same feed as moved: both lead to one address"]
     [same] = checked({"no_shared_urls"}, pipeline.database, now=pipeline.clock())
-    assert (same.state, "(away and moved)" in same.found) == ("warning", True)
+    assert (same.state, "(A feed [away] and A feed [moved])" in same.found) == ("warning", True)
 
     whole = overview(pipeline.database, now=pipeline.clock())
     assert (whole.gone, whole.moved, whole.failing) == (1, 1, 1), (
