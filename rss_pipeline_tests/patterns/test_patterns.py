@@ -206,7 +206,8 @@ OTHERS = (
 @pytest.mark.slow
 def test_a_pattern_that_is_too_slow_is_seen() -> None:
     """Openings without an end, runs that two parts share, alternatives that are alike, repeats of repeats."""
-    former = [(pattern, way) for _, pattern, way, _ in FORMER.values()]
+    # One that is matched in full begins at one place: it is slow where it is looked for at each.
+    former = [(pattern, "search" if way == "fullmatch" else way) for _, pattern, way, _ in FORMER.values()]
     slow = [
         Collected(pattern, pattern, re.compile(pattern).flags, is_bytes=False, ways=(way,))
         for pattern, way in (*former, *OTHERS)
