@@ -188,6 +188,7 @@ class PostgresDatabase:
                 connection.execute(statement.sql, prepare=False)
             except (
                 psycopg.errors.DiskFull,
+                psycopg.errors.DuplicateObject,
                 psycopg.errors.InsufficientPrivilege,
                 psycopg.errors.LockNotAvailable,
                 psycopg.errors.UniqueViolation,
